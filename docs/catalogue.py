@@ -19,7 +19,6 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 from mathematics import READING, mathematics
 
-import tidyfair
 from tidyfair import catalogue
 from tidyfair.calling.metric_sets import GroupwiseFactory, Metric
 from tidyfair.intervals.methods import METHODS
@@ -40,7 +39,7 @@ from tidyfair.metrics import (
 )  # fmt: skip
 from tidyfair.metrics.catalog import source_of
 from tidyfair.metrics.curves import Curve
-from tidyfair.metrics.other_names import OTHER_NAMES
+from tidyfair.metrics.other_names import OTHER_NAMES, places
 from tidyfair.specs.formulas import Statistic, unprefixed
 from tidyfair.specs.options import INTERVALS
 from tidyfair.specs.result_columns import COLUMNS
@@ -143,7 +142,8 @@ is no value, as where everybody is censored before the time; `explain=True` give
 >>> import polars as pl
 >>> import tidyfair as tdf
 >>> patients = pl.DataFrame({"days": [90, 120, 400, 700], "died": [1, 1, 0, 1], "alive": [0.3, 0.6, 0.7, 0.9]})
->>> tdf.brier_survival(patients, tdf.survival("days", "died"), probs={365: "alive"})[".estimate"].round(4).item()
+>>> died = tdf.survival.outcome("days", "died")
+>>> tdf.survival.brier(patients, died, probs={365: "alive"})[".estimate"].round(4).item()
 0.1375
 
 ```"""),
@@ -158,7 +158,8 @@ Rows that lack any of them are left out.
 >>> import polars as pl
 >>> import tidyfair as tdf
 >>> rents = pl.DataFrame({"rent": [500, 700, 900, 650], "low": [450, 600, 850, 560], "high": [600, 780, 1000, 640]})
->>> tdf.interval_coverage(rents, "rent", tdf.prediction_interval("low", "high", level=0.9))[".estimate"].item()
+>>> interval = tdf.prediction_intervals.interval("low", "high", level=0.9)
+>>> tdf.prediction_intervals.coverage(rents, "rent", interval)[".estimate"].item()
 0.75
 
 ```"""),
@@ -182,7 +183,8 @@ have established names. `new_groupwise_metric` and `new_between_group_metric` ma
 0.1521
 >>> tdf.sens.group_minimum("race")(loans, "repaid", "approved", pos_label="yes")[".estimate"].round(4).item()
 0.6065
->>> tdf.kolmogorov_smirnov("sex")(loans, "repaid", probs="score", pos_label="yes")[".estimate"].round(4).item()
+>>> distance = tdf.distributions.kolmogorov_smirnov("sex")
+>>> distance(loans, "repaid", probs="score", pos_label="yes")[".estimate"].round(4).item()
 0.06
 
 ```"""),
@@ -195,11 +197,12 @@ gets less than nothing. With `alpha` of 0 or less, the index is infinite as soon
 
 ```pycon
 {_LOANS}
->>> tdf.theil_index(loans, "repaid", "approved", pos_label="yes")[".estimate"].round(4).item()
+>>> tdf.inequality.theil_index(loans, "repaid", "approved", pos_label="yes")[".estimate"].round(4).item()
 0.2111
 >>> parts = tdf.metric_set(
-...     tdf.within_group_generalized_entropy_index("race"), tdf.between_group_generalized_entropy_index("race"),
-...     tdf.generalized_entropy_index,
+...     tdf.inequality.within_group_generalized_entropy_index("race"),
+...     tdf.inequality.between_group_generalized_entropy_index("race"),
+...     tdf.inequality.generalized_entropy_index,
 ... )
 >>> parts(loans, "repaid", "approved", pos_label="yes")[".estimate"].round(4).to_list()
 [0.1512, 0.0013, 0.1525]
@@ -216,7 +219,8 @@ any number of labels and groups. Each value belongs to a group and to a given la
 ```pycon
 {_LOANS}
 >>> criteria = tdf.metric_set(
-...     tdf.independence("race"), tdf.separation("race"), tdf.sufficiency("race"), tdf.mutual_information("race"),
+...     tdf.independence("race"), tdf.separation("race"), tdf.sufficiency("race"),
+...     tdf.distributions.mutual_information("race"),
 ... )
 >>> criteria(loans, "repaid", "approved", pos_label="yes")[".estimate"].round(4).to_list()
 [0.0232, 0.0274, 0.0124, 0.0063]
@@ -231,7 +235,7 @@ Are people who are alike in some features treated alike? Distances are Euclidean
 >>> import polars as pl
 >>> import tidyfair as tdf
 >>> people = pl.DataFrame({"age": [20, 21, 60, 61], "hired": [1, 1, 1, 0], "town": ["a", "a", "b", "b"]})
->>> alike = tdf.consistency(["age"], n_neighbors=2)
+>>> alike = tdf.inequality.consistency(["age"], n_neighbors=2)
 >>> gap = tdf.new_groupwise_metric(alike, "gap", tdf.difference())
 >>> tdf.metric_set(alike, gap("town"))(people, estimate="hired")[".estimate"].to_list()
 [0.75, 0.5]
@@ -250,7 +254,7 @@ are made with the column of lists. [Measure rankings](../how-to/rankings.md) lea
 ...     "query": [1, 1, 1, 2, 2], "score": [3, 2, 1, 2, 1], "relevance": [1, 0, 1, 1, 1],
 ...     "group": ["a", "b", "b", "a", "b"],
 ... })
->>> lists = tdf.metric_set(tdf.ndcg("query"), tdf.exposure("query").ratio("group"))
+>>> lists = tdf.metric_set(tdf.rankings.ndcg("query"), tdf.rankings.exposure("query").ratio("group"))
 >>> lists(answers, "relevance", "score").select(".metric", pl.col(".estimate").round(3)).rows()
 [('ndcg', 0.96), ('exposure_ratio', 0.587)]
 
@@ -268,7 +272,7 @@ of several.
 >>> votes = pl.DataFrame({
 ...     "item": [1, 1, 2, 2, 3, 3, 4, 4], "dialect": ["x"] * 4 + ["y"] * 4, "toxic": [1, 1, 0, 0, 1, 0, 1, 1],
 ... })
->>> agreement = tdf.fleiss_kap("item").difference("dialect")
+>>> agreement = tdf.annotators.fleiss_kap("item").difference("dialect")
 >>> agreement.by_group(votes, estimate="toxic").select(".group", pl.col(".estimate").round(3)).rows()
 [('x', 1.0), ('y', -0.333)]
 
@@ -334,7 +338,7 @@ lists those that do:
 'jeffreys'
 >>> try:
 ...     tdf.mcc(loans, "repaid", "approved", pos_label="yes", interval="jeffreys")
-... except tdf.TidyfairError as error:
+... except tdf.errors.TidyfairError as error:
 ...     print(error)
 mcc: `interval='jeffreys'` is no interval of this metric; take 'auto', 'jackknife', 'bootstrap'.
 
@@ -484,15 +488,16 @@ def _where(name: str) -> str:
     named = (row["name"] for row in _everything().iter_rows(named=True) if name in row["aliases"])
     heading = next(named, name)
     entry = re.compile(rf"^### {heading}$", re.MULTILINE)
-    listed = re.compile(rf"^\| `{heading}` \|", re.MULTILINE)
+    place = places()[name]
+    listed = re.compile(rf"^\| `{re.escape(places()[heading])}` \|", re.MULTILINE)
     for page, text in _metric_pages().items():
         if entry.search(text):
-            return f"[`{name}`]({page}#{heading})"
+            return f"[`{place}`]({page}#{heading})"
         if listed.search(text):
-            return f"[`{name}`]({page})"
+            return f"[`{place}`]({page})"
     for page in sorted((FOLDER / "reference").glob("*.md")):
-        if f"::: tidyfair.{name}\n" in page.read_text("utf-8"):
-            return f"[`{name}`](../reference/{page.name})"
+        if f"::: tidyfair.{place}\n" in page.read_text("utf-8"):
+            return f"[`{place}`](../reference/{page.name})"
     msg = f"no page explains {name}"
     raise LookupError(msg)
 
@@ -627,12 +632,13 @@ def _entry(value: object, shown: dict[str, str]) -> Iterator[str]:
             formula = made.definition.function
         case _:
             return
+    written = [] if places()[name] == name else [f"Written `tdf.{places()[name]}`."]
     if isinstance(value, Metric) and value.base is not None:
         options = ", ".join(f"`{option}={chosen!r}`" for option, chosen in value.definition.options)
-        yield from [f"### {name}", f"{_link(value.base.name, '')} with {options}.", facts]
+        yield from [f"### {name}", *written, f"{_link(value.base.name, '')} with {options}.", facts]
         return
     prose, mark, example = inspect.cleandoc(str(function.__doc__)).partition(">>> ")
-    yield from [f"### {name}", aliases, _prose(prose), facts]
+    yield from [f"### {name}", *written, aliases, _prose(prose), facts]
     shown[function.__name__] = name
     yield mathematics(formula or function, dict(terms)) or ""
     yield _code(formula or function)
@@ -689,14 +695,14 @@ def _code(function: Callable[..., Any]) -> str:
 
 def _as_users_write(example: str) -> str:
     """An example of a docstring with names of the library as those who import it write them."""
-    lines = [line for line in example.splitlines() if not line.startswith(">>> from tidyfair import ")]
+    lines = [line for line in example.splitlines() if not line.startswith(">>> from tidyfair")]
     return "\n".join(_NAME.sub(_qualified, line) if line.startswith((">>> ", "... ")) else line for line in lines)
 
 
 def _qualified(name: re.Match[str]) -> str:
     """A name with the module that it is imported by; texts stay as they are."""
-    if name[0] in tidyfair.__all__:
-        return f"tdf.{name[0]}"
+    if name[0] in places():
+        return f"tdf.{places()[name[0]]}"
     return f"distances.{name[0]}" if name[0] in distances.__all__ else name[0]
 
 
@@ -716,7 +722,7 @@ def _table(factories: list[GroupwiseFactory]) -> str:
     for factory in factories:
         made, compared = factory.typical, ", ".join(_link(metric.name) for metric in factory.metrics)
         facts = [f"`{factory.aggregate!r}`", made.better, _range(made), factory.source or ""]
-        rows.append([f"`{factory.name}`", compared, *facts])
+        rows.append([f"`{places()[factory.name]}`", compared, *facts])
     shown = None if any(factory.source for factory in factories) else -1
     return "\n".join(f"| {' | '.join(row[:shown])} |" for row in rows)
 

@@ -22,7 +22,7 @@ def ends(result: pl.DataFrame, row: int = 0) -> tuple[float, float]:
     return result[".lower"][row], result[".upper"][row]
 
 
-def counts(metric: tf.Metric, by: str | None = None, frame: pl.DataFrame = LOANS) -> dict[Any, tuple[int, int]]:
+def counts(metric: tf.types.Metric, by: str | None = None, frame: pl.DataFrame = LOANS) -> dict[Any, tuple[int, int]]:
     """Hits and rows of a rate by group, by hand."""
     truth, guess = pl.col("repaid") == "yes", pl.col("approved") == "yes"
     every = pl.lit(value=True)

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from tidyfair import survival
 from tidyfair.datasets import lending
+from tidyfair.survival import outcome as survival
 
 HOSTILE = "<script>alert(1)</script> | `x` & *y*"
 LOANS = lending(3_000).with_columns(

@@ -19,5 +19,5 @@ def test_lending_is_reproducible_and_plausible() -> None:
     # the score is biased against one group beyond what the truth explains
     gap = tf.equal_opportunity("race")(data, "repaid", "approved", pos_label="yes", explain=True)
     assert gap.select(".group_min").item() == "Black"
-    with pytest.raises(tf.ArgumentError, match="`rows`"):
+    with pytest.raises(tf.errors.ArgumentError, match="`rows`"):
         datasets.lending(-1)

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 def message(call: Callable[[], object]) -> str:
-    with pytest.raises(tf.TidyfairError) as caught:
+    with pytest.raises(tf.errors.TidyfairError) as caught:
         call()
     return f"{type(caught.value).__name__}: {caught.value}"
 
@@ -83,7 +83,7 @@ CALLED: dict[str, tuple[Callable[..., object], dict[str, Any]]] = {
         {"within": None, "times": 40, "seed": 0, "mid_p": False, "adjust": "holm", "family": "all"},
     ),
     "pairs": (
-        lambda **options: tf.pairwise(FAIRNESS, **options)(**LABELLED),
+        lambda **options: tf.inference.pairwise(FAIRNESS, **options)(**LABELLED),
         {"test": "fisher", "adjust": "holm", "conf_level": 0.9, "times": 40, "seed": 0},
     ),
     "a gate": (
@@ -146,7 +146,7 @@ CALLED: dict[str, tuple[Callable[..., object], dict[str, Any]]] = {
         {"metrics": GOOD, "batch": PEOPLE},
     ),
     "a merge": (lambda other: tf.Accumulator(GOOD, "y", "p").update(PEOPLE).merge(other), {"other": TALLY}),
-    "logits": (tf.sigmoid, {"column": "s"}),
+    "logits": (tf.calibration.sigmoid, {"column": "s"}),
     "a picture": (tf.autoplot, {"result": GROUPS, "kind": None, "at": None, "title": "t"}),
     "example data": (lending, {"rows": 10, "seed": 1}),
 }  # fmt: skip
@@ -162,7 +162,7 @@ def test_odd_argument_values_raise_own_errors_or_work(name: str) -> None:
         for odd in ODDITIES:
             try:
                 call(**arguments | {argument: odd})
-            except tf.TidyfairError as error:
+            except tf.errors.TidyfairError as error:
                 result.append(str(error))
     assert result
     # all of them can be printed

@@ -87,7 +87,7 @@ def test_verbs_agree_on_the_largest_difference(policy: dict[str, Any]) -> None:
     accumulator = Accumulator(tf.metric_set(parity), **call)
     for part in PEOPLE.iter_slices(700):
         accumulator.update(part)
-    pairs = tf.pairwise(parity)(PEOPLE, **call)
+    pairs = tf.inference.pairwise(parity)(PEOPLE, **call)
     against = tf.compare_groups(tf.selection_rate, by="race", to="lowest", **policy)(PEOPLE, **call)
     models = tf.compare_models(parity)(PEOPLE, one="chosen", other="other")
     frontier = inference.model_frontier(tf.accuracy, parity)
@@ -128,7 +128,7 @@ def test_verbs_agree_on_the_smallest_ratio(policy: dict[str, Any], tmp_path: Pat
     expected = min(compared.values()) / max(compared.values())
     call: dict[str, Any] = {"estimate": "chosen"}
     table = tf.compare_groups(tf.selection_rate, by="race", to="highest", scale="ratio", **policy)(PEOPLE, **call)
-    pairs = tf.pairwise(ratio)(PEOPLE, **call)[".disparity"].to_list()
+    pairs = tf.inference.pairwise(ratio)(PEOPLE, **call)[".disparity"].to_list()
     filed = [tf.audit(name, PEOPLE, by="race", **call, **policy) for name in ("nyc_ll144", "eeoc_uniform_guidelines")]
     path = tmp_path / "people.parquet"
     PEOPLE.write_parquet(path)
@@ -165,7 +165,7 @@ def test_verdicts_agree(policy: dict[str, Any]) -> None:
         for outside in ("hold", "state"):
             parity = tf.demographic_parity("race", **policy)
             verdict = one(tf.check(parity, below=min(limit, 0.99), outside=outside)(PEOPLE, **call), ".verdict")
-            pairs = tf.check(tf.pairwise(parity), below=min(limit, 0.99), outside=outside)(PEOPLE, **call)
+            pairs = tf.check(tf.inference.pairwise(parity), below=min(limit, 0.99), outside=outside)(PEOPLE, **call)
             verdicts = set(pairs[".verdict"].drop_nulls())
             worst = next(text for text in ("fail", "not enough evidence", "pass") if text in verdicts)
             assert worst == verdict, (limit, outside)
@@ -216,7 +216,7 @@ def test_verbs_write_the_same_groups(values: list[object], by: tuple[str, ...]) 
     assert len(expected) == data.n_unique(by)
     sensitivity = inference.verdict_sensitivity(tf.check(gap, below=0.9))(data, **call)
     against = tf.compare_groups(tf.accuracy, by=[by], to="lowest", unknown="group")
-    pairs = tf.pairwise(gap)(data, **call)
+    pairs = tf.inference.pairwise(gap)(data, **call)
     strata = inference.stratified(nearest, within="other")(data, **call)
     none_is_large = tf.equal_opportunity(*by, unknown="group", min_n=1_000)
     frontier = inference.model_frontier(tf.accuracy, none_is_large)(data, "truth", models=["other"], baseline="chosen")
@@ -300,7 +300,7 @@ OF_NUMBERS: dict[str, tuple[int, Any]] = {
     "ratios to all": (0, lambda rows: ratios_to_all(rows, tf.mae)),
     "models": (1, lambda rows: models_of_numbers(rows, tf.mae)),
     "models of squares": (2, lambda rows: models_of_numbers(rows, tf.mse)),
-    "pairs": (2, lambda rows: tf.pairwise(tf.mse.difference("group"))(rows, **GAPS)),
+    "pairs": (2, lambda rows: tf.inference.pairwise(tf.mse.difference("group"))(rows, **GAPS)),
     "test": (2, lambda rows: inference.disparity_test(tf.mse.difference("group"), times=99)(rows, **GAPS)),
 }
 OF_WEIGHTS: dict[str, Any] = {
@@ -322,12 +322,12 @@ OF_WEIGHTS: dict[str, Any] = {
 }
 
 
-def ratios_to_all(rows: pl.DataFrame, metric: tf.Metric) -> pl.DataFrame:
+def ratios_to_all(rows: pl.DataFrame, metric: tf.types.Metric) -> pl.DataFrame:
     table = tf.compare_groups(metric, by="group", to="overall", scale="ratio")(rows, **GAPS)
     return table.select(".disparity", ".lower", ".upper", ".p_value", ".p_adjusted")
 
 
-def models_of_numbers(rows: pl.DataFrame, metric: tf.Metric) -> pl.DataFrame:
+def models_of_numbers(rows: pl.DataFrame, metric: tf.types.Metric) -> pl.DataFrame:
     return tf.compare_models(metric, metric.difference("group"))(rows, "truth", one="one", other="other")
 
 

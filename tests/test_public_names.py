@@ -9,14 +9,16 @@ import subprocess
 import sys
 from importlib.metadata import version
 from pathlib import Path
+from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 import polars as pl
 import pytest
+from public_names import public
 
 import tidyfair as tf
 from tidyfair.metrics import classification, dependence, fairness, inequality, probability, regression
-from tidyfair.metrics.other_names import OTHER_NAMES
+from tidyfair.metrics.other_names import OTHER_NAMES, places
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -24,7 +26,37 @@ if TYPE_CHECKING:
 
 def test_metric_names_are_public() -> None:
     for name in (*classification.__all__, *fairness.__all__, "metric_set", "difference", "conf_mat", "TidyfairError"):
-        assert hasattr(tf, name)
+        assert public(name)
+
+
+def test_the_door_is_short() -> None:
+    assert len(dir(tf)) <= 140
+    assert not set(dir(tf)) & set(vars(tf)["_MODULE_OF_ALIAS"])
+    shown = re.sub(".\x08", "", pydoc.render_doc(tf))
+    assert len(shown.splitlines()) <= 120
+    assert all(re.search(rf"\b{name}\b", shown) for name in dir(tf))
+
+
+def test_names_of_families_are_modules_of_public_names() -> None:
+    for family in vars(tf)["_FAMILIES"]:
+        module = getattr(tf, family)
+        assert isinstance(module, ModuleType)
+        assert str(module.__doc__).partition("\n")[0].endswith(".")
+        names = [name for name in dir(module) if name[0].isalpha()]
+        assert names
+        assert all(getattr(module, name) is not None for name in names)
+        # a name at the top is no name of a family as well, but for the tests and gates that are used most
+        twice = {name for name in names if getattr(module, name) is vars(tf).get(name)}
+        assert not twice - {"assert_fair", "check", "compare_models", "four_fifths", "pairwise"}
+
+
+def test_an_old_name_says_what_to_write() -> None:
+    with pytest.raises(AttributeError, match=r": write tidyfair\.survival\.concordance$"):
+        getattr(tf, "concordance_survival")  # noqa: B009 - it is not there, as type checkers would say
+    with pytest.raises(AttributeError, match=r": write tidyfair\.errors\.TidyfairError$"):
+        getattr(tf, "TidyfairError")  # noqa: B009 - as above
+    with pytest.raises(tf.errors.ArgumentError, match=r'write `survival\.outcome\("time", "event"\)`'):
+        getattr(tf, "survival")("time", "event")  # noqa: B009 - as type checkers would say
 
 
 def test_import_is_lazy_and_public_names_match_their_modules() -> None:
@@ -34,19 +66,17 @@ engines = {"polars", "narwhals", "numpy", "scipy", "pandas"}
 read = {name for name in sys.modules if name.split(".")[0] in {"tidyfair"} | engines}
 assert read == {"tidyfair"}, read
 from importlib import import_module
-listed = {module: names.split() for module, names in tidyfair._NAMES.items()}
-for module, names in listed.items():
-    defined = import_module(f"tidyfair.{module}").__all__
-    assert set(names) <= set(defined) if module.startswith("inference.") else sorted(names) == sorted(defined), module
+every = {**tidyfair._MODULE_OF, **tidyfair._MODULE_OF_ALIAS}
+for name, module in every.items():
+    assert name in import_module(f"tidyfair.{module}").__all__, name
 of_inference = {module: names.split() for module, names in tidyfair.inference._NAMES.items()}
 for module, names in of_inference.items():
     assert sorted(names) == sorted(import_module(f"tidyfair.inference.{module}").__all__), module
     assert all(getattr(tidyfair.inference, name).__name__ == name for name in names)
-every = [name for names in listed.values() for name in names]
-assert sorted(every) == tidyfair.__all__ and len(every) == len(set(every))
+assert sorted(tidyfair._MODULE_OF) == tidyfair.__all__
 from tidyfair import *
-assert all(globals()[name] is getattr(tidyfair, name) for name in every)
-assert set(every) <= set(dir(tidyfair))
+assert all(globals()[name] is getattr(tidyfair, name) for name in tidyfair.__all__)
+assert set(tidyfair.__all__) <= set(dir(tidyfair))
 """
     subprocess.run([sys.executable, "-c", code], check=True)  # noqa: S603 - our own
     with pytest.raises(AttributeError, match="no attribute 'accurracy'"):
@@ -99,28 +129,29 @@ assert specs.__name__ == "tidyfair.specs" and drift.__name__ == "tidyfair.infere
 
 
 def test_other_names_point_to_public_names() -> None:
-    ours = {name.removeprefix("inference.") for name in OTHER_NAMES.values()}
-    assert ours <= {*tf.__all__, *tf.inference.__all__}
-    assert not set(OTHER_NAMES) & set(tf.__all__)
+    assert set(OTHER_NAMES.values()) <= set(places())
+    assert not set(OTHER_NAMES) & set(places())
 
 
 def test_every_module_with_public_names_is_listed() -> None:
     root = Path(tf.__file__).parent
     with_names = {
         ".".join(path.relative_to(root).with_suffix("").parts)
-        for path in root.rglob("*.py")
+        for path in root.rglob("[!_]*.py")
         if re.search(r"^__all__ = \[", path.read_text("utf-8"), re.MULTILINE)
     }
-    # names of the command line, of examples, and of metrics that `fairness` compares between groups
-    elsewhere = {"cli.main", "datasets", "metrics.distances"}
-    of_inference = {f"inference.{module}" for module in vars(tf.inference)["_NAMES"]}
-    assert with_names - elsewhere == {*vars(tf)["_NAMES"]} | of_inference
+    places_of_names = {public(name).__module__ for name in places() if hasattr(public(name), "__module__")}
+    # names of the command line, and of metrics that `fairness` compares between groups
+    elsewhere = {"cli.main", "metrics.distances"}
+    families = {family for family in vars(tf)["_FAMILIES"] if family in with_names}
+    of_modules = {module.removeprefix("tidyfair.") for module in places_of_names}
+    assert with_names - elsewhere - families <= of_modules | set(vars(tf)["_MODULE_OF"].values())
 
 
 def test_every_metric_of_a_module_is_listed_there() -> None:
     for module in (classification, probability, regression, inequality, dependence, fairness):
         for name, value in vars(module).items():
-            is_own = isinstance(value, tf.Metric) and value.name == name and value.__module__ == module.__name__
+            is_own = isinstance(value, tf.types.Metric) and value.name == name and value.__module__ == module.__name__
             # a private one is a reading of another
             if is_own and not name.startswith("_"):
                 assert name in module.__all__, f"{name} is not in __all__ of {module.__name__}"
@@ -150,12 +181,14 @@ def test_help_of_a_factory_describes_its_metrics() -> None:
     odds = str(tf.equalized_odds.__doc__)
     assert "sens: Share of actual positives" in odds
     assert "spec: Share of actual negatives" in odds
-    factories = [item for name in fairness.__all__ if isinstance(item := getattr(fairness, name), tf.GroupwiseFactory)]
+    factories = [
+        item for name in fairness.__all__ if isinstance(item := getattr(fairness, name), tf.types.GroupwiseFactory)
+    ]
     assert len(factories) > 40
     for factory in factories:
         assert str(factory.__doc__).startswith(f"{factory.name}: "), factory.name
     # the class still says what factories are
-    assert str(tf.GroupwiseFactory.__doc__).startswith("A factory of groupwise metrics")
+    assert str(tf.types.GroupwiseFactory.__doc__).startswith("A factory of groupwise metrics")
 
 
 @pytest.mark.parametrize(
@@ -197,8 +230,8 @@ def test_help_of_a_metric_shows_its_formula_last() -> None:
     assert 'roc_auc(data, "truth", probs="score")' in str(tf.roc_auc.__doc__)
     assert "beta=1" in str(tf.f_meas.__doc__)
     # the classes still say what they are
-    assert str(tf.Metric.__doc__).startswith("A named formula")
-    assert str(tf.MetricSet.__doc__).startswith("Several metrics in one call")
+    assert str(tf.types.Metric.__doc__).startswith("A named formula")
+    assert str(tf.types.MetricSet.__doc__).startswith("Several metrics in one call")
 
 
 def test_help_of_a_factory_shows_both_calls() -> None:
@@ -211,7 +244,7 @@ def test_help_of_the_library_says_what_it_does_and_where_to_look() -> None:
     shown = str(tf.__doc__)
     assert "How good is a model, for whom, how much do groups differ" in shown
     named = re.findall(r"tdf\.(\w+)", shown)
-    assert {"metric_set", "accuracy", "catalogue", "check", "inference"} <= set(named)
+    assert {"metric_set", "accuracy", "catalogue"} <= set(named)
     assert all(hasattr(tf, name) for name in named)
 
 
@@ -237,29 +270,29 @@ def test_signature_of_a_factory_shows_its_options() -> None:
     assert plain.parameters["aggregate"].default == tf.difference()
     options = inspect.signature(tf.differential_fairness).parameters
     assert options["concentration"].default == 1
-    for factory in (tf.differential_fairness, tf.equalized_odds_ratio, tf.mutual_information):
+    for factory in (tf.differential_fairness, tf.equalized_odds_ratio, tf.distributions.mutual_information):
         given = {
             name: item.default for name, item in inspect.signature(factory).parameters.items()
             if item.kind is item.KEYWORD_ONLY
         }  # fmt: skip
         assert factory("sex", **given) == factory("sex")
-    assert "metrics" in inspect.signature(tf.GroupwiseFactory).parameters
+    assert "metrics" in inspect.signature(tf.types.GroupwiseFactory).parameters
 
 
 def test_event_level_argument_points_to_pos_label(loans: pl.DataFrame) -> None:
     calls: list[Any] = [tf.sens, tf.metric_set(tf.sens, tf.spec), tf.conf_mat, tf.demographic_parity("sex")]
     for call in calls:
-        with pytest.raises(tf.ArgumentError, match='write `pos_label="yes"` in the call') as caught:
+        with pytest.raises(tf.errors.ArgumentError, match='write `pos_label="yes"` in the call') as caught:
             call(loans, "truth", "estimate", event_level="second")
         assert "conf_level'?" not in str(caught.value)
     tweak: Any = tf.metric_tweak
-    with pytest.raises(tf.ArgumentError, match="pos_label"):
+    with pytest.raises(tf.errors.ArgumentError, match="pos_label"):
         tweak(tf.sens, "second", event_level="second")
     factory: Any = tf.demographic_parity
-    with pytest.raises(tf.ArgumentError, match="pos_label"):
+    with pytest.raises(tf.errors.ArgumentError, match="pos_label"):
         factory("sex", event_level="second")
     curve: Any = tf.roc_curve
-    with pytest.raises(tf.ArgumentError, match="pos_label"):
+    with pytest.raises(tf.errors.ArgumentError, match="pos_label"):
         curve(loans, "truth", probs="score", event_level="second")
 
 
@@ -327,7 +360,11 @@ def test_representations_of_gates_and_tests_show_their_metrics_and_the_call() ->
     }
     for made, text in shown.items():
         assert repr(made) == text + call
-    tests = (tf.pairwise(parity), tf.inference.worst_groups(parity), tf.inference.probability(parity, below=0.1))
+    tests = (
+        tf.inference.pairwise(parity),
+        tf.inference.worst_groups(parity),
+        tf.inference.probability(parity, below=0.1),
+    )
     for made in tests:
         assert repr(made).startswith(f"<{type(made).__name__} of demographic_parity('sex'); ")
         assert repr(made).endswith(call)
@@ -343,13 +380,13 @@ def objects_that_are_called() -> list[tuple[str, Any]]:
         (name, made)
         for module in (tf, tf.inference)
         for name in module.__all__
-        if inspect.isfunction(made := getattr(module, name)) or isinstance(made, tf.Curve)
+        if inspect.isfunction(made := getattr(module, name)) or isinstance(made, tf.types.Curve)
     ]
     gap = tf.accuracy.difference("sex")
     made = [
-        tf.accuracy, tf.roc_auc, tf.calibration_slope, tf.concordance_survival, gap,
+        tf.accuracy, tf.roc_auc, tf.calibration.slope, tf.survival.concordance, gap,
         tf.metric_set(gap), tf.demographic_parity, tf.threshold_curve(tf.accuracy),
-        tf.check(gap, below=0.1), tf.pairwise(gap), tf.compare_models(tf.accuracy),
+        tf.check(gap, below=0.1), tf.inference.pairwise(gap), tf.compare_models(tf.accuracy),
         tf.inference.disparity_test(gap), tf.inference.worst_groups(gap),
     ]  # fmt: skip
     methods = [
@@ -368,7 +405,7 @@ def test_calls_without_arguments_or_with_wrong_ones_are_explained() -> None:
         for given, keywords in (((), {}), ((), {"nonsense": 1}), ((people,), {})):
             try:
                 called(*given, **keywords)
-            except tf.TidyfairError:
+            except tf.errors.TidyfairError:
                 continue
             except Exception as error:  # noqa: BLE001 - whatever it is, it has to be explained
                 unexplained.append(f"{name}: {error!r}")
@@ -377,7 +414,7 @@ def test_calls_without_arguments_or_with_wrong_ones_are_explained() -> None:
 
 def test_errors_of_incomplete_calls_name_what_was_called() -> None:
     def message(called: Callable[..., Any], **keywords: object) -> str:
-        with pytest.raises(tf.ArgumentError) as error:
+        with pytest.raises(tf.errors.ArgumentError) as error:
             called(**keywords)
         return str(error.value)
 
@@ -393,7 +430,7 @@ def test_errors_of_incomplete_calls_name_what_was_called() -> None:
         "This ModelComparison needs `one`, `other`: call it with `(data, one=…, other=…)`."
     )
     assert message(tf.catalogue, kind="class").startswith("Unknown argument of catalogue() 'kind'.")
-    assert message(tf.calibration_slope.formula, truth=[1, 0]) == "calibration_slope needs the list 'score'."
-    assert message(tf.calibration_slope.formula, truth=1, score=0.5) == (
+    assert message(tf.calibration.slope.formula, truth=[1, 0]) == "calibration_slope needs the list 'score'."
+    assert message(tf.calibration.slope.formula, truth=1, score=0.5) == (
         "calibration_slope: 'truth' is a list of numbers, not 1."
     )

@@ -11,207 +11,213 @@ row for each metric.
 >>> fair(lending(), "repaid", "approved", pos_label="yes").select(".metric", ".by", ".estimate").row(0)
 ('accuracy', None, 0.6926)
 
-Where to look:
-    help(tdf.accuracy): the meaning of a metric, and its call with all keywords, which are the same for every metric.
-    tdf.catalogue(): all metrics as a frame, with their range, formula, aliases and names in other libraries.
-    tdf.accuracy.difference("sex"), .ratio("sex"), .group_minimum("sex"): any metric compared between groups.
-    fair.by_group(data, …): the values of the groups. fair(data, …, interval="auto"): confidence intervals.
-    tdf.check, tdf.assert_fair, tdf.pairwise, tdf.compare_models, and all of tdf.inference: verdicts and tests.
-    tdf.autoplot, tdf.as_table, tdf.report: plots, tables and reports. `tidyfair audit --help`: the command line.
+help(tdf.accuracy) has the meaning of a metric, and its call with all keywords, which are the same for every metric;
+fair.by_group(data, …) gives the values of groups, and fair(data, …, interval="auto") confidence intervals;
+tdf.accuracy.difference("sex"), .ratio, .group_minimum and .group_maximum compare any metric between groups;
+tdf.catalogue() lists all metrics with their range, formula, aliases and names in other libraries.
 """
 
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from tidyfair import datasets as datasets
-    from tidyfair import inference as inference
-    from tidyfair.audits.credit import *
-    from tidyfair.audits.effect_sizes import *
-    from tidyfair.audits.filing import *
-    from tidyfair.audits.named_audits import *
-    from tidyfair.audits.published import *
-    from tidyfair.audits.reference_tables import *
-    from tidyfair.calling.metric_sets import *
-    from tidyfair.calling.streaming import *
-    from tidyfair.errors import *
-    from tidyfair.evaluation.array_metrics import *
-    from tidyfair.inference.gates.checks import UnfairError as UnfairError
-    from tidyfair.inference.gates.checks import assert_fair as assert_fair
-    from tidyfair.inference.gates.checks import check as check
-    from tidyfair.inference.gates.checks import four_fifths as four_fifths
+    from tidyfair import (
+        aggregates as aggregates, annotators as annotators, audits as audits, calibration as calibration,
+        counts as counts, datasets as datasets, distributions as distributions, errors as errors,
+        inequality as inequality, inference as inference, prediction_intervals as prediction_intervals,
+        rankings as rankings, scorers as scorers, surveys as surveys, survival as survival, types as types,
+    )  # fmt: skip
+    from tidyfair.audits.filing import audit as audit
+    from tidyfair.audits.reference_tables import compare_groups as compare_groups
+    from tidyfair.calling.metric_sets import metric_set as metric_set, metric_tweak as metric_tweak
+    from tidyfair.calling.streaming import (
+        Accumulator as Accumulator, load_state as load_state, save_state as save_state,
+    )  # fmt: skip
+    from tidyfair.inference.gates.checks import assert_fair as assert_fair, check as check, four_fifths as four_fifths
     from tidyfair.inference.models.model_comparison import compare_models as compare_models
-    from tidyfair.inference.testing.pairwise_tests import pairwise as pairwise
-    from tidyfair.integrations.scorers import *
-    from tidyfair.metrics.annotators import *
-    from tidyfair.metrics.catalog import *
-    from tidyfair.metrics.classification import *
-    from tidyfair.metrics.confusion import *
-    from tidyfair.metrics.curves import *
-    from tidyfair.metrics.defaults import *
-    from tidyfair.metrics.define import *
-    from tidyfair.metrics.dependence import *
-    from tidyfair.metrics.fairness import *
-    from tidyfair.metrics.individual import *
-    from tidyfair.metrics.inequality import *
-    from tidyfair.metrics.prediction_intervals import *
-    from tidyfair.metrics.probability import *
-    from tidyfair.metrics.ranking import *
-    from tidyfair.metrics.regression import *
-    from tidyfair.metrics.survival import *
-    from tidyfair.reports.page import *
-    from tidyfair.reports.plots import *
-    from tidyfair.reports.tables import *
-    from tidyfair.specs.aggregates import *
-    from tidyfair.specs.contrasts import *
-    from tidyfair.specs.forecasts import *
-    from tidyfair.specs.formulas import *
-    from tidyfair.specs.groups import *
-    from tidyfair.specs.spreads import *
-    from tidyfair.specs.survey_designs import *
-    from tidyfair.tallies.censoring import *
-    from tidyfair.tallies.tally import *
-    from tidyfair.tallies.thresholds import *
+    from tidyfair.metrics.catalog import catalogue as catalogue, get_metrics as get_metrics
+    from tidyfair.metrics.classification import (
+        accuracy as accuracy, bal_accuracy as bal_accuracy, base_rate as base_rate,
+        detection_prevalence as detection_prevalence, diagnostic_odds_ratio as diagnostic_odds_ratio,
+        error_rate as error_rate, f_meas as f_meas, fall_out as fall_out, false_discovery_rate as false_discovery_rate,
+        false_negative_rate as false_negative_rate, false_omission_rate as false_omission_rate,
+        false_positive_rate as false_positive_rate, j_index as j_index, kap as kap, lift as lift,
+        markedness as markedness, mcc as mcc, miss_rate as miss_rate,
+        negative_likelihood_ratio as negative_likelihood_ratio, negative_predictive_value as negative_predictive_value,
+        net_benefit as net_benefit, npv as npv, positive_likelihood_ratio as positive_likelihood_ratio,
+        positive_predictive_value as positive_predictive_value, ppv as ppv, precision as precision,
+        prevalence as prevalence, recall as recall, roc_dist as roc_dist, sedi as sedi,
+        selection_rate as selection_rate, sens as sens, sensitivity as sensitivity, spec as spec,
+        specificity as specificity, standardized_net_benefit as standardized_net_benefit, threat_score as threat_score,
+        true_negative_rate as true_negative_rate, true_positive_rate as true_positive_rate,
+    )  # fmt: skip
+    from tidyfair.metrics.confusion import conf_mat as conf_mat, conf_mat_summary as conf_mat_summary
+    from tidyfair.metrics.curves import (
+        gain_curve as gain_curve, lift_curve as lift_curve, pr_curve as pr_curve, roc_curve as roc_curve,
+        threshold_curve as threshold_curve,
+    )  # fmt: skip
+    from tidyfair.metrics.defaults import default_metrics as default_metrics
+    from tidyfair.metrics.define import (
+        class_metric as class_metric, new_class_metric as new_class_metric, new_numeric_metric as new_numeric_metric,
+        new_prob_metric as new_prob_metric, numeric_metric as numeric_metric, prob_metric as prob_metric,
+    )  # fmt: skip
+    from tidyfair.metrics.fairness import (
+        abroca as abroca, auc_parity as auc_parity, average_abs_odds_difference as average_abs_odds_difference,
+        average_odds_difference as average_odds_difference,
+        conditional_demographic_disparity as conditional_demographic_disparity,
+        conditional_use_accuracy_equality as conditional_use_accuracy_equality,
+        demographic_parity as demographic_parity, demographic_parity_ratio as demographic_parity_ratio,
+        differential_fairness as differential_fairness, disparate_impact as disparate_impact,
+        equal_opportunity as equal_opportunity, equal_opportunity_ratio as equal_opportunity_ratio,
+        equalized_odds as equalized_odds, equalized_odds_ratio as equalized_odds_ratio, independence as independence,
+        new_groupwise_metric as new_groupwise_metric, overall_accuracy_equality as overall_accuracy_equality,
+        predictive_equality as predictive_equality, predictive_parity as predictive_parity, separation as separation,
+        statistical_parity_difference as statistical_parity_difference, sufficiency as sufficiency,
+        treatment_equality as treatment_equality,
+    )  # fmt: skip
+    from tidyfair.metrics.probability import (
+        average_precision as average_precision, brier_class as brier_class, classification_cost as classification_cost,
+        gain_capture as gain_capture, mean_score as mean_score, mn_log_loss as mn_log_loss, pr_auc as pr_auc,
+        ranked_prob_score as ranked_prob_score, roc_auc as roc_auc, roc_aunp as roc_aunp, roc_aunu as roc_aunu,
+    )  # fmt: skip
+    from tidyfair.metrics.regression import (
+        ccc as ccc, gini_coef as gini_coef, huber_loss as huber_loss, huber_loss_pseudo as huber_loss_pseudo,
+        iic as iic, mae as mae, mape as mape, mase as mase, mean_prediction as mean_prediction,
+        mean_truth as mean_truth, median_absolute_error as median_absolute_error, mpe as mpe, msd as msd, mse as mse,
+        poisson_log_loss as poisson_log_loss, residual_bias as residual_bias, rmse as rmse,
+        rmse_relative as rmse_relative, rpd as rpd, rpiq as rpiq, rsq as rsq, rsq_trad as rsq_trad, smape as smape,
+    )  # fmt: skip
+    from tidyfair.reports.page import report as report
+    from tidyfair.reports.plots import autoplot as autoplot
+    from tidyfair.reports.tables import as_table as as_table, plain_names as plain_names
+    from tidyfair.specs.aggregates import new_aggregate as new_aggregate
+    from tidyfair.specs.contrasts import difference as difference, ratio as ratio
+    from tidyfair.specs.formulas import statistic as statistic
+    from tidyfair.specs.groups import privileged as privileged
+    from tidyfair.specs.spreads import group_maximum as group_maximum, group_minimum as group_minimum
 
     __all__: list[str]
     __version__: str
 
-# Every public name, by the module that defines it, which is read when the name is first asked for: so
-# `import tidyfair` costs nothing but this list.
-_NAMES = {
-    "audits.credit": "SegmentedTable StandardizedTable",
-    "audits.effect_sizes": "quantile_ratios standardized_differences",
-    "audits.filing": "audit FiledAudit NAMED_AUDITS",
-    "audits.named_audits": "ComparisonTable NamedAudit ValuesTable",
-    "audits.published": "PublishedColumn",
-    "audits.reference_tables": "compare_groups GroupComparison",
-    "errors": """
-        AggregateError ArgumentError ClusterWarning ColumnError ConstantWarning DirectionWarning EngineError
-        EngineWarning EvidenceWarning ForkError LabelError MissingPredictionsWarning ProxyWarning SelectionWarning
-        TidyfairError Undefined UndefinedError UndefinedWarning UnknownGroupWarning WeightError
-    """,
-    "calling.metric_sets": "GroupwiseFactory GroupwiseMetric Metric metric_set metric_tweak MetricSet",
-    "calling.streaming": "Accumulator load_state save_state",
-    "evaluation.array_metrics": "Sample",
-    "inference.gates.checks": "assert_fair check four_fifths UnfairError",
-    "inference.models.model_comparison": "compare_models",
-    "inference.testing.pairwise_tests": "pairwise",
-    "integrations.scorers": """
-        correlation_score CorrelationScorer equal_opportunity_score FairnessScorer make_scorer p_percent_score
-        subset_score SubsetScorer
-    """,
-    "metrics.annotators": "fleiss_kap krippendorff_alpha majority_label soft_label",
-    "metrics.catalog": "catalogue get_metrics",
-    "metrics.classification": """
-        accuracy average_odds average_predictive_value bal_accuracy base_rate demographic_disparity
-        detection_prevalence diagnostic_odds_ratio divergence_from_rest error_rate f_meas fall_out
-        false_discovery_rate false_negative_rate false_negative_share false_negatives
-        false_negatives_per_false_positive false_omission_rate false_positive_rate false_positive_share
-        false_positives instances j_index kap lift markedness mcc miss_rate negative_likelihood_ratio
-        negative_predictive_value negatives net_benefit npv positive_likelihood_ratio positive_predictive_value
-        positives ppv precision predicted_negatives predicted_positives prevalence recall roc_dist sedi selection_rate
-        sens sensitivity share_of_rows smoothed_base_rate smoothed_negative_rate smoothed_rejection_rate
-        smoothed_selection_rate spec specificity standardized_net_benefit threat_score true_negative_rate
-        true_negative_share true_negatives true_positive_rate true_positive_share true_positives
-    """,
-    "metrics.confusion": "conf_mat conf_mat_summary",
-    "metrics.curves": """
-        calibration_curve Curve gain_curve lift_curve pr_curve roc_curve threshold_curve ThresholdCurve
-    """,
-    "metrics.defaults": "default_metrics",
-    "metrics.define": "class_metric new_class_metric new_numeric_metric new_prob_metric numeric_metric prob_metric",
-    "metrics.dependence": "distance_given_estimate distance_given_truth distance_to_all",
-    "metrics.fairness": """
-        abroca abroca_debiased abroca_if_equal auc_parity average_abs_odds_difference average_odds_difference
-        average_predictive_value_difference between_group_coefficient_of_variation
-        between_group_generalized_entropy_index between_group_theil_index bias_amplification bnsp_auc bpsn_auc
-        calibration_error_parity calibration_parity class_imbalance concordance_parity
-        conditional_demographic_disparity conditional_use_accuracy_equality demographic_parity
-        demographic_parity_ratio differential_fairness disparate_impact equal_opportunity
-        equal_opportunity_ratio equalized_coverage equalized_odds equalized_odds_ratio explained_by_groups
-        generalized_equalized_odds_difference independence kl_divergence kolmogorov_smirnov
-        kolmogorov_smirnov_debiased kolmogorov_smirnov_if_equal mutual_information negative_class_balance
-        new_between_group_metric new_groupwise_metric overall_accuracy_equality positive_class_balance
-        predictive_equality predictive_parity separation statistical_parity_difference sufficiency
-        survival_calibration_parity treatment_equality wasserstein_distance wasserstein_distance_debiased
-        wasserstein_distance_if_equal within_group_generalized_entropy_index
-    """,
-    "metrics.individual": "consistency",
-    "metrics.inequality": """
-        benefit_variation generalized_entropy_index inequality_within mean_benefit mean_log_deviation theil_index
-    """,
-    "metrics.prediction_intervals": """
-        interval_coverage interval_coverage_error interval_misses_above interval_misses_below interval_score
-        interval_width quantile_coverage_error quantile_loss weighted_interval_score winkler_score
-    """,
-    "metrics.probability": """
-        average_precision balance_for_negative_class balance_for_positive_class brier_class
-        calibration_in_the_large calibration_intercept calibration_ratio calibration_slope classification_cost
-        expected_calibration_error expected_calibration_error_debiased
-        expected_calibration_error_if_calibrated gain_capture generalized_false_negative_rate
-        generalized_false_negatives generalized_false_positives generalized_true_negative_rate
-        generalized_true_negatives generalized_true_positives mean_score mn_log_loss pr_auc ranked_prob_score
-        roc_auc roc_aunp roc_aunu
-    """,
-    "metrics.ranking": "attention_gap exposure exposure_per_relevance max_skew min_skew ndcg ndkl rnd skew",
-    "metrics.regression": """
-        ccc gini_coef huber_loss huber_loss_pseudo iic mae mape mase mean_prediction mean_truth
-        median_absolute_error mpe msd mse pinball_loss poisson_log_loss residual_bias rmse rmse_relative rpd
-        rpiq rsq rsq_trad smape squared_shift
-    """,
-    "metrics.survival": """
-        brier_survival brier_survival_integrated calibration_in_the_large_survival calibration_ratio_survival
-        concordance_survival concordance_survival_uno roc_auc_survival
-    """,
-    "reports.page": "Report report",
-    "reports.plots": "autoplot",
-    "reports.tables": "as_table",
-    "specs.aggregates": "Aggregate new_aggregate",
-    "specs.contrasts": "difference log_ratio ratio",
-    "specs.forecasts": "CensoringDistribution prediction_interval PredictionInterval survival Survival",
-    "specs.formulas": "statistic",
-    "specs.groups": "Privileged privileged",
-    "specs.survey_designs": "replicate_weights ReplicateWeights survey_design SurveyDesign",
-    "specs.spreads": """
-        coefficient_of_variation generalized_entropy group_maximum group_mean group_minimum
-        mean_absolute_deviation standard_deviation
-    """,
-    "tallies.censoring": "censoring_distribution",
-    "tallies.tally": "Tally",
-    "tallies.thresholds": "sigmoid",
+# Every name at the top, by what it is for and by the module that defines it, which is read when the name is first asked
+# for: so `import tidyfair` costs nothing but this table.
+_TASKS: dict[str, dict[str, str]] = {
+    "Metrics of labels": {
+        "metrics.classification": """
+            accuracy bal_accuracy base_rate diagnostic_odds_ratio error_rate f_meas false_discovery_rate
+            false_negative_rate false_omission_rate false_positive_rate j_index kap lift markedness mcc
+            negative_likelihood_ratio negative_predictive_value net_benefit npv positive_likelihood_ratio ppv precision
+            roc_dist sedi selection_rate sens spec standardized_net_benefit threat_score
+        """,
+    },
+    "Metrics of scores": {
+        "metrics.probability": """
+            average_precision brier_class classification_cost gain_capture mean_score mn_log_loss pr_auc
+            ranked_prob_score roc_auc roc_aunp roc_aunu
+        """,
+    },
+    "Metrics of numbers": {
+        "metrics.regression": """
+            ccc gini_coef huber_loss huber_loss_pseudo iic mae mape mase mean_prediction mean_truth
+            median_absolute_error mpe msd mse poisson_log_loss residual_bias rmse rmse_relative rpd rpiq rsq rsq_trad
+            smape
+        """,
+    },
+    "Fairness metrics": {
+        "metrics.fairness": """
+            abroca auc_parity average_abs_odds_difference average_odds_difference conditional_demographic_disparity
+            conditional_use_accuracy_equality demographic_parity demographic_parity_ratio differential_fairness
+            disparate_impact equal_opportunity equal_opportunity_ratio equalized_odds equalized_odds_ratio independence
+            overall_accuracy_equality predictive_equality predictive_parity separation statistical_parity_difference
+            sufficiency treatment_equality
+        """,
+    },
+    "Sets, comparisons and metrics of your own": {
+        "calling.metric_sets": "metric_set metric_tweak",
+        "metrics.catalog": "catalogue get_metrics",
+        "metrics.defaults": "default_metrics",
+        "metrics.define": "class_metric new_class_metric new_numeric_metric new_prob_metric numeric_metric prob_metric",
+        "metrics.fairness": "new_groupwise_metric",
+        "specs.aggregates": "new_aggregate",
+        "specs.contrasts": "difference ratio",
+        "specs.formulas": "statistic",
+        "specs.groups": "privileged",
+        "specs.spreads": "group_maximum group_minimum",
+    },
+    "Verdicts and comparisons": {
+        "audits.reference_tables": "compare_groups",
+        "inference.gates.checks": "assert_fair check four_fifths",
+        "inference.models.model_comparison": "compare_models",
+    },
+    "Curves, pictures, tables, reports, audits": {
+        "audits.filing": "audit",
+        "metrics.confusion": "conf_mat conf_mat_summary",
+        "metrics.curves": "gain_curve lift_curve pr_curve roc_curve threshold_curve",
+        "reports.page": "report",
+        "reports.plots": "autoplot",
+        "reports.tables": "as_table plain_names",
+    },
+    "Rows that come in parts": {"calling.streaming": "Accumulator load_state save_state"},
 }
-_OF_METRICS = (
-    "metrics.classification", "metrics.probability", "metrics.regression", "metrics.inequality", "metrics.dependence",
-    "metrics.survival", "metrics.prediction_intervals",
+_ALIASES = {
+    "metrics.classification": """
+        detection_prevalence fall_out miss_rate positive_predictive_value prevalence recall sensitivity specificity
+        true_negative_rate true_positive_rate
+    """,
+}
+"""Other names of metrics above, which work and are not listed."""
+_FAMILIES = (
+    "aggregates", "annotators", "audits", "calibration", "counts", "datasets", "distributions", "errors", "inequality",
+    "inference", "prediction_intervals", "rankings", "scorers", "surveys", "survival", "types",
 )  # fmt: skip
-"""The modules of metrics, whose comparisons can be imported by name."""
-_NAMESPACES = ("datasets", "inference")
-_MODULE_OF = {name: module for module, names in _NAMES.items() for name in names.split()}
+"""The modules of names that belong together, and are written with them: `tidyfair.rankings.ndcg`."""
+
+
+def _module_of_names(*tables: dict[str, str]) -> dict[str, str]:
+    return {name: module for table in tables for module, names in table.items() for name in names.split()}
+
+
+_MODULE_OF = _module_of_names(*_TASKS.values())
+_MODULE_OF_ALIAS = _module_of_names(_ALIASES)
 
 if not TYPE_CHECKING:
-    __all__ = sorted(_MODULE_OF)  # noqa: PLE0605 - names of the list above
+    __all__ = sorted(_MODULE_OF)  # noqa: PLE0605 - names of the table above
+
+
+def _listed() -> str:
+    """The names by what they are for, as `help(tidyfair)` shows them."""
+    lines: list[str] = []
+    for task, table in _TASKS.items():
+        lines.append(f"{task}:")
+        for names in table.values():
+            lines += [f"    {line.strip()}" for line in names.strip().splitlines()]
+    return "\n".join([*lines, "Families of names, each with its own help:", f"    {' '.join(_FAMILIES)}"])
+
+
+__doc__ = f"{__doc__}\n{_listed()}\n"
 
 
 def __getattr__(name: str) -> object:
     from importlib import import_module  # noqa: PLC0415 - as short as can be
 
-    if name in _MODULE_OF:
-        value = getattr(import_module(f"tidyfair.{_MODULE_OF[name]}"), name)
+    if module := _MODULE_OF.get(name) or _MODULE_OF_ALIAS.get(name):
+        value = getattr(import_module(f"tidyfair.{module}"), name)
         globals()[name] = value
         return value
-    if name in _NAMESPACES:
+    if name in _FAMILIES:
         return import_module(f"tidyfair.{name}")
     if name == "__version__":
         # as installed; looked up when asked for, because that reads a file
         return import_module("importlib.metadata").version("tidyfair")
     other_names = import_module("tidyfair.metrics.other_names")
-    way_out = ""
-    if name in import_module("tidyfair.inference").__all__:
-        way_out = f": write tidyfair.inference.{name}"
-    elif not name.startswith("_"):
-        metrics = {name for module in _OF_METRICS for name in _NAMES[module].split()}
-        way_out = other_names.way_out(name, metrics, set(_MODULE_OF) - metrics)
+    way_out = "" if name.startswith("_") else other_names.way_out(name)
     raise other_names.missing(__name__, name, way_out)
 
 
 def __dir__() -> list[str]:
-    return [*sorted(_MODULE_OF), *_NAMESPACES]
+    import sys  # noqa: PLC0415 - as short as can be
+
+    # `help(tidyfair)` would print the documentation of every name, 18,000 lines: its own text lists them
+    caller = sys._getframe(1)  # noqa: SLF001 # pyright: ignore[reportPrivateUsage] - there is no other way
+    while caller.f_back is not None and caller.f_globals["__name__"] == "inspect":
+        caller = caller.f_back
+    return [] if caller.f_globals["__name__"] == "pydoc" else [*sorted(_MODULE_OF), *_FAMILIES]

@@ -72,3 +72,7 @@ def lending(rows: int = 5_000, seed: int = 1) -> pl.DataFrame:
             "weight": -np.log(1 - 0.98 * uniform()) * 0.5 + 0.5,
         }
     )
+
+
+def __dir__() -> list[str]:
+    return __all__

@@ -356,3 +356,7 @@ def failures_of(owner: str, advice: str, kind: type[TidyfairError] = ArgumentErr
         reason = f"{type(error).__name__}: {first_line}".rstrip(".: ")
         msg = f"{owner} failed with {reason}. {advice}".rstrip()
         raise kind(msg) from error
+
+
+def __dir__() -> list[str]:
+    return __all__

@@ -32,7 +32,7 @@ a filter; rows with `case_weights=` of 0 would still count in `.n`, and their la
 - **The farthest** of many small cells is far by chance too: look at `.n` and `.denominator` in `.by_group(…)`.
 - **Digits**: AllenNLP computes in single precision.
 - The mean of the divergences, weighted by group, is the mutual information of label and group
-  (`tdf.mutual_information(by)`), and 2 n times that is the statistic of the G test."""
+  (`tdf.distributions.mutual_information(by)`), and 2 n times that is the statistic of the G test."""
 
 ROWS = {
     "fairness_metrics": {

@@ -35,7 +35,7 @@ are `None` and `"worst"` unless said otherwise: `method="to_overall"` is `to="ov
 - **Derived functions**, such as `false_positive_rate_difference` and `accuracy_score_group_min`, are
   `tdf.fall_out.difference(*by)` and `tdf.accuracy.group_minimum(*by)`.
 - **Text labels** need `pos_label=`; numbers that are no labels are refused instead of compared with 1.
-- **Metrics of rankings**, such as `tdf.exposure("query")`, rank within each group if they are called with `group_by=`:
+- **Metrics of rankings**, such as `tdf.rankings.exposure("query")`, rank within each group if they are called with `group_by=`:
   their values by group are those of `metric.difference(*by).by_group`.
 - **Weights**, `sample_params={"sample_weight": w}`, are a column of the frame, `case_weights="w"`, for all metrics of the
   call.

@@ -34,7 +34,7 @@ holisticai calls so.
   negative, it is `scale="ratio"` of `tdf.compare_groups`.
 - **Several labels** are compared one by one, `estimator="one_vs_rest"`.
 - **Tests.** `z_test_diff` and `z_test_ratio` are the p-values and standard errors of `tdf.compare_groups`, and
-  `cohen_d` and `zscore_diff` of scores are `tdf.standardized_differences`."""
+  `cohen_d` and `zscore_diff` of scores are `tdf.audits.standardized_differences`."""
 
 ROWS = {
     "Labels": {
@@ -55,12 +55,14 @@ ROWS = {
         "mae_ratio": lambda sides: tdf.mae.ratio(sides),
     },
     "Individuals": {
-        "theil_index": lambda: tdf.theil_index,
-        "coefficient_of_variation": lambda: tdf.benefit_variation,
+        "theil_index": lambda: tdf.inequality.theil_index,
+        "coefficient_of_variation": lambda: tdf.inequality.benefit_variation,
         "generalized_entropy_index": lambda alpha: tdf.metric_tweak(
-            tdf.generalized_entropy_index, "entropy", alpha=alpha
+            tdf.inequality.generalized_entropy_index, "entropy", alpha=alpha
         ),
-        "consistency_score": lambda features, n_neighbors: tdf.consistency(features, n_neighbors=n_neighbors),
+        "consistency_score": lambda features, n_neighbors: tdf.inequality.consistency(
+            features, n_neighbors=n_neighbors
+        ),
     },
     # Values of each group and label, by `metric.difference(by).by_group(…, estimator="one_vs_rest")`
     "Matrices of several labels": {

@@ -17,12 +17,12 @@ and `GridSearchCV` as they are:
 ...     def predict(self, people):
 ...         return [1] * len(people)
 >>> people = pl.DataFrame({"sex": ["f", "m", "f"], "age": [30, 40, 50]})
->>> tdf.p_percent_score("sex")(Everybody(), people)
+>>> tdf.scorers.p_percent_score("sex")(Everybody(), people)
 1.0
 
 ```
 
-Any metric becomes a scorer by `tdf.make_scorer(metric, by="sex")`, of which more is better: a difference counts as minus
+Any metric becomes a scorer by `tdf.scorers.make_scorer(metric, by="sex")`, of which more is better: a difference counts as minus
 its distance from 0, a signed ratio as the smaller of q and 1/q. `by=("sex", "race")` compares intersections. Labels that
 are text need `pos_label="yes"`; metrics of scores, such as `auc_parity`, are given those of `predict_proba`.
 
@@ -34,7 +34,7 @@ the sensitive column; `by=` then names what is routed:
 >>> from sklearn.dummy import DummyClassifier
 >>> from sklearn.model_selection import cross_validate
 >>> with sklearn.config_context(enable_metadata_routing=True):
-...     scorer = tdf.make_scorer(tdf.demographic_parity_ratio, by="sex").set_score_request(sensitive_features=True)
+...     scorer = tdf.scorers.make_scorer(tdf.demographic_parity_ratio, by="sex").set_score_request(sensitive_features=True)
 ...     scores = cross_validate(
 ...         DummyClassifier(), [[1], [2], [3], [4]], [1, 1, 0, 0], cv=2, scoring=scorer,
 ...         params={"sensitive_features": ["f", "m", "f", "m"]},
@@ -54,10 +54,12 @@ the sensitive column; `by=` then names what is routed:
 
 ROWS = {
     "metrics": {
-        "p_percent_score": lambda column, positive_target: tdf.p_percent_score(column, positive_target),
-        "equal_opportunity_score": lambda column, positive_target: tdf.equal_opportunity_score(column, positive_target),
-        "correlation_score": lambda column: tdf.correlation_score(column),
+        "p_percent_score": lambda column, positive_target: tdf.scorers.p_percent_score(column, positive_target),
+        "equal_opportunity_score": lambda column, positive_target: tdf.scorers.equal_opportunity_score(
+            column, positive_target
+        ),
+        "correlation_score": lambda column: tdf.scorers.correlation_score(column),
         # or a metric of ours in place of the function
-        "subset_score": lambda subset, score, kwargs: tdf.subset_score(subset, score, **kwargs),
+        "subset_score": lambda subset, score, kwargs: tdf.scorers.subset_score(subset, score, **kwargs),
     },
 }

@@ -71,7 +71,7 @@ ROWS = {
         ),
     },
     "Scores": {
-        "standardized_mean_difference": lambda data, score, by, to: tdf.standardized_differences(
+        "standardized_mean_difference": lambda data, score, by, to: tdf.audits.standardized_differences(
             data, score, by=by, to=to, spread="all"
         ),
     },

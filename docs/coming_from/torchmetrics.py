@@ -22,14 +22,14 @@ instead of in a key:
 In the rows below `by` is the column of groups.
 
 - **Scores** are `probs=` with `threshold=`; selected is who has the threshold or more (torchmetrics: more than it). Logits
-  are turned into probabilities by `probs=tdf.sigmoid("logit")`, of arrays `probs=tdf.sigmoid(preds)`, never by a guess.
+  are turned into probabilities by `probs=tdf.calibration.sigmoid("logit")`, of arrays `probs=tdf.calibration.sigmoid(preds)`, never by a guess.
 - **`ignore_index`** is an argument of `.arrays(…)`, and of `update` of an accumulator; in a frame, filter those rows.
 - **The values of the groups** come by `.by_group(…)` instead of a call, or `.arrays_by_group(…)`:
 
 ```python
 >>> rates = tdf.metric_set(tdf.demographic_parity_ratio("sex"), tdf.equal_opportunity_ratio("sex"))
 >>> target, logits, sex = [1, 0, -1, 1, 1], [0.3, -0.2, 2.0, -1.0, 0.9], ["f", "f", "f", "m", "m"]
->>> groups = rates.arrays_by_group(target, probs=tdf.sigmoid(logits), threshold=0.5, by={"sex": sex}, ignore_index=-1)
+>>> groups = rates.arrays_by_group(target, probs=tdf.calibration.sigmoid(logits), threshold=0.5, by={"sex": sex}, ignore_index=-1)
 >>> groups.select(".metric", ".group", ".estimate").rows()[:2]
 [('selection_rate', 'f', 0.5), ('selection_rate', 'm', 0.5)]
 
@@ -42,8 +42,8 @@ In the rows below `by` is the column of groups.
 ```python
 >>> seen = tdf.Accumulator(rates, threshold=0.5)
 >>> for batch in (slice(0, 3), slice(3, 5)):
-...     _ = seen.update(target[batch], probs=tdf.sigmoid(logits[batch]), by={"sex": sex[batch]}, ignore_index=-1)
->>> seen.compute().equals(rates.arrays(target, probs=tdf.sigmoid(logits), threshold=0.5, by={"sex": sex}, ignore_index=-1))
+...     _ = seen.update(target[batch], probs=tdf.calibration.sigmoid(logits[batch]), by={"sex": sex[batch]}, ignore_index=-1)
+>>> seen.compute().equals(rates.arrays(target, probs=tdf.calibration.sigmoid(logits), threshold=0.5, by={"sex": sex}, ignore_index=-1))
 True
 
 ```
@@ -59,7 +59,10 @@ ROWS = {
         # `.by_group(…)`, or `.arrays_by_group(…)`
         "binary_groups_stat_rates": lambda by: tdf.new_groupwise_metric(
             tdf.metric_set(
-                tdf.true_positive_share, tdf.false_positive_share, tdf.true_negative_share, tdf.false_negative_share
+                tdf.counts.true_positive_share,
+                tdf.counts.false_positive_share,
+                tdf.counts.true_negative_share,
+                tdf.counts.false_negative_share,
             ),
             "stat_rates",
             tdf.difference(),
@@ -70,7 +73,10 @@ ROWS = {
         # the values of the groups: `.by_group(…)` or `.compute_by_group(tally)`
         "BinaryGroupStatRates": lambda by: tdf.new_groupwise_metric(
             tdf.metric_set(
-                tdf.true_positive_share, tdf.false_positive_share, tdf.true_negative_share, tdf.false_negative_share
+                tdf.counts.true_positive_share,
+                tdf.counts.false_positive_share,
+                tdf.counts.true_negative_share,
+                tdf.counts.false_negative_share,
             ),
             "stat_rates",
             tdf.difference(),

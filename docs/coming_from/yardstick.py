@@ -85,20 +85,20 @@ ROWS = {
         "rsq_trad": lambda: tdf.rsq_trad,
         "smape": lambda: tdf.smape,
     },
-    # the truth is `tdf.survival("time", "event")`; `probs={365: "survival_at_365"}` are the survival probabilities
+    # the truth is `tdf.survival.outcome("time", "event")`; `probs={365: "survival_at_365"}` are the survival probabilities
     "Metrics of survival": {
-        "brier_survival": lambda: tdf.brier_survival,
-        "brier_survival_integrated": lambda: tdf.brier_survival_integrated,
-        "concordance_survival": lambda: tdf.concordance_survival,
-        "roc_auc_survival": lambda: tdf.roc_auc_survival,
+        "brier_survival": lambda: tdf.survival.brier,
+        "brier_survival_integrated": lambda: tdf.survival.brier_integrated,
+        "concordance_survival": lambda: tdf.survival.concordance,
+        "roc_auc_survival": lambda: tdf.survival.roc_auc,
         # parsnip's censoring weights, from the training data
-        ".censoring_weights_graf": lambda train, time, event: tdf.survival(
-            time, event, censoring=tdf.censoring_distribution(train, tdf.survival(time, event))
+        ".censoring_weights_graf": lambda train, time, event: tdf.survival.outcome(
+            time, event, censoring=tdf.survival.censoring_distribution(train, tdf.survival.outcome(time, event))
         ),
     },
     # the estimate is a mapping from levels to columns, `{0.1: "q10", 0.5: "q50", 0.9: "q90"}`
     "Metrics of quantiles": {
-        "weighted_interval_score": lambda: tdf.weighted_interval_score,
+        "weighted_interval_score": lambda: tdf.prediction_intervals.weighted_interval_score,
     },
     "Fairness": {
         "accuracy_difference": lambda by: tdf.accuracy.difference(by),

@@ -176,7 +176,9 @@ def test_standardized_difference_equals_plain_arithmetic(spread: Any, *, correct
     d = (statistics.mean(a) - statistics.mean(b)) / deviations[spread]
     of_deviation = 2 * freedom if spread == "reference" else 2 * (len(a) + len(b))
     error = factor * math.sqrt(1 / len(a) + 1 / len(b) + d**2 / of_deviation)
-    table = tdf.standardized_differences(people(), "score", by="group", to="b", spread=spread, corrected=corrected)
+    table = tdf.audits.standardized_differences(
+        people(), "score", by="group", to="b", spread=spread, corrected=corrected
+    )
     row = table.row(by_predicate=pl.col(".group") == "a", named=True)
     assert row[".disparity"] == pytest.approx(factor * d)
     assert row[".upper"] - row[".lower"] == pytest.approx(2 * 1.959963984540054 * error)
@@ -187,7 +189,7 @@ def test_residuals_are_the_truth_less_the_score() -> None:
     loans = tdf.datasets.lending(1_000)
     filed = tdf.audit("lending_adverse_impact", loans, "repaid", probs="score", pos_label="yes", by="sex", to="male")
     residuals = loans.select("sex", ((pl.col("repaid") == "yes").cast(pl.Float64) - pl.col("score")).alias("missed"))
-    expected = tdf.standardized_differences(residuals, "missed", by="sex", to="male", spread="all")
+    expected = tdf.audits.standardized_differences(residuals, "missed", by="sex", to="male", spread="all")
     assert filed.tables["residuals"][".disparity"].to_list() == expected[".disparity"].to_list()
 
 
@@ -198,7 +200,7 @@ def smd_of_residuals(event: Any, truth: pl.Series, **options: Any) -> None:
     filed = tdf.audit("lending_adverse_impact", loans, "truth", **call)
     ones = [None if value is None else float(value == event) for value in truth]
     residuals = loans.select("sex", (pl.Series(ones) - pl.col("score")).alias("missed"))
-    expected = tdf.standardized_differences(residuals, "missed", by="sex", to="male", spread="all")
+    expected = tdf.audits.standardized_differences(residuals, "missed", by="sex", to="male", spread="all")
     for column in (".n", ".mean", ".disparity"):
         assert filed.tables["residuals"][column].to_list() == pytest.approx(expected[column].to_list())
 
@@ -227,7 +229,7 @@ def test_residuals_of_a_measured_truth_are_those_of_its_numbers() -> None:
     loans = tdf.datasets.lending(400).with_columns((pl.col("score") ** 2 * 3.5).alias("loss"))
     filed = tdf.audit("lending_adverse_impact", loans, "loss", probs="score", by="sex", to="male")
     missed = loans.select("sex", (pl.col("loss") - pl.col("score")).alias("missed"))
-    expected = tdf.standardized_differences(missed, "missed", by="sex", to="male", spread="all")
+    expected = tdf.audits.standardized_differences(missed, "missed", by="sex", to="male", spread="all")
     assert filed.tables["residuals"][".disparity"].to_list() == pytest.approx(expected[".disparity"].to_list())
 
 
@@ -244,14 +246,14 @@ def test_residuals_of_a_measured_truth_are_those_of_its_numbers() -> None:
 )
 def test_residuals_refuse_labels_in_doubt(labels: list[Any], options: dict[str, Any], message: str) -> None:
     loans = tdf.datasets.lending(60).with_columns(pl.Series("truth", labels * (60 // len(labels))))
-    with pytest.raises(tdf.LabelError, match=message):
+    with pytest.raises(tdf.errors.LabelError, match=message):
         tdf.audit("lending_adverse_impact", loans, "truth", probs="score", by="sex", to="male", **options)
 
 
 def test_residuals_of_labels_need_probabilities() -> None:
     loans = tdf.datasets.lending(60).with_columns((pl.col("score") * 850).alias("points"))
     call: dict[str, Any] = {"by": "sex", "to": "male", "probs": "points"}
-    with pytest.raises(tdf.ColumnError, match=r"'points' holds values from .* leave `truth` out"):
+    with pytest.raises(tdf.errors.ColumnError, match=r"'points' holds values from .* leave `truth` out"):
         tdf.audit("lending_adverse_impact", loans, "repaid", pos_label="yes", **call)
     assert "residuals" not in tdf.audit("lending_adverse_impact", loans, **call).tables
 
@@ -259,11 +261,11 @@ def test_residuals_of_labels_need_probabilities() -> None:
 def test_standardized_differences_do_not_depend_on_scale_order_or_other_rows_of_outer_groups() -> None:
     loans = tdf.datasets.lending(1_000)
     call: dict[str, Any] = {"by": ["sex", "race"], "to": {"sex": "male", "race": "White"}}
-    plain = tdf.standardized_differences(loans, "score", **call)
-    moved = tdf.standardized_differences(loans.reverse(), (pl.col("score") * 8 + 100).alias("moved"), **call)
+    plain = tdf.audits.standardized_differences(loans, "score", **call)
+    moved = tdf.audits.standardized_differences(loans.reverse(), (pl.col("score") * 8 + 100).alias("moved"), **call)
     assert moved[".disparity"].to_list() == pytest.approx(plain[".disparity"].to_list())
-    grouped = tdf.standardized_differences(loans, "score", **call, group_by="fold")
-    alone = tdf.standardized_differences(loans.filter(fold=3), "score", **call)
+    grouped = tdf.audits.standardized_differences(loans, "score", **call, group_by="fold")
+    alone = tdf.audits.standardized_differences(loans.filter(fold=3), "score", **call)
     assert grouped.filter(fold=3)[".disparity"].to_list() == pytest.approx(alone[".disparity"].to_list(), nan_ok=True)
 
 
@@ -272,7 +274,7 @@ def test_standardized_differences_do_not_depend_on_scale_order_or_other_rows_of_
 def test_groups_without_a_deviation_have_no_standardized_difference(scores: tuple[float, float], spread: Any) -> None:
     one, other = scores
     constant = pl.DataFrame({"score": [one] * 7 + [other] * 11, "group": ["a"] * 7 + ["b"] * 11})
-    table = tdf.standardized_differences(constant, "score", by="group", to="b", spread=spread)
+    table = tdf.audits.standardized_differences(constant, "score", by="group", to="b", spread=spread)
     columns = (".spread", ".disparity", ".lower", ".upper", ".p_value", ".status")
     if one == other or spread != "all":
         assert table.select(columns).row(0) == (None, None, None, None, None, "zero_denominator")
@@ -302,7 +304,7 @@ def test_table_of_constant_scores_has_no_standardized_differences() -> None:
 
 def test_quantiles_of_constant_groups_have_a_ratio_without_limits() -> None:
     constant = pl.DataFrame({"pay": [10.0] * 40 + [20.0] * 40, "group": ["a"] * 40 + ["b"] * 40})
-    table = tdf.quantile_ratios(constant, "pay", by="group", to="b")
+    table = tdf.audits.quantile_ratios(constant, "pay", by="group", to="b")
     assert table.select(".disparity", ".lower", ".upper", ".p_value").row(0) == (0.5, None, None, None)
 
 
@@ -314,7 +316,7 @@ def alike() -> pl.DataFrame:
     })  # fmt: skip
 
 
-@pytest.mark.parametrize("compare", [tdf.standardized_differences, tdf.quantile_ratios])
+@pytest.mark.parametrize("compare", [tdf.audits.standardized_differences, tdf.audits.quantile_ratios])
 def test_groups_that_read_alike_are_told_from_each_other_by_their_values(compare: Any) -> None:
     crossed = compare(alike(), "score", by=("one", "other"), to=("x", "y:z"), unknown="group")
     renamed = alike().with_columns(pl.col("one").replace({"x:y": "first", "x": "second"}))
@@ -322,7 +324,7 @@ def test_groups_that_read_alike_are_told_from_each_other_by_their_values(compare
     values = dict(expected.select(".group", ".disparity").rows())
     assert sorted(crossed[".group"]) == ['"x":"y:z"', '"x:y":"z"', "b:c"]
     assert sorted(crossed[".disparity"]) == sorted(values.values())
-    with pytest.raises(tdf.ArgumentError, match="no group of 'one:other', but 'x:y:z'"):
+    with pytest.raises(tdf.errors.ArgumentError, match="no group of 'one:other', but 'x:y:z'"):
         compare(alike(), "score", by=("one", "other"), to="x:y:z")
     missing = compare(alike(), "score", by="group", to="null", unknown="group")
     filled = alike().with_columns(pl.col("group").fill_null("missing"))
@@ -332,21 +334,21 @@ def test_groups_that_read_alike_are_told_from_each_other_by_their_values(compare
     assert missing[".disparity"].to_list() == [values["b"], values["null"], values["missing"]]
 
 
-@pytest.mark.parametrize("compare", [tdf.standardized_differences, tdf.quantile_ratios])
+@pytest.mark.parametrize("compare", [tdf.audits.standardized_differences, tdf.audits.quantile_ratios])
 def test_features_of_effect_sizes_are_checked(compare: Any) -> None:
     loans = tdf.datasets.lending(100)
     for nothing in ([], (), [()]):
         with pytest.raises(
-            tdf.ArgumentError, match=f'{compare.__name__}\\(\\) compares the groups of a feature: `by="col'
+            tdf.errors.ArgumentError, match=f'{compare.__name__}\\(\\) compares the groups of a feature: `by="col'
         ):
             compare(loans, "score", by=nothing, to="male")
-    with pytest.raises(tdf.ColumnError, match="the data are grouped by 'sex', so each part has only one group"):
+    with pytest.raises(tdf.errors.ColumnError, match="the data are grouped by 'sex', so each part has only one group"):
         compare(loans, "score", by="sex", to="male", group_by="sex")
-    with pytest.raises(tdf.ColumnError, match="the data are grouped by 'sex'"):
+    with pytest.raises(tdf.errors.ColumnError, match="the data are grouped by 'sex'"):
         compare(loans.group_by("sex"), "score", by=["race", ("sex", "race")], to="White")
-    with pytest.raises(tdf.ArgumentError, match="`by` names 'sex' twice"):
+    with pytest.raises(tdf.errors.ArgumentError, match="`by` names 'sex' twice"):
         compare(loans, "score", by=["sex", "sex"], to="male")
-    with pytest.raises(tdf.ArgumentError, match="`by` takes columns, not privileged"):
+    with pytest.raises(tdf.errors.ArgumentError, match="`by` takes columns, not privileged"):
         compare(loans, "score", by=tdf.privileged(sex="male"), to="privileged")
 
 
@@ -370,7 +372,7 @@ def test_ratios_of_medians_have_the_limits_of_price_and_bonett() -> None:
         "other": [36.0, 44, 47, 42, 49, 39, 46, 31, 33, 48],
     }
     data = pl.concat(pl.DataFrame({"pay": values, "group": group}) for group, values in pay.items())
-    row = tdf.quantile_ratios(data, "pay", by="group", to="other").row(0, named=True)
+    row = tdf.audits.quantile_ratios(data, "pay", by="group", to="other").row(0, named=True)
     assert (row[".group"], row[".quantile"]) == ("one", 37)
     assert row[".disparity"] == pytest.approx(37 / 43)
     low, high = price_and_bonett(pay["one"], pay["other"], 1.959963984540054)
@@ -386,7 +388,7 @@ def test_limits_of_ratios_of_quantiles_hold_the_true_ratio(quantile: float, rows
         pl.DataFrame({"run": np.repeat(np.arange(runs), part.shape[1]), "pay": part.ravel(), "group": group})
         for group, part in zip("ab", parts, strict=True)
     )
-    table = tdf.quantile_ratios(data, "pay", by="group", to="b", quantile=quantile, group_by="run")
+    table = tdf.audits.quantile_ratios(data, "pay", by="group", to="b", quantile=quantile, group_by="run")
     held = table.filter(pl.col(".group") == "a").select(pl.lit(math.exp(0.3)).is_between(".lower", ".upper"))
     share = held.to_series().mean()
     assert 0.95 - 3 * math.sqrt(0.05 * 0.95 / runs) <= share <= 0.99
@@ -394,16 +396,19 @@ def test_limits_of_ratios_of_quantiles_hold_the_true_ratio(quantile: float, rows
 
 def test_quantiles_of_too_few_rows_have_no_limits() -> None:
     few = pl.DataFrame({"pay": [1.0, 2.0, 3.0, 4.0], "group": ["a", "b", "b", "b"]})
-    row = tdf.quantile_ratios(few, "pay", by="group", to="b").row(0, named=True)
+    row = tdf.audits.quantile_ratios(few, "pay", by="group", to="b").row(0, named=True)
     assert (row[".disparity"], row[".lower"], row[".upper"], row[".status"]) == (1 / 3, None, None, "ok")
-    with pytest.raises(tdf.ColumnError, match=r"holds -1\.0; take differences of means, `standardized_differences"):
-        tdf.quantile_ratios(few.with_columns(pl.col("pay") - 2), "pay", by="group", to="b")
+    with pytest.raises(
+        tdf.errors.ColumnError, match=r"holds -1\.0; take differences of means, `standardized_differences"
+    ):
+        tdf.audits.quantile_ratios(few.with_columns(pl.col("pay") - 2), "pay", by="group", to="b")
 
 
 LOANS = tdf.datasets.lending(1_000)
 COMPARISONS: dict[str, tuple[Any, float, Any]] = {
-    "ratios": (tdf.quantile_ratios, 1.0, math.log), "differences": (tdf.standardized_differences, 0.0, float),
-}  # fmt: skip
+    "ratios": (tdf.audits.quantile_ratios, 1.0, math.log),
+    "differences": (tdf.audits.standardized_differences, 0.0, float),
+}
 
 
 @pytest.mark.parametrize("name", COMPARISONS)
@@ -456,19 +461,19 @@ def test_reference_of_effect_sizes_may_be_chosen_by_its_value(name: str, to: str
 
 
 def test_standardized_differences_refuse_what_they_cannot_compare() -> None:
-    with pytest.raises(tdf.ArgumentError, match="`to` names no group of 'group', but 'c'"):
-        tdf.standardized_differences(people(), "score", by="group", to="c")
-    with pytest.raises(tdf.ColumnError, match="'group' is not numeric"):
-        tdf.standardized_differences(people(), "group", by="score", to="c")
-    with pytest.raises(tdf.ArgumentError, match="no rows with a value"):
-        tdf.standardized_differences(people().clear(), "score", by="group", to="b", group_by="score")
+    with pytest.raises(tdf.errors.ArgumentError, match="`to` names no group of 'group', but 'c'"):
+        tdf.audits.standardized_differences(people(), "score", by="group", to="c")
+    with pytest.raises(tdf.errors.ColumnError, match="'group' is not numeric"):
+        tdf.audits.standardized_differences(people(), "group", by="score", to="c")
+    with pytest.raises(tdf.errors.ArgumentError, match="no rows with a value"):
+        tdf.audits.standardized_differences(people().clear(), "score", by="group", to="b", group_by="score")
 
 
 def test_credit_audit_needs_a_reference_and_takes_no_weights_for_means() -> None:
     loans = tdf.datasets.lending(200)
-    with pytest.raises(tdf.ArgumentError, match="compares each group with one that you name"):
+    with pytest.raises(tdf.errors.ArgumentError, match="compares each group with one that you name"):
         tdf.audit("lending_adverse_impact", loans, estimate="approved", pos_label="yes", by="sex")
-    with pytest.raises(tdf.ArgumentError, match="does not accept `case_weights`"):
+    with pytest.raises(tdf.errors.ArgumentError, match="does not accept `case_weights`"):
         tdf.audit("lending_adverse_impact", loans, probs="score", by="sex", to="male", case_weights="weight")
 
 

@@ -163,7 +163,7 @@ def test_nyc_small_categories_are_listed_and_neither_compared_nor_a_reference(ap
 def test_nyc_large_example_counts_unknown_by_table() -> None:
     """Against the outputs that the documentation of solas-ai prints, which leaves out by table, not by row."""
     sexes = rows_of({"Female": (3589, 4824), "Male": (3682, 4869), None: (200, 307)}, "sex")
-    per_table = replace(tdf.NAMED_AUDITS["nyc_ll144"], complete_rows=False)
+    per_table = replace(tdf.audits.NAMED_AUDITS["nyc_ll144"], complete_rows=False)
     table = by_group(tdf.audit(per_table, sexes, estimate="selected", by="sex").tables["selections"], "sex")
     assert table["Female"][".estimate"] == pytest.approx(0.743988, abs=5e-7)
     assert table["Male"][".estimate"] == pytest.approx(0.756213, abs=5e-7)

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 pytestmark = pytest.mark.usefixtures("few_draws")
 
-NAMES = list(tdf.NAMED_AUDITS)
+NAMES = list(tdf.audits.NAMED_AUDITS)
 CALLS: dict[str, dict[str, Any]] = {
     "nyc_ll144": {"estimate": "approved", "probs": "score"},
     "eeoc_uniform_guidelines": {"estimate": "approved"},
@@ -41,7 +41,7 @@ CALLS: dict[str, dict[str, Any]] = {
 }
 
 
-def filed(name: str, data: Any, **options: Any) -> tdf.FiledAudit:
+def filed(name: str, data: Any, **options: Any) -> tdf.types.FiledAudit:
     call: dict[str, Any] = {"pos_label": "yes", "by": ["sex", "race"], **CALLS[name], **options}
     return tdf.audit(name, data, **call)
 
@@ -54,20 +54,20 @@ def loans() -> pl.DataFrame:
 
 
 @pytest.fixture(scope="module")
-def usual(loans: pl.DataFrame, few_draws: None) -> Callable[[str], tdf.FiledAudit]:  # noqa: ARG001 - fewer draws
+def usual(loans: pl.DataFrame, few_draws: None) -> Callable[[str], tdf.types.FiledAudit]:  # noqa: ARG001 - fewer draws
     """The audits of the loans, each made once."""
     return cache(lambda name: filed(name, loans))
 
 
 @pytest.fixture(scope="module")
-def by_sex(loans: pl.DataFrame, few_draws: None) -> Callable[[str], tdf.FiledAudit]:  # noqa: ARG001 - fewer draws
+def by_sex(loans: pl.DataFrame, few_draws: None) -> Callable[[str], tdf.types.FiledAudit]:  # noqa: ARG001 - fewer draws
     """The audits of the loans by one feature, each made once."""
     return cache(lambda name: filed(name, loans, by="sex", to="male" if "to" in CALLS[name] else None))
 
 
 @pytest.mark.parametrize("name", NAMES)
 def test_audits_print_their_source_version_and_what_they_are_not(name: str) -> None:
-    audit = tdf.NAMED_AUDITS[name]
+    audit = tdf.audits.NAMED_AUDITS[name]
     text = str(audit)
     assert audit.name == name
     assert f"version: {audit.version}" in text
@@ -79,19 +79,19 @@ def test_audits_print_their_source_version_and_what_they_are_not(name: str) -> N
 
 @pytest.mark.parametrize("name", NAMES)
 def test_audits_are_frozen_values(name: str) -> None:
-    audit = tdf.NAMED_AUDITS[name]
+    audit = tdf.audits.NAMED_AUDITS[name]
     assert pickle.loads(pickle.dumps(audit)) == audit  # noqa: S301 - our own
     assert copy.deepcopy(audit) == audit
     assert replace(audit, min_n=5) != audit
     with pytest.raises(FrozenInstanceError):
         audit.min_n = 5  # pyright: ignore[reportAttributeAccessIssue] - what must fail
     with pytest.raises(TypeError):
-        tdf.NAMED_AUDITS["other"] = audit  # pyright: ignore[reportIndexIssue] - as above
+        tdf.audits.NAMED_AUDITS["other"] = audit  # pyright: ignore[reportIndexIssue] - as above
 
 
 @pytest.mark.parametrize("name", NAMES)
 def test_an_audit_is_the_same_of_any_frame(
-    name: str, loans: pl.DataFrame, usual: Callable[[str], tdf.FiledAudit]
+    name: str, loans: pl.DataFrame, usual: Callable[[str], tdf.types.FiledAudit]
 ) -> None:
     expected = usual(name)
     frames: list[Any] = [loans.to_pandas(), loans.to_arrow(), loans.lazy()]
@@ -105,7 +105,7 @@ def test_an_audit_is_the_same_of_any_frame(
 
 @pytest.mark.parametrize("name", NAMES)
 def test_an_audit_is_the_same_from_a_database(
-    name: str, loans: pl.DataFrame, usual: Callable[[str], tdf.FiledAudit]
+    name: str, loans: pl.DataFrame, usual: Callable[[str], tdf.types.FiledAudit]
 ) -> None:
     duckdb = pytest.importorskip("duckdb")
     relation = duckdb.from_arrow(loans.to_arrow())
@@ -131,7 +131,7 @@ def test_outer_groups_have_the_audit_of_their_rows(name: str, loans: pl.DataFram
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_unknown_rows_are_counted_in_the_statement(name: str, usual: Callable[[str], tdf.FiledAudit]) -> None:
+def test_unknown_rows_are_counted_in_the_statement(name: str, usual: Callable[[str], tdf.types.FiledAudit]) -> None:
     statement = " ".join(usual(name).statement)
     assert "Of 600 rows, 15 are of unknown sex." in statement
     assert "It is not " in statement
@@ -165,7 +165,7 @@ def test_names_of_groups_are_text_in_pages(name: str, loans: pl.DataFrame) -> No
 def test_empty_data_have_empty_tables_or_an_error_that_says_so(name: str, loans: pl.DataFrame) -> None:
     try:
         audited = filed(name, loans.clear())
-    except tdf.TidyfairError as error:
+    except tdf.errors.TidyfairError as error:
         assert str(error)  # noqa: PT017 - either is right
     else:
         for table in audited.published_tables().values():
@@ -180,7 +180,7 @@ def test_labels_have_rows_of_their_own(loans: pl.DataFrame) -> None:
 
 
 def test_audits_print_how_values_are_rounded() -> None:
-    text = str(tdf.NAMED_AUDITS["eeoc_uniform_guidelines"])
+    text = str(tdf.audits.NAMED_AUDITS["eeoc_uniform_guidelines"])
     assert "column Impact ratio: .disparity, 3 decimals\n" in text
     assert "column Shortfall: .shortfall, 0 decimals, up\n" in text
     assert "column p (Fisher): .p_fisher, 3 significant digits\n" in text
@@ -205,22 +205,22 @@ def test_crossings_are_made_once(loans: pl.DataFrame) -> None:
 
 
 def test_calls_that_do_not_fit_say_what_to_write(loans: pl.DataFrame) -> None:
-    with pytest.raises(tdf.ArgumentError, match=r"Unknown audit 'nyc_ll44'. Did you mean 'nyc_ll144'\?"):
+    with pytest.raises(tdf.errors.ArgumentError, match=r"Unknown audit 'nyc_ll44'. Did you mean 'nyc_ll144'\?"):
         tdf.audit("nyc_ll44", loans, estimate="approved", by="sex")
-    with pytest.raises(tdf.ArgumentError, match="nyc_ll144 needs `estimate` or `probs`"):
+    with pytest.raises(tdf.errors.ArgumentError, match="nyc_ll144 needs `estimate` or `probs`"):
         tdf.audit("nyc_ll144", loans, "repaid", by="sex")
-    with pytest.raises(tdf.ArgumentError, match="name at least one feature as `by`"):
+    with pytest.raises(tdf.errors.ArgumentError, match="name at least one feature as `by`"):
         tdf.audit("nyc_ll144", loans, estimate="approved", by=[])
-    with pytest.raises(tdf.ArgumentError, match=r"audit\(\) does not accept `interval`"):
+    with pytest.raises(tdf.errors.ArgumentError, match=r"audit\(\) does not accept `interval`"):
         tdf.audit("nyc_ll144", loans, estimate="approved", by="sex", interval="auto")
-    with pytest.raises(tdf.ArgumentError, match=r"takes the name of an audit first"):
+    with pytest.raises(tdf.errors.ArgumentError, match=r"takes the name of an audit first"):
         tdf.audit(loans, "nyc_ll144", by="sex")  # pyright: ignore[reportArgumentType] - a slip
     slip: dict[str, Any] = {"pos_lable": "yes"}
-    with pytest.raises(tdf.ArgumentError, match="'pos_lable'"):
+    with pytest.raises(tdf.errors.ArgumentError, match="'pos_lable'"):
         tdf.audit("nyc_ll144", loans, estimate="approved", by="sex", **slip)
-    with pytest.raises(tdf.ColumnError, match="holds no numbers, so that there is no median"):
+    with pytest.raises(tdf.errors.ColumnError, match="holds no numbers, so that there is no median"):
         tdf.audit("nyc_ll144", loans, probs="race", by="sex")
-    with pytest.raises(tdf.ArgumentError, match="Unknown table of the audit 'score'"):
+    with pytest.raises(tdf.errors.ArgumentError, match="Unknown table of the audit 'score'"):
         filed("nyc_ll144", loans).published("score")
 
 
@@ -283,7 +283,7 @@ def test_medians_of_weighted_rows_are_refused() -> None:
     data = lending(200).with_columns(often=2)
     for option in ("case_weights", "frequency_weights"):
         weighted: dict[str, Any] = {option: "often"}
-        with pytest.raises(tdf.ArgumentError, match=f"does not accept `{option}`"):
+        with pytest.raises(tdf.errors.ArgumentError, match=f"does not accept `{option}`"):
             tdf.audit("nyc_ll144", data, probs="score", by="sex", **weighted)
 
 
@@ -317,14 +317,14 @@ def test_published_tables_are_frames_of_the_kind_given() -> None:
 
 def test_a_small_sample_of_two_has_no_correction() -> None:
     people = pl.DataFrame({"score": [1.0, 2.0, 30.0], "g": ["a", "a", "b"]})
-    result = tdf.standardized_differences(people, "score", by="g", to="a", corrected=True)
+    result = tdf.audits.standardized_differences(people, "score", by="g", to="a", corrected=True)
     assert result.filter(pl.col(".group") == "b")[".disparity"].item() is None
 
 
 @pytest.mark.parametrize("name", NAMES)
 @pytest.mark.parametrize("feature", ["accuracy", "roc_auc", "net_benefit", "base_rate", ".n", ".note", "Group", "n"])
 def test_features_called_like_metrics_or_columns_have_their_table(
-    name: str, feature: str, loans: pl.DataFrame, by_sex: Callable[[str], tdf.FiledAudit]
+    name: str, feature: str, loans: pl.DataFrame, by_sex: Callable[[str], tdf.types.FiledAudit]
 ) -> None:
     expected = by_sex(name)
     renamed = loans.rename({"sex": feature})
@@ -340,7 +340,7 @@ def test_features_called_like_metrics_or_columns_have_their_table(
 
 @pytest.mark.parametrize("name", NAMES)
 def test_features_may_be_expressions_and_are_listed_once(
-    name: str, loans: pl.DataFrame, by_sex: Callable[[str], tdf.FiledAudit]
+    name: str, loans: pl.DataFrame, by_sex: Callable[[str], tdf.types.FiledAudit]
 ) -> None:
     to: dict[str, Any] = {"to": "male"} if "to" in CALLS[name] else {}
     plain = by_sex(name)
@@ -367,13 +367,13 @@ def test_features_may_be_expressions_and_are_listed_once(
 )
 def test_arguments_of_audits_are_checked(options: dict[str, Any], message: str, loans: pl.DataFrame) -> None:
     call: dict[str, Any] = {"estimate": "approved", "pos_label": "yes", "by": "sex", **options}
-    with pytest.raises(tdf.ArgumentError, match=message):
+    with pytest.raises(tdf.errors.ArgumentError, match=message):
         tdf.audit("eeoc_uniform_guidelines", loans, **call)
 
 
 @pytest.mark.parametrize("name", ["clinical_tripod_ai", "eu_ai_act_data", "model_card"])
 def test_events_that_do_not_occur_are_refused(name: str, loans: pl.DataFrame) -> None:
-    with pytest.raises(tdf.LabelError, match="'maybe' is not among the labels"):
+    with pytest.raises(tdf.errors.LabelError, match="'maybe' is not among the labels"):
         filed(name, loans, pos_label="maybe")
 
 
@@ -382,14 +382,14 @@ def test_events_that_do_not_occur_are_refused(name: str, loans: pl.DataFrame) ->
 def test_tables_refuse_options_that_they_would_not_heed(option: str, table: str, columns: dict[str, Any]) -> None:
     loans = lending(200).with_columns(often=2)
     call: dict[str, Any] = {"estimate": "approved", "pos_label": "yes", "by": "sex", "to": "male", option: "often"}
-    with pytest.raises(tdf.ArgumentError, match=f"the table '{table}' does not accept `{option}`"):
+    with pytest.raises(tdf.errors.ArgumentError, match=f"the table '{table}' does not accept `{option}`"):
         tdf.audit("lending_adverse_impact", loans, **call, **columns)
 
 
 @pytest.mark.parametrize("column", ["repaid", "score"])
 def test_residuals_without_rows_say_which_columns_lack_values(column: str, loans: pl.DataFrame) -> None:
     lacking = loans.with_columns(pl.lit(None, dtype=loans.schema[column]).alias(column))
-    with pytest.raises(tdf.ArgumentError, match=r"the table '(scores|residuals)' has no row with"):
+    with pytest.raises(tdf.errors.ArgumentError, match=r"the table '(scores|residuals)' has no row with"):
         filed("lending_adverse_impact", lacking)
 
 
@@ -402,15 +402,15 @@ CHANGES: dict[str, Any] = {
 
 @pytest.mark.parametrize("change", CHANGES)
 def test_audits_that_differ_print_differently(change: str) -> None:
-    audit = tdf.NAMED_AUDITS["nyc_ll144"]
+    audit = tdf.audits.NAMED_AUDITS["nyc_ll144"]
     assert set(CHANGES) == {item.name for item in fields(audit)}
     assert str(replace(audit, **{change: CHANGES[change]})) != str(audit)
 
 
 def test_tables_that_differ_print_differently() -> None:
-    audit = tdf.NAMED_AUDITS["eeoc_uniform_guidelines"]
+    audit = tdf.audits.NAMED_AUDITS["eeoc_uniform_guidelines"]
     (table,) = audit.tables
-    assert isinstance(table, tdf.ComparisonTable)
+    assert isinstance(table, tdf.types.ComparisonTable)
     column = table.columns[2]
     changed: list[Any] = [
         replace(table, heading="x"), replace(table, metric=tdf.accuracy), replace(table, to="majority"),
@@ -425,7 +425,7 @@ def test_tables_that_differ_print_differently() -> None:
 
 
 def test_a_changed_column_is_one_line_of_the_difference_of_two_audits() -> None:
-    audit = tdf.NAMED_AUDITS["eeoc_uniform_guidelines"]
+    audit = tdf.audits.NAMED_AUDITS["eeoc_uniform_guidelines"]
     (table,) = audit.tables
     columns = tuple(
         replace(column, digits=4) if column.heading == "Impact ratio" else column for column in table.columns
@@ -439,12 +439,12 @@ def test_a_changed_column_is_one_line_of_the_difference_of_two_audits() -> None:
     assert "4 decimals" in changed[3]
 
 
-def own_table(**changes: Any) -> tdf.ComparisonTable:
+def own_table(**changes: Any) -> tdf.types.ComparisonTable:
     values: dict[str, Any] = {
         "name": "t", "heading": "T", "needs": ("truth", "estimate"), "metric": tdf.recall,
-        "columns": (tdf.PublishedColumn(column=".n", heading="Rows"),), **changes,
+        "columns": (tdf.types.PublishedColumn(column=".n", heading="Rows"),), **changes,
     }  # fmt: skip
-    return tdf.ComparisonTable(**values)
+    return tdf.types.ComparisonTable(**values)
 
 
 @pytest.mark.parametrize(
@@ -456,21 +456,24 @@ def own_table(**changes: Any) -> tdf.ComparisonTable:
     ],
 )
 def test_tables_of_ones_own_are_checked_when_they_are_made(changes: dict[str, Any], message: str) -> None:
-    with pytest.raises(tdf.ArgumentError, match=message):
+    with pytest.raises(tdf.errors.ArgumentError, match=message):
         own_table(**changes)
 
 
 @pytest.mark.parametrize(
     ("column", "message"),
     [
-        (tdf.PublishedColumn(column=".estimat", heading="x"), r"has no column '.estimat'. Did you mean '.estimate'\?"),
-        (tdf.PublishedColumn(column=".group", heading="x", digits=2), "'.group' holds no numbers"),
+        (
+            tdf.types.PublishedColumn(column=".estimat", heading="x"),
+            r"has no column '.estimat'. Did you mean '.estimate'\?",
+        ),
+        (tdf.types.PublishedColumn(column=".group", heading="x", digits=2), "'.group' holds no numbers"),
     ],
 )
 def test_columns_of_ones_own_that_cannot_be_published_are_refused(
-    column: tdf.PublishedColumn, message: str, loans: pl.DataFrame
+    column: tdf.types.PublishedColumn, message: str, loans: pl.DataFrame
 ) -> None:
-    ours = tdf.NamedAudit(
+    ours = tdf.types.NamedAudit(
         name="ours",
         title="Ours",
         version="1",
@@ -479,15 +482,15 @@ def test_columns_of_ones_own_that_cannot_be_published_are_refused(
         is_not=(),
         tables=(own_table(columns=(column,)),),
     )
-    with pytest.raises(tdf.ArgumentError, match=message):
+    with pytest.raises(tdf.errors.ArgumentError, match=message):
         tdf.audit(ours, loans, "repaid", "approved", pos_label="yes", by="sex").published()
 
 
 def test_columns_of_values_are_those_of_the_metrics_of_their_table() -> None:
-    with pytest.raises(tdf.ArgumentError, match=r"'recal'.* Did you mean 'recall'\?"):
-        tdf.ValuesTable(
+    with pytest.raises(tdf.errors.ArgumentError, match=r"'recal'.* Did you mean 'recall'\?"):
+        tdf.types.ValuesTable(
             name="t", heading="T", needs=("truth",), metrics=(tdf.recall,),
-            columns=(tdf.PublishedColumn(column="recal", heading="x"),),
+            columns=(tdf.types.PublishedColumn(column="recal", heading="x"),),
         )  # fmt: skip
 
 
@@ -521,7 +524,7 @@ def test_command_line_has_segments(loans: pl.DataFrame, tmp_path: Path, capsys: 
 
 
 def test_significant_digits_are_written_out() -> None:
-    column = tdf.PublishedColumn(column=".p_value", heading="p", significant=3)
+    column = tdf.types.PublishedColumn(column=".p_value", heading="p", significant=3)
     assert [column.text(value) for value in (0.39, 1.0, 0.0, 8.27e-14, 123.0)] == [
         "0.390",
         "1.00",
@@ -560,5 +563,5 @@ def test_numbers_stand_right_in_tables_of_pages(loans: pl.DataFrame) -> None:
 
 
 def test_an_audit_without_a_feature_says_what_to_write(loans: pl.DataFrame) -> None:
-    with pytest.raises(tdf.TidyfairError, match=r"audit\(\) compares groups: name the feature, `by="):
+    with pytest.raises(tdf.errors.TidyfairError, match=r"audit\(\) compares groups: name the feature, `by="):
         tdf.audit("nyc_ll144", loans, estimate="approved", pos_label="yes")

@@ -57,7 +57,7 @@ def test_net_benefit_is_that_of_the_tests_of_dcurves() -> None:
     assert everybody.formula(tp=105, fp=645, fn=0, tn=0) == pytest.approx(-0.1466667, abs=5e-8)
     standardized = tdf.metric_tweak(tdf.standardized_net_benefit, "standardized_25", at=0.25)
     assert standardized.formula(tp=72, fp=72, positives=105) == pytest.approx(0.457143, abs=5e-7)
-    with pytest.raises(tdf.ArgumentError, match="`at`"):
+    with pytest.raises(tdf.errors.ArgumentError, match="`at`"):
         tdf.metric_tweak(tdf.net_benefit, "always", at=1).formula(tp=1, fp=1, fn=1, tn=1)
 
 
@@ -107,7 +107,7 @@ def test_model_card_has_the_values_of_by_group_for_features_and_their_crossing()
 
 
 def test_net_benefit_refuses_thresholds_by_group() -> None:
-    with pytest.raises(tdf.ArgumentError, match="acts at the same risks in all groups"):
+    with pytest.raises(tdf.errors.ArgumentError, match="acts at the same risks in all groups"):
         tdf.audit(
             "clinical_tripod_ai", decisions(), "cancer", probs="risk", by="risk_group",
             threshold={"risk_group": {"low": 0.1, "intermediate": 0.2, "high": 0.2}},
@@ -181,7 +181,7 @@ def test_treating_all_counts_the_rows_that_the_model_counts() -> None:
     ],
 )
 def test_thresholds_of_net_benefit_are_checked(threshold: Any, message: str) -> None:
-    with pytest.raises(tdf.ArgumentError, match=message):
+    with pytest.raises(tdf.errors.ArgumentError, match=message):
         tdf.audit("clinical_tripod_ai", decisions(), "cancer", probs="risk", by="risk_group", threshold=threshold)
 
 
@@ -236,15 +236,15 @@ def test_applied_model_card_leaves_out_undefined_values_and_names_thresholds() -
 
 def test_audits_without_values_of_groups_have_no_applied_model_card() -> None:
     filed = tdf.audit("nyc_ll144", tdf.datasets.lending(100), estimate="approved", pos_label="yes", by="sex")
-    with pytest.raises(tdf.ArgumentError, match=r'take `audit\("model_card", …\)\.chai'):
+    with pytest.raises(tdf.errors.ArgumentError, match=r'take `audit\("model_card", …\)\.chai'):
         filed.chai()
 
 
 @pytest.mark.parametrize("metric", [tdf.net_benefit, tdf.standardized_net_benefit], ids=repr)
-def test_net_benefit_refuses_thresholds_other_than_its_risk(metric: tdf.Metric) -> None:
+def test_net_benefit_refuses_thresholds_other_than_its_risk(metric: tdf.types.Metric) -> None:
     seen = pl.DataFrame({"event": [1, 0, 1, 0], "risk": [0.9, 0.6, 0.4, 0.1]})
     for threshold in (0.1, [0.5, 0.7]):
-        with pytest.raises(tdf.ArgumentError, match=r"needs that threshold and no other: write `metric_tweak"):
+        with pytest.raises(tdf.errors.ArgumentError, match=r"needs that threshold and no other: write `metric_tweak"):
             metric(seen, "event", probs="risk", threshold=threshold)
     assert metric(seen, "event", probs="risk", threshold=0.5)[".estimate"].item() == 0
 
@@ -268,7 +268,7 @@ def stages(size: int) -> pl.DataFrame:
 def test_several_labels_need_an_event_and_are_refused_at_once(probs: Any) -> None:
     data = stages(2_000)
     start = time.process_time()
-    with pytest.raises(tdf.LabelError) as caught:
+    with pytest.raises(tdf.errors.LabelError) as caught:
         tdf.audit("clinical_tripod_ai", data, "stage", probs=probs, by="ward")
     # averages over labels would draw each calibration thousands of times
     assert time.process_time() - start < 10
@@ -276,7 +276,7 @@ def test_several_labels_need_an_event_and_are_refused_at_once(probs: Any) -> Non
         "audit(): clinical_tripod_ai is about one event, and the labels of 'stage' are 'sick', 'unclear', 'well': name "
         "the event, as in `pos_label='well'`; all others count as its absence."
     )
-    with pytest.raises(tdf.LabelError, match="is about one event"):
+    with pytest.raises(tdf.errors.LabelError, match="is about one event"):
         tdf.audit("clinical_tripod_ai", data, "stage", probs=probs, by="ward", estimator="macro")
 
 

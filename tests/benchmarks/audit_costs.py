@@ -24,12 +24,16 @@ RATES = (
 )  # fmt: skip
 COMPARED = (
     *(getattr(rate, way) for rate in RATES for way in ("difference", "ratio")),
-    tf.average_abs_odds_difference, tf.equalized_odds, tf.between_group_generalized_entropy_index,
-    tf.between_group_theil_index, tf.between_group_coefficient_of_variation, tf.differential_fairness,
-    tf.bias_amplification,
-)  # fmt: skip
+    tf.average_abs_odds_difference,
+    tf.equalized_odds,
+    tf.inequality.between_group_generalized_entropy_index,
+    tf.inequality.between_group_theil_index,
+    tf.inequality.between_group_coefficient_of_variation,
+    tf.differential_fairness,
+    tf.distributions.bias_amplification,
+)
 EVERY = tf.metric_set(
-    *RATES, tf.generalized_entropy_index, tf.theil_index, tf.benefit_variation,
+    *RATES, tf.inequality.generalized_entropy_index, tf.inequality.theil_index, tf.inequality.benefit_variation,
     *(factory(by) for by in FEATURES for factory in COMPARED),
 )  # fmt: skip
 """The rates first, then everything of the first feature."""
@@ -60,7 +64,7 @@ def measure(rows: int, runs: int) -> Iterator[Row]:
         (pl.col("weight").sort_by(pl.int_range(pl.len()).shuffle(seed)) + pl.col("score")).alias(f"x{seed}")
         for seed in range(10)
     )
-    alike, half = tf.consistency([f"x{seed}" for seed in range(10)]), near.head(len(near) // 2)
+    alike, half = tf.inequality.consistency([f"x{seed}" for seed in range(10)]), near.head(len(near) // 2)
     yield compared(
         "consistency of rows by 10 features", "half of the rows",
         lambda: alike(near, estimate="approved"), lambda: alike(half, estimate="approved"), rows=len(near), runs=1,

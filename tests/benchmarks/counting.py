@@ -24,7 +24,7 @@ FEATURES = ("sex", "race", "age_band")
 _FEW = 1_000
 
 
-def disparities(*by: str) -> tuple[tf.GroupwiseMetric, ...]:
+def disparities(*by: str) -> tuple[tf.types.GroupwiseMetric, ...]:
     return tuple(factory(*by) for factory in (tf.demographic_parity, tf.equal_opportunity, tf.equalized_odds))
 
 

@@ -61,7 +61,7 @@ class Work(NamedTuple):
     ours: Callable[[pl.DataFrame], Any]
 
 
-def _of_labels(metrics: tf.MetricSet, **asked: Any) -> Callable[[pl.DataFrame], Any]:
+def _of_labels(metrics: tf.types.MetricSet, **asked: Any) -> Callable[[pl.DataFrame], Any]:
     return lambda data: metrics(data, "repaid", "approved", pos_label="yes", **asked)
 
 

@@ -341,7 +341,7 @@ def test_report_command_makes_interactive_pages(tmp_path: Path, capsys: pytest.C
 def test_metrics_command_knows_the_names_of_other_libraries() -> None:
     assert explanation_of("r2_score").startswith("r2_score is rsq_trad here.\n\nrsq_trad: 1 minus ")
     assert explanation_of("f1_score_group_min").startswith('f1_score_group_min is f_meas.group_minimum("column") here.')
-    with pytest.raises(tf.ArgumentError, match="There is no metric"):
+    with pytest.raises(tf.errors.ArgumentError, match="There is no metric"):
         explanation_of("nothing_like_it")
 
 
@@ -609,13 +609,13 @@ def test_fail_if_of_a_plain_metric_suggests_a_comparison(kind: Any, monkeypatch:
     # each message looks through all metrics, whose sources are then read once only
     monkeypatch.setattr(catalog, "source_of", cache(catalog.source_of))
     for metric in tf.get_metrics(kind):
-        assert isinstance(metric, tf.Metric)
-        with pytest.raises(tf.ArgumentError, match=f"`fail_if`: {metric.name} compares no groups") as caught:
+        assert isinstance(metric, tf.types.Metric)
+        with pytest.raises(tf.errors.ArgumentError, match=f"`fail_if`: {metric.name} compares no groups") as caught:
             gate_of([f"{metric.name}(race) > 0.3"], 0.95, ["race"], ["race"])
         offered = re.search(r"write such as '(.*?)'", str(caught.value))
         assert offered
         (compared,) = gate_of([offered[1]], 0.95, ["race"], ["race"]).metrics
-        assert isinstance(compared, tf.GroupwiseMetric)
+        assert isinstance(compared, tf.types.GroupwiseMetric)
         assert {item.of_kind(kind).definition for item in compared.metrics} == {metric.definition}
 
 
@@ -659,7 +659,7 @@ def test_library_messages_are_translated_to_flags(
     message: str, expected: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def failing(_: object) -> int:
-        raise tf.ArgumentError(message)
+        raise tf.errors.ArgumentError(message)
 
     monkeypatch.setattr("tidyfair.cli.audit.audit", failing)
     assert called(capsys, "audit") == (2, "", f"tidyfair: {expected}\n")

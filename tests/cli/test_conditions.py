@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 import pytest
 from command_line import ARGUMENTS, called, written
+from public_names import public
 
 import tidyfair as tf
 from tidyfair.cli.fail_if import conditions_of
@@ -30,7 +31,7 @@ def test_gate_on_all_rows_equals_that_of_the_library(
     data = lending(2_000)
     name, side, limit = condition.split()
     allowed: dict[str, Any] = {"above" if side == "<" else "below": float(limit)}
-    gate = tf.check(getattr(tf, name), **allowed)
+    gate = tf.check(public(name), **allowed)
     result = gate(data, "repaid", "approved", pos_label="yes")
     verdict = result[".verdict"].item()
     assert verdict == {0: "pass", 3: "fail", 4: "not enough evidence"}[code]

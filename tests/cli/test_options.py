@@ -104,7 +104,7 @@ def test_every_option_has_help_and_one_name(capsys: pytest.CaptureFixture[str]) 
     ],
     ids=lambda value: " ".join(value) if isinstance(value, list) else "",
 )
-@pytest.mark.filterwarnings("ignore::tidyfair.SelectionWarning")
+@pytest.mark.filterwarnings("ignore::tidyfair.errors.SelectionWarning")
 def test_options_give_the_numbers_of_the_library(
     flags: list[str], options: dict[str, Any], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -52,7 +52,7 @@ def test_single_label_is_completed_to_a_pair() -> None:
     assert sens([True], [True]) == ("binary", 1.0)
     # of words only with the other one named
     assert sens(["no", "no"], ["no", "no"], pos_label="yes") == ("binary", None)
-    with pytest.raises(tf.LabelError, match="not among the labels"):
+    with pytest.raises(tf.errors.LabelError, match="not among the labels"):
         sens(["no", "no"], ["no", "no"], pos_label=1)
 
 
@@ -80,7 +80,7 @@ def test_pos_label_joins_disjoint_labels_of_truth_and_estimate(
         assert as_polars(result)[".estimate"].to_list() == list(rates)
     # neither without an event, nor with a third label
     for pos_label, estimate in ((None, "yes"), ("yes", "maybe")):
-        with pytest.raises(tf.LabelError, match="have no label in common"):
+        with pytest.raises(tf.errors.LabelError, match="have no label in common"):
             sens(["no", "no"], ["yes", estimate], pos_label=pos_label)
 
 
@@ -88,7 +88,7 @@ def test_multiclass_fold_without_pos_label_is_null(engine: Callable[[pl.DataFram
     whole = pl.DataFrame({"t": list("abcab"), "e": list("abcbb"), "g": list("xyxyy"), "fold": [1, 1, 1, 2, 2]})
     fold = engine(whole.filter(fold=2))
     fair = tf.metric_set(tf.sens, tf.selection_rate, tf.demographic_parity("g"))
-    with pytest.warns(tf.UndefinedWarning, match=r"`pos_label='c'` does not occur among the labels 'a', 'b'"):
+    with pytest.warns(tf.errors.UndefinedWarning, match=r"`pos_label='c'` does not occur among the labels 'a', 'b'"):
         result = as_polars(fair(fold, "t", "e", pos_label="c", explain=True))
     assert result[".estimate"].to_list() == [None, None, None]
     assert result[".status"].to_list()[:2] == ["unseen_event", "unseen_event"]
@@ -97,7 +97,7 @@ def test_multiclass_fold_without_pos_label_is_null(engine: Callable[[pl.DataFram
     # with all labels listed, it is a label that nobody has
     result = as_polars(fair(fold, "t", "e", pos_label="c", labels=list("abc"), on_undefined="ignore"))
     assert result[".estimate"].to_list() == [None, 0.0, 0.0]
-    with pytest.raises(tf.UndefinedError, match="unseen event"):
+    with pytest.raises(tf.errors.UndefinedError, match="unseen event"):
         fair(fold, "t", "e", pos_label="c", on_undefined="raise")
 
 
@@ -118,18 +118,18 @@ def test_absent_pos_label_gives_null_everywhere() -> None:
         lambda: tf.report(data, "t", "e", by="g", pos_label="c"),
         lambda: tf.inference.disparity_test(fair)(data, "t", "e", pos_label="c"),
         lambda: tf.inference.subgroup_search(tf.selection_rate, ["g"])(data, "t", "e", pos_label="c"),
-        lambda: tf.calibration_curve(data, "t", probs="p", pos_label="c"),
+        lambda: tf.calibration.curve(data, "t", probs="p", pos_label="c"),
         lambda: tf.conf_mat(data, "t", probs="p", threshold=0.5, pos_label="c"),
     ]
     for call in refusing:
-        with pytest.raises(tf.LabelError, match="list all of them as `labels=`"):
+        with pytest.raises(tf.errors.LabelError, match="list all of them as `labels=`"):
             call()
 
 
 @pytest.mark.parametrize("slip", ["YES", " yes", "Yes"])
 def test_pos_label_in_another_case_raises(slip: str) -> None:
     for estimate in (["yes", "no"], ["yes", "yes"]):
-        with pytest.raises(tf.LabelError, match="Did you mean 'yes'"):
+        with pytest.raises(tf.errors.LabelError, match="Did you mean 'yes'"):
             sens(["yes", "yes"], estimate, pos_label=slip)
 
 
@@ -143,14 +143,16 @@ def test_negative_marker_in_truth_raises_with_ignore_index(
     ]  # fmt: skip
     given = engine(data)
     for way in ways:
-        with pytest.raises(tf.LabelError, match=rf"holds {marker} in 1 rows.*`ignore_index={marker}` in `.arrays`"):
+        with pytest.raises(
+            tf.errors.LabelError, match=rf"holds {marker} in 1 rows.*`ignore_index={marker}` in `.arrays`"
+        ):
             tf.accuracy(given, "t", pos_label=pos_label, **way)
-    with pytest.raises(tf.LabelError, match="ignore_index"):
+    with pytest.raises(tf.errors.LabelError, match="ignore_index"):
         tf.roc_auc(given, "t", probs="p", pos_label=pos_label)
-    with pytest.raises(tf.LabelError, match="ignore_index"):
+    with pytest.raises(tf.errors.LabelError, match="ignore_index"):
         tf.accuracy.arrays(data["t"], data["e"], pos_label=pos_label)
     # all of the truth may be marked
-    with pytest.raises(tf.LabelError, match="ignore_index"):
+    with pytest.raises(tf.errors.LabelError, match="ignore_index"):
         tf.accuracy(engine(data.with_columns(t=pl.lit(marker))), "t", "e", pos_label=pos_label)
     left_out = data.filter(pl.col("t") != marker)
     expected = tf.accuracy(left_out, "t", "e")[".estimate"].item()
@@ -176,14 +178,14 @@ def test_enum_order_does_not_choose_the_event() -> None:
         dtype = pl.Enum(levels)
         columns = pl.Series(truth, dtype=dtype), pl.Series(estimate, dtype=dtype)
         assert sens(*columns, pos_label="yes")[1] == 0.5
-        with pytest.raises(tf.LabelError, match="Which label"):
+        with pytest.raises(tf.errors.LabelError, match="Which label"):
             sens(*columns)
 
 
 def test_enum_truth_with_text_estimate() -> None:
     truth = pl.Series(["yes", "yes", "no"], dtype=LEVELS)
     assert sens(truth, ["yes", "no", "no"], pos_label="yes")[1] == 0.5
-    with pytest.raises(tf.LabelError, match="'Yes' is not among 'no', 'yes'"):
+    with pytest.raises(tf.errors.LabelError, match="'Yes' is not among 'no', 'yes'"):
         sens(truth, ["Yes", "no", "no"], pos_label="yes")
 
 
@@ -200,7 +202,7 @@ def test_multiclass_estimators() -> None:
 def test_listed_labels_count_when_absent() -> None:
     truth, estimate = ["a", "b"], ["b", "b"]
     three = pl.DataFrame({"t": truth, "e": estimate})
-    with pytest.warns(tf.ConstantWarning, match="detection_prevalence cannot vary"):
+    with pytest.warns(tf.errors.ConstantWarning, match="detection_prevalence cannot vary"):
         result = tf.detection_prevalence(three, "t", "e", labels=["a", "b", "c"])
     assert result[".estimate"][0] == pytest.approx(1 / 3)
     # spec of c is 1: nobody is c, and nobody was taken for one
@@ -218,7 +220,7 @@ def test_label_order_matters_only_to_weighted_kappa() -> None:
     assert in_order == pytest.approx(1 - 3 / 3.5)
     assert alphabetical != pytest.approx(in_order)
     # words have no order of their own
-    with pytest.raises(tf.LabelError, match="list them in order"):
+    with pytest.raises(tf.errors.LabelError, match="list them in order"):
         linear(data, "t", "e")
     # without weighting none is needed
     assert tf.kap(data, "t", "e")[".estimate"][0] is not None
@@ -245,7 +247,7 @@ def test_one_vs_rest_keeps_precision_beside_large_weights() -> None:
 
 def test_a_word_among_numbers_may_mean_missing() -> None:
     data = pl.DataFrame({"truth": ["0", "1", "NA"], "predicted": [0, 1, 1]})
-    with pytest.raises(tf.LabelError) as caught:
+    with pytest.raises(tf.errors.LabelError) as caught:
         tf.accuracy(data, "truth", "predicted")
     advice = "pl.col('truth').replace('NA', None).cast(pl.Int64)"
     assert f"'truth' is text because of 'NA'. If that means missing, read it as null: `{advice}`." in str(caught.value)
@@ -264,9 +266,9 @@ def test_a_word_among_numbers_may_mean_missing() -> None:
 def test_case_and_blanks_do_not_make_labels(strays: list[str], steps: str) -> None:
     data = pl.DataFrame({"t": ["no", "yes", "yes"], "e": strays})
     for event in ("yes", None):
-        with pytest.raises(tf.LabelError, match="differ only by case or blanks"):
+        with pytest.raises(tf.errors.LabelError, match="differ only by case or blanks"):
             tf.sens(data, "t", "e", pos_label=event)
-    with pytest.raises(tf.LabelError, match="'e' holds") as caught:
+    with pytest.raises(tf.errors.LabelError, match="'e' holds") as caught:
         tf.accuracy(data, "t", "e")
     # the calls that it shows work
     assert f"`data.with_columns(pl.col('t', 'e'){steps})`" in str(caught.value)
@@ -275,7 +277,7 @@ def test_case_and_blanks_do_not_make_labels(strays: list[str], steps: str) -> No
     kept = sorted({"no", "yes", *strays})
     assert f"`labels={kept!r}`" in str(caught.value)
     assert tf.accuracy(data, "t", "e", labels=kept)[".estimator"].item() == "multiclass"
-    with pytest.raises(tf.LabelError, match=r"also holds .* make it one: .*, or list every label"):
+    with pytest.raises(tf.errors.LabelError, match=r"also holds .* make it one: .*, or list every label"):
         tf.accuracy(data, "t", "e", labels=["no", "yes"])
 
 
@@ -283,13 +285,13 @@ def test_blanks_inside_of_labels() -> None:
     data = pl.DataFrame(
         {"t": ["not paid", "paid"], "e": ["not\u00a0 paid", "paid"]}, schema_overrides={"e": pl.Categorical}
     )
-    with pytest.raises(tf.LabelError) as caught:
+    with pytest.raises(tf.errors.LabelError) as caught:
         tf.accuracy(data, "t", "e", pos_label="paid")
     advice = """pl.col('t', 'e').cast(pl.String).str.replace_all(r"\\s+", " ")"""
     assert advice in str(caught.value)
     clean = data.with_columns(eval(advice))  # noqa: S307 - what the message says
     assert tf.accuracy(clean, "t", "e", pos_label="paid")[".estimate"].item() == 1
-    with pytest.raises(tf.LabelError, match=r"differ only by case or blanks.*write it in one way"):
+    with pytest.raises(tf.errors.LabelError, match=r"differ only by case or blanks.*write it in one way"):
         tf.accuracy.arrays(data["t"], data["e"], pos_label="paid")
 
 

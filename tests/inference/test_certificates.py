@@ -130,7 +130,7 @@ def test_nothing_is_certified_of_subgroups_that_are_too_small() -> None:
 def test_status_says_why_nothing_is_certified() -> None:
     data = pl.DataFrame({"g": [0, 1] * 40, "one": [0] * 80, "y": [1, 0, 0, 1] * 20, "p": [1, 1, 0, 0] * 20, "s": 0.5})
     unseen = data.with_columns(p=pl.lit(None, pl.Int64), s=pl.lit(None, pl.Float64))
-    of_scores = certify_subgroups(tf.calibration_in_the_large, ["g"])
+    of_scores = certify_subgroups(tf.calibration.in_the_large, ["g"])
     of_labels = certify_subgroups(tf.error_rate, ["g"])
     certificates = [
         (of_scores(unseen, "y", probs="s", pos_label=1), "zero_denominator", 2),
@@ -159,7 +159,7 @@ def test_certified_miscalibration_is_wrong_in_five_percent_of_samples_at_most() 
     random = np.random.default_rng(11)
     rows, min_n = 150, 25
     samples, away = list[pl.DataFrame](), list[Any]()
-    certificate = certify_subgroups(tf.calibration_in_the_large, ["f0", "f1"], min_n=min_n)
+    certificate = certify_subgroups(tf.calibration.in_the_large, ["f0", "f1"], min_n=min_n)
     for run in range(RUNS):
         f0, f1 = random.integers(0, 2, rows), random.integers(0, 3, rows)
         true = random.uniform(0, 1, rows)
@@ -178,7 +178,7 @@ def test_certified_miscalibration_is_wrong_in_five_percent_of_samples_at_most() 
 
 def test_limits_of_miscalibration_are_exact_binomial_limits_less_the_mean_score() -> None:
     people = lending()
-    limits = certify_subgroups(tf.calibration_in_the_large, ["race"], depth=1).by_subgroup(
+    limits = certify_subgroups(tf.calibration.in_the_large, ["race"], depth=1).by_subgroup(
         people, "repaid", probs="score", pos_label="yes"
     )
     searched = limits.filter(pl.col(".status") == "ok")
@@ -192,9 +192,9 @@ def test_limits_of_miscalibration_are_exact_binomial_limits_less_the_mean_score(
 
 
 def test_certificates_refuse_what_is_no_rate() -> None:
-    with pytest.raises(tf.ArgumentError, match="of scores, not f_meas"):
+    with pytest.raises(tf.errors.ArgumentError, match="of scores, not f_meas"):
         certify_subgroups(tf.f_meas, ["sex"])
-    with pytest.raises(tf.ArgumentError, match="takes a list of features"):
-        certify_subgroups(tf.calibration_in_the_large, "sex")  # pyright: ignore[reportArgumentType] - a slip
-    with pytest.raises(tf.ArgumentError, match="`confidence`"):
+    with pytest.raises(tf.errors.ArgumentError, match="takes a list of features"):
+        certify_subgroups(tf.calibration.in_the_large, "sex")  # pyright: ignore[reportArgumentType] - a slip
+    with pytest.raises(tf.errors.ArgumentError, match="`confidence`"):
         certify_subgroups(tf.error_rate, ["sex"], confidence=95)

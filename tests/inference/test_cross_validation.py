@@ -83,20 +83,20 @@ def test_compare_resamples_pairs_resamples(loans: pl.DataFrame) -> None:
 
 def test_bad_results_raise(loans: pl.DataFrame) -> None:
     result = FAIR(loans, "truth", "estimate", group_by="fold")
-    with pytest.raises(tf.ArgumentError, match="have no metrics and resamples in common"):
+    with pytest.raises(tf.errors.ArgumentError, match="have no metrics and resamples in common"):
         compare_resamples(result, result.filter(fold=1))
-    with pytest.raises(tf.ColumnError, match="is not a result of metrics"):
+    with pytest.raises(tf.errors.ColumnError, match="is not a result of metrics"):
         summarize(loans)
-    with pytest.raises(tf.ArgumentError, match="no outer groups"):
+    with pytest.raises(tf.errors.ArgumentError, match="no outer groups"):
         summarize(FAIR(loans, "truth", "estimate"))
-    with pytest.raises(tf.ColumnError, match="'flod'"):
+    with pytest.raises(tf.errors.ColumnError, match="'flod'"):
         summarize(result, over="flod")
-    with pytest.raises(tf.ColumnError, match="have a column 'fold'"):
+    with pytest.raises(tf.errors.ColumnError, match="have a column 'fold'"):
         resamples([(1, loans)])
     odd: Any = [loans]
-    with pytest.raises(tf.ArgumentError, match="`parts` must be pairs"):
+    with pytest.raises(tf.errors.ArgumentError, match="`parts` must be pairs"):
         resamples(odd)
-    with pytest.raises(tf.ArgumentError, match="`parts` is empty"):
+    with pytest.raises(tf.errors.ArgumentError, match="`parts` is empty"):
         resamples([])
 
 
@@ -177,7 +177,7 @@ ODD: dict[str, tuple[Callable[[], object], str]] = {
 @pytest.mark.parametrize("name", ODD)
 def test_bad_splits_raise(name: str) -> None:
     call, message = ODD[name]
-    with pytest.raises(tf.TidyfairError, match=message):
+    with pytest.raises(tf.errors.TidyfairError, match=message):
         call()
 
 

@@ -333,7 +333,7 @@ def test_odd_calls_are_refused(arguments: dict[str, Any], message: str) -> None:
     data = pl.DataFrame({"g": [0, 1], "y": [1, 0], "one": [1, 0], "other": [0, 0], "text": ["a", "b"]})
     data = data.with_columns(empty=pl.lit(None, pl.Int64))
     frontier: Any = model_frontier(tf.accuracy, tf.demographic_parity("g"))
-    with pytest.raises(tf.TidyfairError, match=message):
+    with pytest.raises(tf.errors.TidyfairError, match=message):
         frontier(data, **({"truth": "y", "baseline": "one"} | arguments))
 
 
@@ -345,5 +345,5 @@ def test_metrics_that_are_not_compared_by_counts_are_refused() -> None:
         (tf.accuracy, tf.demographic_parity(tf.privileged(g=1))),
     ]  # fmt: skip
     for pair in strange:
-        with pytest.raises(tf.ArgumentError, match="model_frontier"):
+        with pytest.raises(tf.errors.ArgumentError, match="model_frontier"):
             model_frontier(*pair)

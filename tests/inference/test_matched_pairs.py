@@ -150,7 +150,7 @@ def test_unmatched_pairs_are_counted_and_left_out(wide: pl.DataFrame, answers: p
         yes=pl.when(~((pl.col("name") == "a") & (pl.col("prompt") == "p3"))).then("yes")
     )
     metric = paired_groups(tf.selection_rate, by="name", pair="prompt")
-    with pytest.warns(tf.SelectionWarning, match="3 of 100 lack one of two groups, or its prediction"):
+    with pytest.warns(tf.errors.SelectionWarning, match="3 of 100 lack one of two groups, or its prediction"):
         result = metric(gaps, estimate="yes")
     assert result.select(".group", ".other", ".pairs", ".unmatched").rows() == [
         ("a", "b", 97, 3), ("a", "c", 99, 1), ("b", "c", 98, 2)
@@ -184,7 +184,7 @@ def test_clusters_of_prompts_widen_intervals(answers: pl.DataFrame) -> None:
     result = metric(data, estimate="yes", cluster="template")
     assert result[".p_value"].null_count() == 2
     assert result[".disparity"].to_list() == metric(data, estimate="yes")[".disparity"].to_list()
-    with pytest.raises(tf.ArgumentError, match=r"cochrans_q\(\) counts pairs, which are independent"):
+    with pytest.raises(tf.errors.ArgumentError, match=r"cochrans_q\(\) counts pairs, which are independent"):
         metric.cochrans_q(data, estimate="yes", cluster="template")
 
 
@@ -211,7 +211,7 @@ def test_bad_input_of_paired_groups(answers: pl.DataFrame) -> None:
     metric = paired_groups(tf.selection_rate, by="name", pair="prompt")
 
     def message(call: Callable[[], object]) -> str:
-        with pytest.raises(tf.TidyfairError) as error:
+        with pytest.raises(tf.errors.TidyfairError) as error:
             call()
         return str(error.value)
 
@@ -247,10 +247,10 @@ def test_bad_input_of_paired_groups(answers: pl.DataFrame) -> None:
 def test_groups_without_common_pairs() -> None:
     metric = paired_groups(tf.selection_rate, by="name", pair="pair")
     apart = pl.DataFrame({"pair": [1, 2], "name": ["a", "b"], "yes": [1, 0], "model": ["x", "x"]})
-    with pytest.raises(tf.ColumnError, match="no 'pair' has a prediction for both 'a' and 'b'"):
+    with pytest.raises(tf.errors.ColumnError, match="no 'pair' has a prediction for both 'a' and 'b'"):
         metric(apart, estimate="yes")
     both = pl.concat([apart, pl.DataFrame({"pair": [1, 1], "name": ["a", "b"], "yes": [1, 0], "model": ["y", "y"]})])
-    with pytest.warns(tf.SelectionWarning, match="2 of 2 lack one of two groups"):
+    with pytest.warns(tf.errors.SelectionWarning, match="2 of 2 lack one of two groups"):
         result = metric(both, estimate="yes", group_by="model")
     shown = result.select("model", ".metric", ".estimator", ".disparity", ".pairs", ".unmatched", ".p_value").rows()
     assert shown == [
@@ -260,10 +260,10 @@ def test_groups_without_common_pairs() -> None:
 
 
 def test_metrics_that_pairs_have_not() -> None:
-    with pytest.raises(tf.ArgumentError, match="compares labels or scores; call it for each"):
+    with pytest.raises(tf.errors.ArgumentError, match="compares labels or scores; call it for each"):
         paired_groups(tf.accuracy, tf.roc_auc, by="name", pair="pair")
-    with pytest.raises(tf.ArgumentError, match="cannot compare ndcg, in which rows depend on each other"):
-        paired_groups(tf.ndcg("query"), by="name", pair="pair")
+    with pytest.raises(tf.errors.ArgumentError, match="cannot compare ndcg, in which rows depend on each other"):
+        paired_groups(tf.rankings.ndcg("query"), by="name", pair="pair")
 
 
 def test_predictions_that_metrics_cannot_read_are_named_as_in_the_data() -> None:
@@ -271,10 +271,10 @@ def test_predictions_that_metrics_cannot_read_are_named_as_in_the_data() -> None
         {"name": ["a", "b"] * 4, "prompt": [1, 1, 2, 2, 3, 3, 4, 4], "score": [0.1, 0.4] * 4, "word": ["x", "y"] * 4}
     )
     of_labels = tf.inference.paired_groups(tf.selection_rate, by="name", pair="prompt")
-    with pytest.raises(tf.ColumnError, match="`estimate`: the column 'score' holds fractional numbers"):
+    with pytest.raises(tf.errors.ColumnError, match="`estimate`: the column 'score' holds fractional numbers"):
         of_labels(pairs, estimate="score")
     of_numbers = tf.inference.paired_groups(tf.mean_prediction, by="name", pair="prompt")
-    with pytest.raises(tf.ColumnError, match="`estimate`: the column 'word' is String; regression metrics read"):
+    with pytest.raises(tf.errors.ColumnError, match="`estimate`: the column 'word' is String; regression metrics read"):
         of_numbers(pairs, estimate="word")
 
 
@@ -295,12 +295,12 @@ def test_missing_group_and_a_group_called_null_have_different_names() -> None:
 
 def test_messages_on_predictions_name_the_users_columns(answers: pl.DataFrame) -> None:
     labels = answers.with_columns(answer=pl.when("yes").then(pl.lit("yes")).otherwise(pl.lit("no")))
-    with pytest.raises(tf.LabelError, match="Which label of 'answer' is the event"):
+    with pytest.raises(tf.errors.LabelError, match="Which label of 'answer' is the event"):
         paired_groups(tf.selection_rate, by="name", pair="prompt")(labels, estimate="answer")
-    with pytest.raises(tf.ColumnError, match="the column 'score' holds fractional numbers"):
+    with pytest.raises(tf.errors.ColumnError, match="the column 'score' holds fractional numbers"):
         paired_groups(tf.selection_rate, by="name", pair="prompt")(answers, estimate="score")
     texts = answers.with_columns(target=pl.lit("a"))
-    with pytest.raises(tf.ColumnError, match="`truth`: the column 'target' is String"):
+    with pytest.raises(tf.errors.ColumnError, match="`truth`: the column 'target' is String"):
         paired_groups(tf.mae, by="name", pair="prompt")(texts, "target", "score")
 
 
@@ -312,14 +312,14 @@ def test_truth_and_prediction_may_be_one_column(answers: pl.DataFrame) -> None:
 
 def test_difference_that_is_undefined_has_no_test() -> None:
     data = pl.DataFrame({"pair": [1, 1, 2, 2], "name": ["a", "b"] * 2, "yes": [1, None, 1, 0]})
-    with pytest.warns(tf.SelectionWarning, match="1 of 2 lack one of two groups"):
+    with pytest.warns(tf.errors.SelectionWarning, match="1 of 2 lack one of two groups"):
         result = paired_groups(tf.selection_rate, by="name", pair="pair")(data, estimate="yes", na_rm=False)
     assert result.select(".disparity", ".p_value", ".p_adjusted").row(0) == (None, None, None)
 
 
-@pytest.mark.parametrize("metric", [tf.concordance_survival, tf.interval_coverage])
+@pytest.mark.parametrize("metric", [tf.survival.concordance, tf.prediction_intervals.coverage])
 def test_predictions_of_several_columns_are_refused(metric: Any) -> None:
-    with pytest.raises(tf.ArgumentError, match=f"compares labels, scores or numbers, and {metric.name} reads"):
+    with pytest.raises(tf.errors.ArgumentError, match=f"compares labels, scores or numbers, and {metric.name} reads"):
         paired_groups(metric, by="name", pair="pair")
 
 

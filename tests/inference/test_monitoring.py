@@ -56,7 +56,7 @@ def lower(hits: float, rows: float, log_threshold: float) -> float:
 
 
 def message(call: Any) -> str:
-    with pytest.raises(tf.TidyfairError) as caught:
+    with pytest.raises(tf.errors.TidyfairError) as caught:
         call()
     return str(caught.value)
 
@@ -548,8 +548,8 @@ def test_comparisons_without_a_confidence_sequence_are_refused() -> None:
         '(or the worst of several): as a range, to a group, or `to="rest"`.'
     )
     for metric in (
-        tf.new_groupwise_metric(tf.accuracy, "f", tf.standard_deviation())("g"),
-        tf.new_groupwise_metric(tf.accuracy, "f", tf.log_ratio())("g"),
+        tf.new_groupwise_metric(tf.accuracy, "f", tf.aggregates.standard_deviation())("g"),
+        tf.new_groupwise_metric(tf.accuracy, "f", tf.aggregates.log_ratio())("g"),
         tf.new_groupwise_metric(tf.accuracy, "f", tf.difference(to="majority"))("g"),
         tf.equalized_odds("g", aggregate=tf.difference(across="mean")),
     ):

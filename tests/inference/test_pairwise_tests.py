@@ -31,8 +31,10 @@ NO_PAIRS: list[Any] = [tf.equalized_odds("g"), tf.differential_fairness("g"), tf
 
 @pytest.mark.parametrize("metric", NO_PAIRS, ids=lambda item: item.name)
 def test_pairwise_refuses_metrics_that_are_no_comparison_of_single_values(metric: Any) -> None:
-    with pytest.raises(tf.ArgumentError, match=r"compares several rates|compares each group with others already"):
-        tf.pairwise(metric)
+    with pytest.raises(
+        tf.errors.ArgumentError, match=r"compares several rates|compares each group with others already"
+    ):
+        tf.inference.pairwise(metric)
 
 
 GROUPS = {"a": (31, 60), "b": (9, 25), "c": (0, 12), "d": (7, 7)}
@@ -48,7 +50,7 @@ def pairs_of() -> pl.DataFrame:
 
 @pytest.mark.parametrize("level", [0.8, 0.95])
 def test_pairwise_equals_newcombe_and_fisher(pairs_of: pl.DataFrame, level: float) -> None:
-    result = tf.pairwise(tf.demographic_parity("g"), conf_level=level)(pairs_of, estimate="e")
+    result = tf.inference.pairwise(tf.demographic_parity("g"), conf_level=level)(pairs_of, estimate="e")
     error = (1 - level) / len(result)
     assert result.select(".group", ".other").rows() == list(itertools.combinations(GROUPS, 2))
     for row in result.to_dicts():
@@ -95,7 +97,9 @@ def test_pairwise_limits_exclude_0_where_adjusted_p_values_reject_it(adjust: Any
         "people": np.stack([hits, rows - hits], axis=-1).ravel(),
     })  # fmt: skip
     for level in (0.7, 0.95):
-        test_of = tf.pairwise(tf.demographic_parity("g"), adjust=adjust, test=test, family=family, conf_level=level)
+        test_of = tf.inference.pairwise(
+            tf.demographic_parity("g"), adjust=adjust, test=test, family=family, conf_level=level
+        )
         result = test_of(data, estimate="e", group_by="table", frequency_weights="people")
         rejected = result[".p_adjusted"] < 1 - level
         assert excludes_equality(result) == rejected.to_list()
@@ -107,7 +111,7 @@ def test_pairwise_limits_exclude_0_where_adjusted_p_values_reject_it(adjust: Any
 def test_pair_that_is_told_apart_by_steps_alone_has_limits_that_are_open_at_equality() -> None:
     # once another pair of three groups differs, the p-value of 14 / 50 and 24 / 50 alone decides, which is below 0.05
     data = decisions((2, 14, 24), (50, 50, 50))
-    result = tf.pairwise(tf.demographic_parity("g"), mid_p=True)(data, estimate="e")
+    result = tf.inference.pairwise(tf.demographic_parity("g"), mid_p=True)(data, estimate="e")
     row = result.row(2, named=True)
     assert row[".p_adjusted"] < 0.05
     low, high = confint_proportions_2indep(14, 50, 24, 50, method="newcomb", alpha=0.05 / 3)
@@ -115,13 +119,13 @@ def test_pair_that_is_told_apart_by_steps_alone_has_limits_that_are_open_at_equa
     assert row[".lower"] == pytest.approx(low)
     assert (row[".upper"], row[".method"]) == (0.0, "newcombe, open at 0")
     assert result[".method"].to_list() == ["newcombe", "newcombe", "newcombe, open at 0"]
-    ratios = tf.pairwise(tf.selection_rate.ratio("g"), mid_p=True)(data, estimate="e").row(2, named=True)
+    ratios = tf.inference.pairwise(tf.selection_rate.ratio("g"), mid_p=True)(data, estimate="e").row(2, named=True)
     assert (ratios[".upper"], ratios[".method"]) == (1.0, "miettinen_nurminen, open at 1")
 
 
 def test_pairwise_limits_of_bh_have_the_level_of_the_rejected_share() -> None:
     data = decisions((40, 12, 25, 26), (50, 50, 50, 50))
-    result = tf.pairwise(tf.demographic_parity("g"), adjust="bh")(data, estimate="e")
+    result = tf.inference.pairwise(tf.demographic_parity("g"), adjust="bh")(data, estimate="e")
     rejected = int((result[".p_adjusted"] < 0.05).sum())
     assert 1 < rejected < 6
     low, high = confint_proportions_2indep(40, 50, 12, 50, method="newcomb", alpha=0.05 * rejected / 6)
@@ -138,7 +142,7 @@ def test_pairwise_limits_hold_for_all_pairs_at_once(adjust: Any) -> None:
         "run": np.repeat(np.arange(runs), 8), "g": np.tile(np.repeat(list("abcd"), 2), runs), "e": [1, 0] * 4 * runs,
         "people": np.stack([hits, rows - hits], axis=-1).ravel(),
     })  # fmt: skip
-    test = tf.pairwise(tf.demographic_parity("g"), adjust=adjust, family="metric", times=2000)
+    test = tf.inference.pairwise(tf.demographic_parity("g"), adjust=adjust, family="metric", times=2000)
     call: dict[str, Any] = {"estimate": "e", "frequency_weights": "people", "labels": [0, 1], "pos_label": 1}
     if adjust == "max_t":
         result = test(data, **call, group_by="run")
@@ -161,7 +165,7 @@ def test_pairwise_p_values_of_many_tables_equal_fisher() -> None:
         for table in range(40)
         for group, size, hit in zip("ab", sizes[table].tolist(), hits[table].tolist(), strict=True)
     )
-    result = tf.pairwise(tf.demographic_parity("g"))(data, estimate="e", group_by="table")
+    result = tf.inference.pairwise(tf.demographic_parity("g"))(data, estimate="e", group_by="table")
     assert result["table"].to_list() == list(range(40))
     for table, p_value in result.select("table", ".p_value").rows():
         counts = [[int(hits[table, at]), int(sizes[table, at] - hits[table, at])] for at in (0, 1)]
@@ -174,17 +178,17 @@ def test_pairwise_with_another_test(pairs_of: pl.DataFrame) -> None:
     table = [[one, rows - one], [other, other_rows - other]]
     for test, power in (("chi_squared", "pearson"), ("g", "log-likelihood")):
         asked: Any = test
-        result = tf.pairwise(tf.demographic_parity("g"), test=asked)(pair, estimate="e")
+        result = tf.inference.pairwise(tf.demographic_parity("g"), test=asked)(pair, estimate="e")
         expected: Any = stats.chi2_contingency(table, correction=False, lambda_=power)
         assert result[".p_value"].item() == pytest.approx(expected.pvalue)
         assert (result[".test"].item(), result[".method"].item()) == (test, "newcombe")
     odd: Any = "chisq"
-    with pytest.raises(tf.ArgumentError, match=r"`test=` must be .*, not 'chisq'"):
-        tf.pairwise(tf.demographic_parity("g"), test=odd)
+    with pytest.raises(tf.errors.ArgumentError, match=r"`test=` must be .*, not 'chisq'"):
+        tf.inference.pairwise(tf.demographic_parity("g"), test=odd)
 
 
 def test_pairwise_uses_the_denominator_of_the_rate() -> None:
-    result = tf.pairwise(tf.equal_opportunity("g"), tf.predictive_parity("g"))(SMALL, "t", "e")
+    result = tf.inference.pairwise(tf.equal_opportunity("g"), tf.predictive_parity("g"))(SMALL, "t", "e")
     for name, about, holds in (("sens", "t", "e"), ("precision", "e", "t")):
         rates = SMALL.filter(pl.col(about) == 1).group_by("g").agg(pl.col(holds).mean().alias("rate"), pl.len())
         expected = {group: (rate, rows) for group, rate, rows in rates.rows()}
@@ -196,19 +200,19 @@ def test_pairwise_uses_the_denominator_of_the_rate() -> None:
 
 
 def test_pairwise_names_groups() -> None:
-    crossed = tf.pairwise(tf.demographic_parity("g", "h"))(SMALL, "t", "e")
+    crossed = tf.inference.pairwise(tf.demographic_parity("g", "h"))(SMALL, "t", "e")
     assert set(crossed[".by"]) == {"g:h"}
     assert set(crossed[".group"]) | set(crossed[".other"]) == {f"{one}:{other}" for one in "abc" for other in "xy"}
     assert len(crossed) == math.comb(6, 2)
-    sides = tf.pairwise(tf.demographic_parity(tf.privileged(g="a")))(SMALL, "t", "e")
+    sides = tf.inference.pairwise(tf.demographic_parity(tf.privileged(g="a")))(SMALL, "t", "e")
     assert sides.select(".by", ".group", ".other").rows() == [("g=a", "privileged", "unprivileged")]
-    missing = tf.pairwise(tf.demographic_parity("w", unknown="group"))(SMALL, "t", "e")
+    missing = tf.inference.pairwise(tf.demographic_parity("w", unknown="group"))(SMALL, "t", "e")
     assert set(missing[".group"]) | set(missing[".other"]) == {"u", "v", "null"}
 
 
 def test_pairwise_tests_outer_groups_separately() -> None:
     people = random_people()
-    test = tf.pairwise(tf.equal_opportunity("g"), adjust="none")
+    test = tf.inference.pairwise(tf.equal_opportunity("g"), adjust="none")
     result = test(people, "t", "e", group_by="fold")
     for (fold,), part in people.group_by("fold"):
         assert result.filter(fold=fold).drop("fold").equals(test(part, "t", "e"))
@@ -279,7 +283,7 @@ def step_down(p_values: Sequence[float], rows: Sequence[int]) -> list[float]:
 
 
 def by_largest(test: Any = "fisher", times: int = TIMES, seed: int = 0) -> Any:
-    return tf.pairwise(tf.demographic_parity("g"), test=test, adjust="max_t", times=times, seed=seed)
+    return tf.inference.pairwise(tf.demographic_parity("g"), test=test, adjust="max_t", times=times, seed=seed)
 
 
 @pytest.mark.parametrize("test", ["fisher", "chi_squared", "g"])
@@ -345,7 +349,7 @@ def test_familywise_error_rate_with_mid_p_values(sizes: tuple[int, ...], rates: 
             "people": np.stack([hits, np.array(sizes) - hits], axis=-1).ravel(),
         }
     )
-    test = tf.pairwise(tf.demographic_parity("g"), adjust=adjust, mid_p=True, times=1000)
+    test = tf.inference.pairwise(tf.demographic_parity("g"), adjust=adjust, mid_p=True, times=1000)
     call: dict[str, Any] = {"frequency_weights": "people", "labels": [0, 1], "pos_label": 1}
     if adjust == "max_t":
         result = test(data, estimate="e", group_by="run", **call)
@@ -362,7 +366,7 @@ def test_familywise_error_rate_with_mid_p_values(sizes: tuple[int, ...], rates: 
 
 def test_holm_counts_the_pairs_that_can_be_equal() -> None:
     for hits, rows in (([20, 9, 4, 11], [40, 30, 20, 20]), ([30, 5, 9], [60, 40, 60]), ([1, 9, 30, 40, 6], [60] * 5)):
-        result = tf.pairwise(tf.demographic_parity("g"))(decisions(hits, rows), estimate="e")
+        result = tf.inference.pairwise(tf.demographic_parity("g"))(decisions(hits, rows), estimate="e")
         raw = result[".p_value"].to_list()
         expected = closed_holm(raw, numbers_of_equal_pairs(len(rows)))
         assert result[".p_adjusted"].to_list() == pytest.approx(expected)
@@ -373,7 +377,7 @@ def test_holm_counts_the_pairs_that_can_be_equal() -> None:
 
 def test_holm_over_several_comparisons_counts_the_pairs_of_each() -> None:
     people = random_people(300)
-    test = tf.pairwise(tf.demographic_parity("g"), tf.equal_opportunity("g"))
+    test = tf.inference.pairwise(tf.demographic_parity("g"), tf.equal_opportunity("g"))
     result = test(people, "t", "e")
     groups = people["g"].n_unique()
     of_one = numbers_of_equal_pairs(groups)
@@ -422,7 +426,7 @@ def test_max_t_by_outer_group() -> None:
 
 def test_max_t_of_equal_pairs_is_1() -> None:
     for hits in ([0, 0, 0], [5, 6, 7]):
-        result = tf.pairwise(tf.demographic_parity("g"), adjust="max_t", times=100)(
+        result = tf.inference.pairwise(tf.demographic_parity("g"), adjust="max_t", times=100)(
             decisions(hits, [5, 6, 7]), estimate="e", pos_label=1, labels=[0, 1]
         )
         assert result.select(".disparity", ".p_value", ".p_adjusted").unique().rows() == [(0.0, 1.0, 1.0)]
@@ -433,11 +437,11 @@ def test_pairwise_skips_outer_groups_without_pairs(adjust: Any) -> None:
     data = pl.DataFrame(
         {"t": [0, 0, 0, 0, 1, 1, 1, 1], "e": [1, 0, 1, 0] * 2, "g": list("abbaaabb"), "fold": [1] * 4 + [2] * 4}
     )
-    test = tf.pairwise(tf.equal_opportunity("g"), adjust=adjust, times=50)
+    test = tf.inference.pairwise(tf.equal_opportunity("g"), adjust=adjust, times=50)
     result = test(data, "t", "e", group_by="fold", pos_label=1)
     assert result["fold"].to_list() == [2]
     assert result[".p_adjusted"].null_count() == 0
-    both = tf.pairwise(tf.equal_opportunity("g"), tf.demographic_parity("g"), adjust=adjust, times=50)
+    both = tf.inference.pairwise(tf.equal_opportunity("g"), tf.demographic_parity("g"), adjust=adjust, times=50)
     of_one = both(data.filter(pl.col("t") == 0), "t", "e", pos_label=1, labels=[0, 1])
     assert of_one[".metric"].to_list() == ["selection_rate"]
     assert of_one[".p_adjusted"].null_count() == 0
@@ -447,13 +451,13 @@ def test_pairwise_skips_outer_groups_without_pairs(adjust: Any) -> None:
 
 
 def test_pairs_of_several_labels_are_compared_label_by_label() -> None:
-    result = tf.pairwise(tf.demographic_parity("g"))(SMALL, estimate="guess")
+    result = tf.inference.pairwise(tf.demographic_parity("g"))(SMALL, estimate="guess")
     labels = sorted(map(str, SMALL["guess"].unique()))
     assert sorted(result[".level"].unique()) == labels
     assert len(result) == len(labels) * 3
     for label in labels:
         decided = SMALL.with_columns(one=(pl.col("guess").cast(pl.String) == label).cast(pl.Int8))
-        alone = tf.pairwise(tf.demographic_parity("g"))(decided, estimate="one", pos_label=1)
+        alone = tf.inference.pairwise(tf.demographic_parity("g"))(decided, estimate="one", pos_label=1)
         of_label = result.filter(pl.col(".level") == label)
         assert of_label[".p_value"].to_list() == pytest.approx(alone[".p_value"].to_list())
 
@@ -484,7 +488,7 @@ def score_of_ratio(ratio: float, one: int, rows: int, other: int, other_rows: in
 
 @pytest.mark.parametrize("level", [0.8, 0.95])
 def test_ratios_of_rates_have_the_limits_of_miettinen_and_nurminen(pairs_of: pl.DataFrame, level: float) -> None:
-    result = tf.pairwise(tf.selection_rate.ratio("g"), conf_level=level)(pairs_of, estimate="e")
+    result = tf.inference.pairwise(tf.selection_rate.ratio("g"), conf_level=level)(pairs_of, estimate="e")
     assert result[".scale"].unique().to_list() == ["ratio"]
     error = (1 - level) / len(result)
     checked = 0
@@ -526,8 +530,8 @@ NUMBERS = numbers_of({"a": (10, 2, 180), "b": (10.4, 3, 120), "c": (10.6, 2, 90)
 
 
 def test_means_have_the_p_values_and_limits_of_welch() -> None:
-    result = tf.pairwise(tf.mean_prediction.difference("g"), adjust="none")(NUMBERS, "zero", "x")
-    errors = tf.pairwise(tf.mae.difference("g"), adjust="none")(NUMBERS, "zero", "x")
+    result = tf.inference.pairwise(tf.mean_prediction.difference("g"), adjust="none")(NUMBERS, "zero", "x")
+    errors = tf.inference.pairwise(tf.mae.difference("g"), adjust="none")(NUMBERS, "zero", "x")
     assert result[".test"].unique().to_list() == ["interval"]
     for row, of_errors in zip(result.to_dicts(), errors.to_dicts(), strict=True):
         one, other = (NUMBERS.filter(g=row[name])["x"].to_numpy() for name in (".group", ".other"))
@@ -546,8 +550,10 @@ def test_means_have_the_p_values_and_limits_of_welch() -> None:
 
 
 def test_ratios_of_means_have_the_limits_of_log_ratios() -> None:
-    errors = tf.pairwise(tf.mae.ratio("g"), adjust="none")(NUMBERS, "zero", "x")
-    result = tf.pairwise(tf.mean_prediction.difference("g"), scale="ratio", adjust="none")(NUMBERS, "zero", "x")
+    errors = tf.inference.pairwise(tf.mae.ratio("g"), adjust="none")(NUMBERS, "zero", "x")
+    result = tf.inference.pairwise(tf.mean_prediction.difference("g"), scale="ratio", adjust="none")(
+        NUMBERS, "zero", "x"
+    )
     assert errors[".disparity"].to_list() == pytest.approx(result[".disparity"].to_list())
     # errors have limits that allow for a large one that is not among them
     assert (errors[".lower"] < result[".lower"]).all()
@@ -577,7 +583,7 @@ def test_areas_of_pairs_have_nearly_the_p_values_of_delong() -> None:
     group, truth = np.repeat(list("abc"), [900, 700, 500]), random.integers(0, 2, 2100)
     shift = np.select([group == "a", group == "b"], [1.2, 0.8], 1.0)
     people = pl.DataFrame({"g": group, "t": truth, "p": stats.norm.cdf(random.normal(truth * shift, 1))})
-    result = tf.pairwise(tf.roc_auc.difference("g"), adjust="none")(people, "t", probs="p", pos_label=1)
+    result = tf.inference.pairwise(tf.roc_auc.difference("g"), adjust="none")(people, "t", probs="p", pos_label=1)
     for row in result.to_dicts():
         parts = [people.filter(g=row[name]) for name in (".group", ".other")]
         areas = [delong(part["t"].to_numpy(), part["p"].to_numpy()) for part in parts]
@@ -588,7 +594,7 @@ def test_areas_of_pairs_have_nearly_the_p_values_of_delong() -> None:
         assert 0.9 * abs(difference) / error < deviations(row[".p_value"]) < 1.05 * abs(difference) / error
 
 
-ALIKE: dict[str, tuple[tf.Metric, dict[str, Any]]] = {
+ALIKE: dict[str, tuple[tf.types.Metric, dict[str, Any]]] = {
     "rates": (tf.sens, {}),
     "rates with weights": (tf.selection_rate, {"case_weights": "w"}),
     "rates of clusters": (tf.selection_rate, {"cluster": "fold"}),
@@ -606,7 +612,7 @@ def test_pairs_are_those_of_reference_tables(case: str, scale: Any) -> None:
     people = random_people(600).with_columns(w=pl.Series(random.uniform(1, 3, 600)), p=pl.Series(random.random(600)))
     call: dict[str, Any] = {"truth": "t", "estimate": "e", "probs": "p", "pos_label": 1, **option}
     made = getattr(metric, scale)("g")
-    result = tf.pairwise(made, test="interval", adjust="none")(people, **call)
+    result = tf.inference.pairwise(made, test="interval", adjust="none")(people, **call)
     assert len(result) == 3
     for row in result.to_dicts():
         compared: Any = tf.compare_groups(metric, by="g", to=row[".other"], scale=scale)(people, **call)
@@ -624,8 +630,8 @@ def test_limits_of_means_and_areas_exclude_equality_where_adjusted_p_values_reje
     truth = random.integers(0, 2, rows)
     score = stats.norm.cdf(random.normal(truth * (0.3 + 1.5 * (group == 3)), 1))
     people = pl.DataFrame({"g": group, "fold": fold, "t": truth, "p": score, "x": random.exponential(1 + group / 2)})
-    of_scores = tf.pairwise(tf.roc_auc.difference("g"), tf.brier_class.ratio("g"), adjust=adjust)
-    of_numbers = tf.pairwise(tf.mae.ratio("g"), tf.rmse.difference("g"), adjust=adjust)
+    of_scores = tf.inference.pairwise(tf.roc_auc.difference("g"), tf.brier_class.ratio("g"), adjust=adjust)
+    of_numbers = tf.inference.pairwise(tf.mae.ratio("g"), tf.rmse.difference("g"), adjust=adjust)
     results = [
         of_scores(people, "t", probs="p", pos_label=1, group_by="fold"), of_numbers(people, "t", "x", group_by="fold")
     ]  # fmt: skip
@@ -638,10 +644,12 @@ def test_limits_of_means_and_areas_exclude_equality_where_adjusted_p_values_reje
 
 def test_max_t_of_means_and_clusters_is_at_most_holms() -> None:
     people = random_people(800)
-    cases: list[tuple[tf.Metric, dict[str, Any]]] = [(tf.f_meas, {}), (tf.selection_rate, {"cluster": "fold"})]
+    cases: list[tuple[tf.types.Metric, dict[str, Any]]] = [(tf.f_meas, {}), (tf.selection_rate, {"cluster": "fold"})]
     for metric, option in cases:
         made = {
-            adjust: tf.pairwise(metric.difference("g"), adjust=adjust)(people, "t", "e", pos_label=1, **option)
+            adjust: tf.inference.pairwise(metric.difference("g"), adjust=adjust)(
+                people, "t", "e", pos_label=1, **option
+            )
             for adjust in ("holm", "max_t", "none")
         }
         assert (made["max_t"][".p_adjusted"] <= made["holm"][".p_adjusted"] * (1 + SAME)).all()
@@ -656,7 +664,7 @@ def test_max_t_of_means_rejects_equal_groups_rarely() -> None:
     group = np.tile(np.repeat(list("abc"), sizes), runs)
     run = np.repeat(np.arange(runs), sum(sizes))
     people = pl.DataFrame({"run": run, "g": group, "x": random.normal(5, 1, len(group)), "zero": 0.0})
-    test = tf.pairwise(tf.mean_prediction.difference("g"), adjust="max_t", times=1000)
+    test = tf.inference.pairwise(tf.mean_prediction.difference("g"), adjust="max_t", times=1000)
     result = test(people, "zero", "x", group_by="run")
     rejected = result.filter(pl.col(".p_adjusted") < 0.05)["run"].n_unique() / runs
     assert rejected <= 0.05 + 3 * math.sqrt(0.05 * 0.95 / runs)
@@ -665,20 +673,20 @@ def test_max_t_of_means_rejects_equal_groups_rarely() -> None:
 def test_pairs_without_an_interval_have_no_p_value() -> None:
     people = pl.concat([NUMBERS, pl.DataFrame({"g": ["d"], "x": [9.0], "zero": [0.0], "size": [9.0]})])
     for adjust in ("holm", "max_t", "bh"):
-        result = tf.pairwise(tf.mae.difference("g"), adjust=adjust)(people, "zero", "x")
+        result = tf.inference.pairwise(tf.mae.difference("g"), adjust=adjust)(people, "zero", "x")
         alone = pl.col(".other") == "d"
         assert result.filter(alone)[".disparity"].null_count() == 0
         for name in (".lower", ".upper", ".p_value", ".p_adjusted", ".method"):
             assert result.filter(alone)[name].null_count() == 3, name
             assert result.filter(~alone)[name].null_count() == 0, name
-        others = tf.pairwise(tf.mae.difference("g"), adjust=adjust)(NUMBERS, "zero", "x")
+        others = tf.inference.pairwise(tf.mae.difference("g"), adjust=adjust)(NUMBERS, "zero", "x")
         if adjust == "bh":
             assert result.filter(~alone)[".p_adjusted"].to_list() == pytest.approx(others[".p_adjusted"].to_list())
 
 
 def test_ratios_of_no_selections_are_null_with_a_reason() -> None:
     data = decisions([0, 0, 5], [8, 9, 10])
-    result = tf.pairwise(tf.selection_rate.ratio("g"))(data, estimate="e", pos_label=1)
+    result = tf.inference.pairwise(tf.selection_rate.ratio("g"))(data, estimate="e", pos_label=1)
     (row,) = result.filter((pl.col(".group") == "a") & (pl.col(".other") == "b")).to_dicts()
     assert (row[".disparity"], row[".status"], row[".p_value"]) == (None, "zero_denominator", 1.0)
 
@@ -686,15 +694,15 @@ def test_ratios_of_no_selections_are_null_with_a_reason() -> None:
 def test_pairwise_refuses_scales_that_values_do_not_have() -> None:
     below = NUMBERS.with_columns(pl.col("x") - 10)
     with pytest.raises(
-        tf.ArgumentError, match=r'mean_prediction: a ratio compares values above 0.*`scale="difference"`'
+        tf.errors.ArgumentError, match=r'mean_prediction: a ratio compares values above 0.*`scale="difference"`'
     ):
-        tf.pairwise(tf.mean_prediction.difference("g"), scale="ratio")(below, "zero", "x")
-    with pytest.raises(tf.ArgumentError, match="mcc can be negative"):
-        tf.pairwise(tf.mcc.difference("g"), scale="ratio")
-    with pytest.raises(tf.ArgumentError, match="mae is not a rate, so it has no odds"):
-        tf.pairwise(tf.mae.difference("g"), scale="odds_ratio")
-    with pytest.raises(tf.AggregateError, match="`to='z'` is not a group"):
-        tf.pairwise(tf.mae.difference("g", to="z"))(NUMBERS, "zero", "x")
+        tf.inference.pairwise(tf.mean_prediction.difference("g"), scale="ratio")(below, "zero", "x")
+    with pytest.raises(tf.errors.ArgumentError, match="mcc can be negative"):
+        tf.inference.pairwise(tf.mcc.difference("g"), scale="ratio")
+    with pytest.raises(tf.errors.ArgumentError, match="mae is not a rate, so it has no odds"):
+        tf.inference.pairwise(tf.mae.difference("g"), scale="odds_ratio")
+    with pytest.raises(tf.errors.AggregateError, match="`to='z'` is not a group"):
+        tf.inference.pairwise(tf.mae.difference("g", to="z"))(NUMBERS, "zero", "x")
 
 
 def with_a_rare_group() -> pl.DataFrame:
@@ -703,7 +711,7 @@ def with_a_rare_group() -> pl.DataFrame:
     return pl.DataFrame({"g": group, "t": random.random(len(group)) < 0.5, "e": random.random(len(group)) < 0.6})
 
 
-@pytest.mark.parametrize("test", [tf.pairwise, inference.worst_groups, inference.disparity_test])
+@pytest.mark.parametrize("test", [tf.inference.pairwise, inference.worst_groups, inference.disparity_test])
 def test_min_n_leaves_rare_groups_out_of_tests(test: Any) -> None:
     people = with_a_rare_group()
     left_out = test(tf.sens.difference("g", min_n=30))(people, "t", "e")
@@ -712,7 +720,7 @@ def test_min_n_leaves_rare_groups_out_of_tests(test: Any) -> None:
 
 def test_stratified_rejects_a_reference_below_min_n() -> None:
     metric = tf.selection_rate.difference("g", to="rare", min_n=30)
-    with pytest.raises(tf.ArgumentError, match="the reference 'rare' is below `min_n=30`"):
+    with pytest.raises(tf.errors.ArgumentError, match="the reference 'rare' is below `min_n=30`"):
         inference.stratified(metric, within="t")(with_a_rare_group(), estimate="e")
 
 
@@ -721,29 +729,32 @@ def test_many_groups_are_compared_and_too_many_refused_before_that() -> None:
     settings: list[dict[str, Any]] = [{}, {"adjust": "by"}, {"adjust": "max_t", "times": 100}]
     for arguments in settings:
         start = time.process_time()
-        result = tf.pairwise(tf.demographic_parity("g"), **arguments)(many, estimate="p")
+        result = tf.inference.pairwise(tf.demographic_parity("g"), **arguments)(many, estimate="p")
         assert len(result) == 400 * 399 // 2
         assert time.process_time() - start < 15
     several = many.with_columns(g=pl.col("g") % 40, fold=pl.col("g") // 40)
     start = time.process_time()
-    assert len(tf.pairwise(tf.demographic_parity("g"))(several, estimate="p", group_by="fold")) == 10 * 40 * 39 // 2
+    assert (
+        len(tf.inference.pairwise(tf.demographic_parity("g"))(several, estimate="p", group_by="fold"))
+        == 10 * 40 * 39 // 2
+    )
     assert time.process_time() - start < 10
-    with pytest.raises(tf.ArgumentError) as caught:
-        tf.pairwise(tf.demographic_parity("g"), adjust="max_t", times=10**6)(many, estimate="p")
+    with pytest.raises(tf.errors.ArgumentError) as caught:
+        tf.inference.pairwise(tf.demographic_parity("g"), adjust="max_t", times=10**6)(many, estimate="p")
     assert str(caught.value) == snapshot(
         "pairwise() has 79,800 pairs to compare, with up to 400 groups of 'g'; the limit is 10,000. Pool rare groups "
         'with `lump_rare`, leave out small ones with `min_n=`, take `adjust="holm"` or fewer `times`, or compare '
         "each group with one reference, by `compare_groups`."
     )
     more = pl.DataFrame({"g": [*range(4_000)] * 2, "p": [0, 1] * 4_000})
-    with pytest.raises(tf.ArgumentError) as caught:
-        tf.pairwise(tf.demographic_parity("g"))(more, estimate="p")
+    with pytest.raises(tf.errors.ArgumentError) as caught:
+        tf.inference.pairwise(tf.demographic_parity("g"))(more, estimate="p")
     assert str(caught.value) == snapshot(
         "pairwise() has 7,998,000 pairs to compare, with up to 4,000 groups of 'g'; the limit is 5,000,000. Pool rare "
         "groups with `lump_rare`, leave out small ones with `min_n=`, or compare each group with one reference, by "
         "`compare_groups`."
     )
-    assert tf.pairwise(tf.demographic_parity("g", min_n=3))(more, estimate="p").is_empty()
+    assert tf.inference.pairwise(tf.demographic_parity("g", min_n=3))(more, estimate="p").is_empty()
 
 
 def test_pairs_of_thousands_of_groups_take_seconds() -> None:
@@ -754,7 +765,7 @@ def test_pairs_of_thousands_of_groups_take_seconds() -> None:
         {"g": np.repeat(np.arange(groups), 2), "p": [1, 0] * groups, "n": np.stack([hits, rows - hits], axis=1).ravel()}
     )
     start = time.process_time()
-    result = tf.pairwise(tf.demographic_parity("g"))(people, estimate="p", frequency_weights="n")
+    result = tf.inference.pairwise(tf.demographic_parity("g"))(people, estimate="p", frequency_weights="n")
     # about four seconds; a pair after the other took twenty and more
     assert time.process_time() - start < 10
     assert len(result) == 4_498_500

@@ -21,13 +21,13 @@ from tidyfair.inference import probabilistic_groups
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-pytestmark = pytest.mark.filterwarnings("ignore::tidyfair.ProxyWarning")
+pytestmark = pytest.mark.filterwarnings("ignore::tidyfair.errors.ProxyWarning")
 
 GROUPS = {"a": "p_a", "b": "p_b", "c": "p_c"}
 ENDS = (".lower_bound", ".upper_bound")
 DISPARITY_ENDS = (".disparity_lower_bound", ".disparity_upper_bound")
 # truth and estimate of rows in the numerator, and in the denominator
-RATES: dict[str, tuple[tf.Metric, set[tuple[int, int]], set[tuple[int, int]]]] = {
+RATES: dict[str, tuple[tf.types.Metric, set[tuple[int, int]], set[tuple[int, int]]]] = {
     "selection_rate": (tf.selection_rate, {(1, 1), (0, 1)}, {(1, 1), (1, 0), (0, 1), (0, 0)}),
     "sens": (tf.sens, {(1, 1)}, {(1, 1), (1, 0)}),
     "fall_out": (tf.fall_out, {(0, 1)}, {(0, 1), (0, 0)}),
@@ -312,7 +312,7 @@ def test_every_call_warns_once_that_the_estimate_is_biased() -> None:
         warnings.simplefilter("always")
         call(people(200, 1), estimate="e", group_by="part")
     (warning,) = caught
-    assert warning.category is tf.ProxyWarning
+    assert warning.category is tf.errors.ProxyWarning
     assert "covariance of outcome and membership" in str(warning.message)
     assert "few rows" not in str(warning.message)
     assert warning.filename == __file__
@@ -322,12 +322,12 @@ def test_values_with_few_rows_are_warned_of_and_have_wide_limits() -> None:
     random = np.random.default_rng(0)
     alone = pl.DataFrame({"p_a": random.random(100), "e": random.integers(0, 2, 100)})
     alone = alone.with_columns(p_b=1 - pl.col("p_a"))
-    with pytest.warns(tf.ProxyWarning, match="The 100 rows have 100 values of the probabilities, so few rows"):
+    with pytest.warns(tf.errors.ProxyWarning, match="The 100 rows have 100 values of the probabilities, so few rows"):
         table = probabilistic_groups(tf.selection_rate, {"a": "p_a", "b": "p_b"})(alone, estimate="e")
     # of single rows the bounds see nothing but their outcome, and limits know that this is nothing
     assert table[".lower_bound"].to_list() == pytest.approx(table[".upper_bound"].to_list())
     assert table.select(".lower", ".upper").rows() == [(0.0, 1.0), (0.0, 1.0)]
-    with pytest.warns(tf.ProxyWarning, match="The 100 rows have 100 values of 'id', so few rows"):
+    with pytest.warns(tf.errors.ProxyWarning, match="The 100 rows have 100 values of 'id', so few rows"):
         probabilistic_groups(tf.selection_rate, {"a": "p_a", "b": "p_b"}, proxy="id")(
             alone.with_columns(id=pl.int_range(pl.len())), estimate="e"
         )
@@ -506,7 +506,7 @@ def test_representation_shows_metric_groups_and_reference() -> None:
     ],
 )
 def test_columns_that_are_no_probabilities_raise(change: dict[str, pl.Expr], words: str) -> None:
-    with pytest.raises(tf.ColumnError) as caught:
+    with pytest.raises(tf.errors.ColumnError) as caught:
         probabilistic_groups(tf.sens, GROUPS)(people(50, 1).with_columns(**change), "y", "e")
     assert words in str(caught.value)
 
@@ -541,22 +541,24 @@ def twice(tp: Any, fp: Any, fn: Any) -> Any:
     ],
 )
 def test_arguments_that_do_not_fit_raise(arguments: tuple[Any, Any], words: str) -> None:
-    with pytest.raises(tf.TidyfairError) as caught:
+    with pytest.raises(tf.errors.TidyfairError) as caught:
         probabilistic_groups(*arguments)
     assert words in str(caught.value)
 
 
 def test_references_and_options_that_do_not_exist_raise() -> None:
-    with pytest.raises(tf.ArgumentError, match=r"`to=` must be 'a', 'b', 'c', 'rest', .*, not 'A'. Did you mean 'a'\?"):
+    with pytest.raises(
+        tf.errors.ArgumentError, match=r"`to=` must be 'a', 'b', 'c', 'rest', .*, not 'A'. Did you mean 'a'\?"
+    ):
         probabilistic_groups(tf.sens, GROUPS, to="A")
     call, data = probabilistic_groups(tf.sens, GROUPS), people(50, 1)
-    with pytest.raises(tf.ArgumentError, match="Unknown argument 'interval'"):
+    with pytest.raises(tf.errors.ArgumentError, match="Unknown argument 'interval'"):
         call(data, "y", "e", interval="auto")  # pyright: ignore[reportCallIssue] - on purpose
-    with pytest.raises(tf.ArgumentError, match="does not accept a list of values for threshold; give one value"):
+    with pytest.raises(tf.errors.ArgumentError, match="does not accept a list of values for threshold; give one value"):
         call(data, "y", probs="p_a", threshold=[0.1, 0.2])  # pyright: ignore[reportArgumentType] - on purpose
-    with pytest.raises(tf.ColumnError, match="`groups`: there is no column 'p_c'"):
+    with pytest.raises(tf.errors.ColumnError, match="`groups`: there is no column 'p_c'"):
         call(data.drop("p_c"), "y", "e")
-    with pytest.raises(tf.ColumnError, match="`proxy`: there is no column 'zip'"):
+    with pytest.raises(tf.errors.ColumnError, match="`proxy`: there is no column 'zip'"):
         probabilistic_groups(tf.sens, GROUPS, proxy="zip")(data, "y", "e")
-    with pytest.raises(tf.ColumnError, match="`proxy`: the data are grouped by 'z'"):
+    with pytest.raises(tf.errors.ColumnError, match="`proxy`: the data are grouped by 'z'"):
         probabilistic_groups(tf.sens, GROUPS, proxy="z")(data, "y", "e", group_by="z")

@@ -47,13 +47,13 @@ def test_probability_by_outer_group_and_of_ratios() -> None:
     assert result.columns == ["fold", ".metric", ".by", ".estimator", ".estimate", ".limit", ".probability"]
     assert result["fold"].to_list() == sorted(LOANS["fold"].unique())
     assert result[".probability"].is_between(0, 1).all()
-    with pytest.raises(tf.ArgumentError, match="should be large, so give its limit as `above=`"):
+    with pytest.raises(tf.errors.ArgumentError, match="should be large, so give its limit as `above=`"):
         inference.probability(tf.demographic_parity_ratio("sex"), below=0.8)
-    with pytest.raises(tf.ArgumentError, match="needs one limit"):
+    with pytest.raises(tf.errors.ArgumentError, match="needs one limit"):
         inference.probability(tf.demographic_parity("sex"))
     odd: list[dict[str, Any]] = [{"interval": "auto"}, {"case_weights": "weight"}, {"cluster": "fold"}, {"times": 3}]
     for options in odd:
-        with pytest.raises(tf.ArgumentError):
+        with pytest.raises(tf.errors.ArgumentError):
             actual(LOANS, estimate="approved", pos_label="yes", **options)
 
 
@@ -70,9 +70,9 @@ def test_bayes_prior_covers_empty_cells() -> None:
     away = np.abs(np.diff(random.beta(0.5, 20.5, (2, times)), axis=0))
     result = inference.probability(tf.demographic_parity("g"), below=0.02, times=times)(none, estimate="p")
     assert result[".probability"].item() == pytest.approx(float((away < 0.02).mean()), abs=0.015)
-    with pytest.raises(tf.ArgumentError, match="depends on the size of groups, for which no prior is defined"):
-        inference.probability(tf.class_imbalance("g"), below=0.1)(none)
-    with pytest.raises(tf.ArgumentError, match="needs metrics of predicted labels"):
+    with pytest.raises(tf.errors.ArgumentError, match="depends on the size of groups, for which no prior is defined"):
+        inference.probability(tf.counts.class_imbalance("g"), below=0.1)(none)
+    with pytest.raises(tf.errors.ArgumentError, match="needs metrics of predicted labels"):
         inference.probability(tf.auc_parity("g"), below=0.1)(none, "p", probs="p")
 
 
@@ -85,7 +85,7 @@ def test_probability_of_a_single_group_is_null_with_a_warning(pooling: Any) -> N
     ):
         given: dict[str, Any] = limit
         made = tf.inference.probability(metric, **given, pooling=pooling, times=200)
-        with pytest.warns(tf.UndefinedWarning, match=r"by g has no probability \(too few groups\)"):
+        with pytest.warns(tf.errors.UndefinedWarning, match=r"by g has no probability \(too few groups\)"):
             result = made(people, estimate="e", group_by="month")
         assert result[".probability"].is_null().to_list() == [False, True]
 

@@ -147,7 +147,7 @@ def test_disparity_test_of_several_groups_has_the_power_promised() -> None:
 @pytest.mark.simulation
 def test_fisher_test_of_two_groups_has_the_power_promised() -> None:
     needed = rows_needed(0.1, 0.1, times=TIMES)
-    test = tf.pairwise(tf.demographic_parity("group"), adjust="none")
+    test = tf.inference.pairwise(tf.demographic_parity("group"), adjust="none")
     assert share_found([0.1, 0.2], [needed] * 2, test) == pytest.approx(0.8, abs=0.05)
 
 
@@ -202,12 +202,12 @@ def test_smallest_difference_is_null_when_unreachable() -> None:
     ],
 )  # fmt: skip
 def test_bad_sample_size_arguments_raise(call: Any, message: str) -> None:
-    with pytest.raises(tf.TidyfairError, match=message):
+    with pytest.raises(tf.errors.TidyfairError, match=message):
         call()
 
 
 def test_too_small_difference_raises() -> None:
-    with pytest.raises(tf.ArgumentError, match="More than 10,000,000 rows per group"):
+    with pytest.raises(tf.errors.ArgumentError, match="More than 10,000,000 rows per group"):
         rows_needed(1e-5, 0.5, times=200)
 
 
@@ -260,15 +260,15 @@ def test_rows_needed_to_pass_are_close_to_the_formula_for_equivalence_of_two_gro
 
 
 def test_rows_needed_of_a_gate_refuses_a_difference_at_the_limit_and_odd_limits() -> None:
-    with pytest.raises(tf.ArgumentError, match=r"equals the limit `below=0\.1`"):
+    with pytest.raises(tf.errors.ArgumentError, match=r"equals the limit `below=0\.1`"):
         rows_needed(0.1, 0.5, below=0.1)
-    with pytest.raises(tf.ArgumentError, match="needs one limit"):
+    with pytest.raises(tf.errors.ArgumentError, match="needs one limit"):
         rows_needed(0.1, 0.5, below=0.2, above=0.8)
-    with pytest.raises(tf.ArgumentError, match="`below`"):
+    with pytest.raises(tf.errors.ArgumentError, match="`below`"):
         rows_needed(0, 0.5, below=10)
-    with pytest.raises(tf.ArgumentError, match="`mid_p`"):
+    with pytest.raises(tf.errors.ArgumentError, match="`mid_p`"):
         rows_needed(0, 0.5, below=0.1, mid_p=True)
-    with pytest.raises(tf.ArgumentError, match="`confidence`"):
+    with pytest.raises(tf.errors.ArgumentError, match="`confidence`"):
         rows_needed(0, 0.5, below=0.1, confidence=0.4)
 
 

@@ -31,7 +31,7 @@ def rows_of(counts: Counts) -> pl.DataFrame:
     return pl.concat(parts)
 
 
-def verdicts(metric: tf.GroupwiseMetric, tables: list[Counts], **limit: Any) -> list[str]:
+def verdicts(metric: tf.types.GroupwiseMetric, tables: list[Counts], **limit: Any) -> list[str]:
     """The verdict on each table, judged alone."""
     cells: list[tuple[int, str, int | None, int, int]] = []
     for index, table in enumerate(tables):
@@ -70,7 +70,9 @@ def splits(rows: int, room: list[int]) -> Iterator[tuple[int, ...]]:
             yield (first, *others)
 
 
-def fewest(metric: tf.GroupwiseMetric, counts: Counts, group: str, error: str, most: int, **limit: Any) -> int | None:
+def fewest(
+    metric: tf.types.GroupwiseMetric, counts: Counts, group: str, error: str, most: int, **limit: Any
+) -> int | None:
     """The fewest rows whose error turns the verdict, by trying all."""
     (now,) = verdicts(metric, [counts], **limit)
     others = [name for name in counts if name != group]
@@ -101,7 +103,7 @@ WIDE: Counts = {
     "a": {"tp": 60, "fn": 6, "fp": 3, "tn": 20, "selected": 3, "unselected": 4},
     "b": {"tp": 20, "fn": 34, "fp": 9, "tn": 15, "selected": 2, "unselected": 9},
 }
-CASES: dict[str, tuple[tf.GroupwiseMetric, Counts, dict[str, Any]]] = {
+CASES: dict[str, tuple[tf.types.GroupwiseMetric, Counts, dict[str, Any]]] = {
     "a pass": (tf.equal_opportunity("g"), SMALL, {"below": 0.22}),
     "a failure": (tf.equal_opportunity("g"), WIDE, {"below": 0.33}),
     "not enough evidence": (tf.accuracy.difference("g"), SMALL, {"below": 0.15}),
@@ -286,17 +288,17 @@ CALLS: list[tuple[Any, dict[str, Any], str]] = [
 
 @pytest.mark.parametrize(("given", "limit", "message"), CALLS)
 def test_gates_that_cannot_be_tried_are_refused(given: Any, limit: dict[str, Any], message: str) -> None:
-    with pytest.raises(tf.ArgumentError, match=message):
+    with pytest.raises(tf.errors.ArgumentError, match=message):
         verdict_sensitivity(given, **limit)
 
 
 def test_weights_lists_of_thresholds_and_very_many_groups_are_refused() -> None:
     gate = verdict_sensitivity(tf.equal_opportunity("g"), below=0.1)
     data = rows_of(SMALL).with_columns(w=pl.lit(1.0), s=pl.lit(0.5))
-    with pytest.raises(tf.ArgumentError, match="`case_weights`"):
+    with pytest.raises(tf.errors.ArgumentError, match="`case_weights`"):
         gate(data, "y", "p", case_weights="w")
-    with pytest.raises(tf.ArgumentError, match="list of values for threshold"):
+    with pytest.raises(tf.errors.ArgumentError, match="list of values for threshold"):
         gate(data, "y", probs="s", threshold=[0.2, 0.5])
     many = pl.DataFrame({"g": np.arange(60), "y": [1, 0] * 30, "p": [1, 0] * 30})
-    with pytest.raises(tf.ArgumentError, match="at most 30 groups"):
+    with pytest.raises(tf.errors.ArgumentError, match="at most 30 groups"):
         gate(many, "y", "p")

@@ -25,11 +25,11 @@ from sklearn.metrics import (
     f1_score,
     get_scorer,
     log_loss,
+    make_scorer as sklearn_scorer,
     max_error,
     mean_absolute_error,
     roc_auc_score,
 )
-from sklearn.metrics import make_scorer as sklearn_scorer
 from sklearn.model_selection import (
     FixedThresholdClassifier,
     GridSearchCV,
@@ -62,8 +62,8 @@ def pipeline(*, sees_sex: bool = False) -> Any:
 def test_grid_search_reports_fairness_beside_accuracy(kind: str) -> None:
     people: Any = X.to_pandas() if kind == "pandas" else X
     scoring: Any = {
-        "accuracy": "accuracy", "parity": tf.make_scorer(tf.demographic_parity_ratio, by="race"),
-        "odds": tf.make_scorer(tf.equalized_odds, by="sex"),
+        "accuracy": "accuracy", "parity": tf.scorers.make_scorer(tf.demographic_parity_ratio, by="race"),
+        "odds": tf.scorers.make_scorer(tf.equalized_odds, by="sex"),
     }  # fmt: skip
     grid: Any = {"logisticregression__C": [0.01, 1.0]}
     search: Any = GridSearchCV
@@ -84,8 +84,8 @@ def test_grid_search_with_two_scorers() -> None:
     )
     model = make_pipeline(encode, LogisticRegression(class_weight="balanced"))
     scoring: Any = {
-        "parity": tf.make_scorer(tf.demographic_parity_ratio, by="colour"),
-        "ours": tf.equal_opportunity_score("colour"),
+        "parity": tf.scorers.make_scorer(tf.demographic_parity_ratio, by="colour"),
+        "ours": tf.scorers.equal_opportunity_score("colour"),
         "theirs": sklego.metrics.equal_opportunity_score("black"),
     }  # fmt: skip
     search: Any = GridSearchCV
@@ -104,7 +104,7 @@ def test_grid_search_with_two_scorers() -> None:
 
 def test_score_equals_the_metric_of_the_fold() -> None:
     model = pipeline()
-    scorer = tf.make_scorer(tf.equalized_odds, by="sex")
+    scorer = tf.scorers.make_scorer(tf.equalized_odds, by="sex")
     scores = cross_validate(model, X.to_pandas(), Y.to_numpy(), cv=KFold(4), scoring=scorer)["test_score"]
     for (train, test), score in zip(KFold(4).split(X), scores, strict=True):
         fitted = pipeline().fit(X[train].to_pandas(), Y.to_numpy()[train])
@@ -114,8 +114,8 @@ def test_score_equals_the_metric_of_the_fold() -> None:
 
 
 def test_scorers_of_probabilities() -> None:
-    scorer = tf.make_scorer(tf.auc_parity, by="sex", response="scores")
-    plain = tf.make_scorer(tf.roc_auc, response="scores")
+    scorer = tf.scorers.make_scorer(tf.auc_parity, by="sex", response="scores")
+    plain = tf.scorers.make_scorer(tf.roc_auc, response="scores")
     scoring: Any = {"gap": scorer, "auc": plain, "theirs": "roc_auc"}
     result = cross_validate(pipeline(), X.to_pandas(), Y.to_numpy(), cv=KFold(3), scoring=scoring)
     assert result["test_auc"] == pytest.approx(result["test_theirs"], abs=1e-12)
@@ -123,7 +123,7 @@ def test_scorers_of_probabilities() -> None:
 
 
 def test_sensitive_feature_is_routed_to_a_blind_pipeline() -> None:
-    scorer = tf.make_scorer(tf.demographic_parity_ratio, by="sex")
+    scorer = tf.scorers.make_scorer(tf.demographic_parity_ratio, by="sex")
     with sklearn.config_context(enable_metadata_routing=True):
         routed: Any = sklearn_scorer(scorer.routed).set_score_request(sensitive_features=True)
         blind = X.drop("sex").to_pandas()
@@ -139,33 +139,35 @@ def test_sensitive_feature_is_routed_to_a_blind_pipeline() -> None:
 WEIGHTS = np.random.default_rng(5).integers(1, 9, len(X))
 SCORERS: dict[str, tuple[Callable[[], Any], Callable[[pl.DataFrame], float]]] = {
     "an ordinary metric": (
-        lambda: tf.make_scorer(tf.accuracy),
+        lambda: tf.scorers.make_scorer(tf.accuracy),
         lambda rows: tf.accuracy(rows, "y", "guess", case_weights="w")[".estimate"].item(),
     ),
     "a comparison": (
-        lambda: tf.make_scorer(tf.demographic_parity, by="sex"),
-        lambda rows: -tf.demographic_parity("sex")(rows, "y", "guess", case_weights="w")[
-            ".estimate"
-        ].item(),
+        lambda: tf.scorers.make_scorer(tf.demographic_parity, by="sex"),
+        lambda rows: -tf.demographic_parity("sex")(rows, "y", "guess", case_weights="w")[".estimate"].item(),
     ),
     "scores": (
-        lambda: tf.make_scorer(tf.roc_auc),
+        lambda: tf.scorers.make_scorer(tf.roc_auc),
         lambda rows: roc_auc_score(rows["y"], rows["score_of_1"], sample_weight=rows["w"]),
     ),
     "a correlation": (
-        lambda: tf.correlation_score("sex"),
-        lambda rows: -tf.explained_by_groups("sex")(rows, None, "guess", case_weights="w")[".estimate"].sqrt().item(),
+        lambda: tf.scorers.correlation_score("sex"),
+        lambda rows: (
+            -tf.inequality.explained_by_groups("sex")(rows, None, "guess", case_weights="w")[".estimate"].sqrt().item()
+        ),
     ),
     "a metric of a subset": (
-        lambda: tf.subset_score(lambda people: (people["sex"] == "male").to_numpy(), tf.accuracy),
+        lambda: tf.scorers.subset_score(lambda people: (people["sex"] == "male").to_numpy(), tf.accuracy),
         lambda rows: tf.accuracy(rows.filter(sex="male"), "y", "guess", case_weights="w")[".estimate"].item(),
     ),
     "a function of a subset": (
-        lambda: tf.subset_score(lambda people: (people["sex"] == "male").to_numpy(), accuracy_score),
-        lambda rows: accuracy_score(*(rows.filter(sex="male")[name] for name in ("y", "guess", "w")[:2]),
-                                    sample_weight=rows.filter(sex="male")["w"]),
+        lambda: tf.scorers.subset_score(lambda people: (people["sex"] == "male").to_numpy(), accuracy_score),
+        lambda rows: accuracy_score(
+            *(rows.filter(sex="male")[name] for name in ("y", "guess", "w")[:2]),
+            sample_weight=rows.filter(sex="male")["w"],
+        ),
     ),
-}  # fmt: skip
+}
 
 
 def routed_pipeline() -> Any:
@@ -271,7 +273,7 @@ def test_metadata_may_be_requested_by_alias() -> None:
     expected = expected_scores(SCORERS["an ordinary metric"][1])
     params: Any = {"importance": WEIGHTS}
     with sklearn.config_context(enable_metadata_routing=True):
-        scorer = tf.make_scorer(tf.accuracy).set_score_request(sample_weight="importance")
+        scorer = tf.scorers.make_scorer(tf.accuracy).set_score_request(sample_weight="importance")
         result = cross_validate(
             routed_pipeline(), X.to_pandas(), Y.to_numpy(), cv=KFold(3), scoring=scorer, params=params
         )
@@ -284,9 +286,9 @@ def test_sensitive_features_are_routed_as_frames(kind: str) -> None:
     blind = X.drop("sex").to_pandas()
     params: Any = {"sensitive_features": beside, "sample_weight": WEIGHTS}
     with sklearn.config_context(enable_metadata_routing=True):
-        scorer = tf.make_scorer(tf.demographic_parity, by="sex")
+        scorer = tf.scorers.make_scorer(tf.demographic_parity, by="sex")
         scorer.set_score_request(sensitive_features=True, sample_weight=True)
-        accuracy = tf.make_scorer(tf.accuracy).set_score_request(sample_weight=True)
+        accuracy = tf.scorers.make_scorer(tf.accuracy).set_score_request(sample_weight=True)
         scoring: Any = {"fair": scorer, "right": accuracy}
         result = cross_validate(routed_pipeline(), blind, Y.to_numpy(), cv=KFold(3), scoring=scoring, params=params)
     for key, name in (("test_fair", "a comparison"), ("test_right", "an ordinary metric")):
@@ -294,26 +296,26 @@ def test_sensitive_features_are_routed_as_frames(kind: str) -> None:
 
 
 def test_bad_requests_raise() -> None:
-    scorer: Any = tf.make_scorer(tf.accuracy)
-    with pytest.raises(tf.ArgumentError, match=r"sklearn\.set_config\(enable_metadata_routing=True\)"):
+    scorer: Any = tf.scorers.make_scorer(tf.accuracy)
+    with pytest.raises(tf.errors.ArgumentError, match=r"sklearn\.set_config\(enable_metadata_routing=True\)"):
         scorer.set_score_request(sample_weight=True)
     with sklearn.config_context(enable_metadata_routing=True):
-        with pytest.raises(tf.ArgumentError, match=r"metadata 'sample_weigth'. Did you mean 'sample_weight'"):
+        with pytest.raises(tf.errors.ArgumentError, match=r"metadata 'sample_weigth'. Did you mean 'sample_weight'"):
             scorer.set_score_request(sample_weigth=True)
         # an ordinary metric has no groups
-        with pytest.raises(tf.ArgumentError, match="Unknown metadata 'sensitive_features'"):
+        with pytest.raises(tf.errors.ArgumentError, match="Unknown metadata 'sensitive_features'"):
             scorer.set_score_request(sensitive_features=True)
         for odd in (1, "two words", ["sample_weight"]):
-            with pytest.raises(tf.ArgumentError, match="`sample_weight` is True, False, None or another name"):
+            with pytest.raises(tf.errors.ArgumentError, match="`sample_weight` is True, False, None or another name"):
                 scorer.set_score_request(sample_weight=odd)
-        unweighted: Any = tf.subset_score(lambda people: people["sex"] == "f", max_error)
-        with pytest.raises(tf.ArgumentError, match="Unknown metadata 'sample_weight'"):
+        unweighted: Any = tf.scorers.subset_score(lambda people: people["sex"] == "f", max_error)
+        with pytest.raises(tf.errors.ArgumentError, match="Unknown metadata 'sample_weight'"):
             unweighted.set_score_request(sample_weight=True)
 
 
 def test_requests_survive_pickle_copy_and_clone() -> None:
     with sklearn.config_context(enable_metadata_routing=True):
-        scorer = tf.make_scorer(tf.accuracy).set_score_request(sample_weight=True)
+        scorer = tf.scorers.make_scorer(tf.accuracy).set_score_request(sample_weight=True)
         others: list[Any] = [pickle.loads(pickle.dumps(scorer)), copy.deepcopy(scorer), clone(scorer, safe=False)]  # noqa: S301 - our own
         for other in others:
             assert other == scorer
@@ -327,19 +329,19 @@ def test_requests_survive_pickle_copy_and_clone() -> None:
 
 def test_routed_function_of_truth_and_prediction() -> None:
     guess, weights = np.array([1, 0, 1, 1]), np.array([3, 1, 1, 1])
-    assert tf.make_scorer(tf.accuracy).routed(TRUTH, guess) == 0.75
-    assert tf.make_scorer(tf.accuracy).routed(TRUTH, guess, sample_weight=weights) == pytest.approx(5 / 6)
+    assert tf.scorers.make_scorer(tf.accuracy).routed(TRUTH, guess) == 0.75
+    assert tf.scorers.make_scorer(tf.accuracy).routed(TRUTH, guess, sample_weight=weights) == pytest.approx(5 / 6)
     scores = np.array([0.1, 0.3, 0.6, 0.2])
-    assert tf.make_scorer(tf.roc_auc).routed(TRUTH, scores) == roc_auc_score(TRUTH, scores)
-    with pytest.raises(tf.ArgumentError, match="give their columns as `sensitive_features=`"):
-        tf.make_scorer(tf.demographic_parity_ratio, by="sex").routed(TRUTH, guess)
+    assert tf.scorers.make_scorer(tf.roc_auc).routed(TRUTH, scores) == roc_auc_score(TRUTH, scores)
+    with pytest.raises(tf.errors.ArgumentError, match="give their columns as `sensitive_features=`"):
+        tf.scorers.make_scorer(tf.demographic_parity_ratio, by="sex").routed(TRUTH, guess)
 
 
 def test_sklearn_make_scorer_takes_routed_functions() -> None:
     model, people = pipeline().fit(X.to_pandas(), Y.to_numpy()), X.to_pandas()
-    plain: Any = sklearn_scorer(tf.make_scorer(tf.accuracy).routed)
+    plain: Any = sklearn_scorer(tf.scorers.make_scorer(tf.accuracy).routed)
     assert plain(model, people, Y.to_numpy()) == accuracy_score(Y, model.predict(people))
-    scored: Any = sklearn_scorer(tf.make_scorer(tf.roc_auc).routed, response_method="predict_proba")
+    scored: Any = sklearn_scorer(tf.scorers.make_scorer(tf.roc_auc).routed, response_method="predict_proba")
     expected = roc_auc_score(Y, model.predict_proba(people)[:, 1], sample_weight=WEIGHTS)
     assert scored(model, people, Y.to_numpy(), sample_weight=WEIGHTS) == pytest.approx(expected, abs=1e-12)
     with sklearn.config_context(enable_metadata_routing=True):
@@ -367,13 +369,13 @@ class Classifier(ClassifierMixin, BaseEstimator):
 def test_routed_function_of_multiclass_scores() -> None:
     scores = np.array([[0.6, 0.3, 0.1], [0.2, 0.5, 0.3], [0.1, 0.2, 0.7], [0.4, 0.5, 0.1]])
     truth, model = np.array(["a", "b", "c", "a"]), Probable(list("abc"), scores)
-    scorer: Any = sklearn_scorer(tf.make_scorer(tf.mn_log_loss).routed, response_method="predict_proba")
+    scorer: Any = sklearn_scorer(tf.scorers.make_scorer(tf.mn_log_loss).routed, response_method="predict_proba")
     assert scorer(Classifier(model), PEOPLE, truth) == pytest.approx(-log_loss(truth, scores), rel=1e-12)
     # a fold may lack a class
     some, labels = np.array(["a", "b", "b", "a"]), ["a", "b", "c"]
-    with pytest.raises(tf.ArgumentError, match=r"the scores have 3 classes, but the truth has 2; .*labels="):
-        tf.make_scorer(tf.mn_log_loss).routed(some, scores)
-    listed = tf.make_scorer(tf.mn_log_loss, labels=labels).routed(some, scores)
+    with pytest.raises(tf.errors.ArgumentError, match=r"the scores have 3 classes, but the truth has 2; .*labels="):
+        tf.scorers.make_scorer(tf.mn_log_loss).routed(some, scores)
+    listed = tf.scorers.make_scorer(tf.mn_log_loss, labels=labels).routed(some, scores)
     assert listed == pytest.approx(-log_loss(some, scores, labels=labels), rel=1e-12)
 
 
@@ -384,28 +386,32 @@ def test_undefined_score_is_nan_with_a_warning() -> None:
     everybody = PEOPLE.with_columns(one=pl.lit("all"))
     nobody: Any = np.zeros(4, dtype=int)
     calls: list[Callable[[], float]] = [
-        lambda: tf.make_scorer(tf.sens)(Known([1, 0, 1, 1]), PEOPLE, nobody),
-        lambda: tf.make_scorer(tf.demographic_parity_ratio, by="sex")(Known(nobody), PEOPLE, TRUTH),
-        lambda: tf.make_scorer(tf.accuracy, na_rm=False)(Known([1, 0, 1, 1]), PEOPLE, [1, None, 0, 1]),
-        lambda: tf.make_scorer(tf.demographic_parity_ratio("sex", min_n=9))(Known([1, 0, 1, 1]), PEOPLE, TRUTH),
-        lambda: tf.correlation_score("one")(Known(nobody), everybody, TRUTH),
-        lambda: tf.make_scorer(tf.sens).routed(nobody, nobody),
-        lambda: tf.subset_score(lambda people: people["sex"] == "none", tf.accuracy)(Known(nobody), PEOPLE, TRUTH),
-        lambda: tf.subset_score(lambda people: people["sex"] == "none", accuracy_score)(Known(nobody), PEOPLE, TRUTH),
-    ]  # fmt: skip
+        lambda: tf.scorers.make_scorer(tf.sens)(Known([1, 0, 1, 1]), PEOPLE, nobody),
+        lambda: tf.scorers.make_scorer(tf.demographic_parity_ratio, by="sex")(Known(nobody), PEOPLE, TRUTH),
+        lambda: tf.scorers.make_scorer(tf.accuracy, na_rm=False)(Known([1, 0, 1, 1]), PEOPLE, [1, None, 0, 1]),
+        lambda: tf.scorers.make_scorer(tf.demographic_parity_ratio("sex", min_n=9))(Known([1, 0, 1, 1]), PEOPLE, TRUTH),
+        lambda: tf.scorers.correlation_score("one")(Known(nobody), everybody, TRUTH),
+        lambda: tf.scorers.make_scorer(tf.sens).routed(nobody, nobody),
+        lambda: tf.scorers.subset_score(lambda people: people["sex"] == "none", tf.accuracy)(
+            Known(nobody), PEOPLE, TRUTH
+        ),
+        lambda: tf.scorers.subset_score(lambda people: people["sex"] == "none", accuracy_score)(
+            Known(nobody), PEOPLE, TRUTH
+        ),
+    ]
     for call in calls:
-        with pytest.warns(tf.UndefinedWarning) as caught:
+        with pytest.warns(tf.errors.UndefinedWarning) as caught:
             assert math.isnan(call())
         assert sum("the score is NaN" in str(item.message) for item in caught) == 1
-    assert math.isnan(tf.make_scorer(tf.sens, on_undefined="ignore")(Known([1, 0, 1, 1]), PEOPLE, nobody))
-    with pytest.raises(tf.UndefinedError):
-        tf.make_scorer(tf.sens, on_undefined="raise")(Known([1, 0, 1, 1]), PEOPLE, nobody)
+    assert math.isnan(tf.scorers.make_scorer(tf.sens, on_undefined="ignore")(Known([1, 0, 1, 1]), PEOPLE, nobody))
+    with pytest.raises(tf.errors.UndefinedError):
+        tf.scorers.make_scorer(tf.sens, on_undefined="raise")(Known([1, 0, 1, 1]), PEOPLE, nobody)
 
 
 def test_undefined_groups_of_a_score_are_named() -> None:
     three = pl.DataFrame({"sex": ["f", "f", "m", "m", "x", "x"]})
-    scorer = tf.make_scorer(tf.equal_opportunity_ratio, by="sex")
-    with pytest.warns(tf.UndefinedWarning, match="in sex 'x'"):
+    scorer = tf.scorers.make_scorer(tf.equal_opportunity_ratio, by="sex")
+    with pytest.warns(tf.errors.UndefinedWarning, match="in sex 'x'"):
         assert scorer(Known([1, 0, 1, 1, 1, 1]), three, np.array([1, 1, 1, 1, 0, 0])) == 0.5
 
 
@@ -422,16 +428,16 @@ def test_scores_are_signed_so_that_greater_is_better() -> None:
     people = pl.DataFrame({"sex": ["f", "f", "m", "m"]})
     known, truth = Known([1, 0, 1, 1]), np.array([1, 0, 1, 0])
     sides = tf.privileged(sex="m")
-    assert tf.make_scorer(tf.demographic_parity(sides))(known, people, truth) == -0.5
-    assert tf.make_scorer(tf.disparate_impact(sides))(known, people, truth) == 0.5
-    assert tf.make_scorer(tf.disparate_impact(tf.privileged(sex="f")))(known, people, truth) == 0.5
-    assert tf.make_scorer(tf.error_rate)(known, people, truth) == -0.25
-    assert tf.make_scorer(tf.sens)(known, people, truth) == 1
+    assert tf.scorers.make_scorer(tf.demographic_parity(sides))(known, people, truth) == -0.5
+    assert tf.scorers.make_scorer(tf.disparate_impact(sides))(known, people, truth) == 0.5
+    assert tf.scorers.make_scorer(tf.disparate_impact(tf.privileged(sex="f")))(known, people, truth) == 0.5
+    assert tf.scorers.make_scorer(tf.error_rate)(known, people, truth) == -0.25
+    assert tf.scorers.make_scorer(tf.sens)(known, people, truth) == 1
 
 
 def test_scorers_take_arrays_and_weights() -> None:
     known, array = Known([1, 0, 1, 1]), np.array([[0, 5], [0, 6], [1, 7], [1, 8]])
-    scorer = tf.make_scorer(tf.demographic_parity_ratio, by=0)
+    scorer = tf.scorers.make_scorer(tf.demographic_parity_ratio, by=0)
     assert scorer(known, array, np.array([1, 0, 1, 0])) == 0.5
     assert scorer(known, array, np.array([1, 0, 1, 0]), sample_weight=np.array([3, 1, 1, 1])) == 0.75
 
@@ -454,53 +460,57 @@ def test_scores_of_the_pos_label_are_used() -> None:
     model = Probable(["no", "yes"], [[0.1, 0.9], [0.8, 0.2], [0.4, 0.6], [0.3, 0.7]])
     truth = np.array(["yes", "no", "yes", "no"])
     for event in ("yes", "no"):
-        scorer = tf.make_scorer(tf.roc_auc, response="scores", pos_label=event)
+        scorer = tf.scorers.make_scorer(tf.roc_auc, response="scores", pos_label=event)
         assert scorer(model, PEOPLE, truth) == 0.75
-    with pytest.raises(tf.ArgumentError, match="'maybe' is not among the classes of the estimator, 'no', 'yes'"):
-        tf.make_scorer(tf.roc_auc, response="scores", pos_label="maybe")(model, PEOPLE, truth)
-    some = tf.subset_score(lambda people: people["sex"] != "none", tf.roc_auc, response="scores", pos_label="yes")
+    with pytest.raises(tf.errors.ArgumentError, match="'maybe' is not among the classes of the estimator, 'no', 'yes'"):
+        tf.scorers.make_scorer(tf.roc_auc, response="scores", pos_label="maybe")(model, PEOPLE, truth)
+    some = tf.scorers.subset_score(
+        lambda people: people["sex"] != "none", tf.roc_auc, response="scores", pos_label="yes"
+    )
     assert some(model, PEOPLE, truth) == 0.75
 
 
 def test_response_defaults_to_what_the_metric_reads() -> None:
     model = Probable([0, 1], [[0.7, 0.3], [0.6, 0.4], [0.4, 0.6], [0.3, 0.7]])
-    assert tf.make_scorer(tf.roc_auc)(model, PEOPLE, TRUTH) == roc_auc_score(TRUTH, model.scores[:, 1])
-    assert tf.make_scorer(tf.brier_class)(model, PEOPLE, TRUTH) == -brier_score_loss(TRUTH, model.scores[:, 1])
-    assert tf.make_scorer(tf.auc_parity, by="sex")(model, PEOPLE, TRUTH) == 0
-    assert tf.make_scorer(tf.accuracy)(model, PEOPLE, TRUTH) == 0.5
-    assert tf.make_scorer(tf.selection_rate, threshold=0.35)(model, PEOPLE, TRUTH) == 0.75
-    assert tf.make_scorer(tf.selection_rate, top_k=1)(model, PEOPLE, TRUTH) == 0.25
-    assert tf.make_scorer(tf.rmse)(Known([1.5, 0.5, 1.5, 0.5]), PEOPLE, TRUTH) == -0.5
+    assert tf.scorers.make_scorer(tf.roc_auc)(model, PEOPLE, TRUTH) == roc_auc_score(TRUTH, model.scores[:, 1])
+    assert tf.scorers.make_scorer(tf.brier_class)(model, PEOPLE, TRUTH) == -brier_score_loss(TRUTH, model.scores[:, 1])
+    assert tf.scorers.make_scorer(tf.auc_parity, by="sex")(model, PEOPLE, TRUTH) == 0
+    assert tf.scorers.make_scorer(tf.accuracy)(model, PEOPLE, TRUTH) == 0.5
+    assert tf.scorers.make_scorer(tf.selection_rate, threshold=0.35)(model, PEOPLE, TRUTH) == 0.75
+    assert tf.scorers.make_scorer(tf.selection_rate, top_k=1)(model, PEOPLE, TRUTH) == 0.25
+    assert tf.scorers.make_scorer(tf.rmse)(Known([1.5, 0.5, 1.5, 0.5]), PEOPLE, TRUTH) == -0.5
     everybody: Any = lambda people: np.ones(len(people), dtype=bool)  # noqa: E731 - as it is written there
-    assert tf.subset_score(everybody, tf.roc_auc)(model, PEOPLE, TRUTH) == roc_auc_score(TRUTH, model.scores[:, 1])
+    assert tf.scorers.subset_score(everybody, tf.roc_auc)(model, PEOPLE, TRUTH) == roc_auc_score(
+        TRUTH, model.scores[:, 1]
+    )
 
 
 def test_wrong_response_raises() -> None:
-    with pytest.raises(tf.ArgumentError, match="roc_auc reads scores, not labels; leave `response` out"):
-        tf.make_scorer(tf.roc_auc, response="labels")
-    with pytest.raises(tf.ArgumentError, match=r"accuracy reads labels, not scores; .*`threshold=`"):
-        tf.make_scorer(tf.accuracy, response="scores")
-    with pytest.raises(tf.ArgumentError, match="Known has no `predict_proba`"):
-        tf.make_scorer(tf.roc_auc)(Known([1, 0, 1, 1]), PEOPLE, TRUTH)
+    with pytest.raises(tf.errors.ArgumentError, match="roc_auc reads scores, not labels; leave `response` out"):
+        tf.scorers.make_scorer(tf.roc_auc, response="labels")
+    with pytest.raises(tf.errors.ArgumentError, match=r"accuracy reads labels, not scores; .*`threshold=`"):
+        tf.scorers.make_scorer(tf.accuracy, response="scores")
+    with pytest.raises(tf.errors.ArgumentError, match="Known has no `predict_proba`"):
+        tf.scorers.make_scorer(tf.roc_auc)(Known([1, 0, 1, 1]), PEOPLE, TRUTH)
 
 
 def test_multiclass_scores_of_numeric_classes() -> None:
     scores = np.array([[0.6, 0.3, 0.1], [0.2, 0.5, 0.3], [0.1, 0.2, 0.7], [0.4, 0.5, 0.1]])
     truth = np.array([0, 1, 2, 0])
-    result = tf.make_scorer(tf.mn_log_loss)(Probable([0, 1, 2], scores), PEOPLE, truth)
+    result = tf.scorers.make_scorer(tf.mn_log_loss)(Probable([0, 1, 2], scores), PEOPLE, truth)
     assert result == pytest.approx(-log_loss(truth, scores), rel=1e-12)
 
 
 def test_feature_may_be_named_predictions() -> None:
     people = PEOPLE.rename({"sex": "predictions"})
     model = Probable([0, 1], [[0.7, 0.3], [0.6, 0.4], [0.4, 0.6], [0.3, 0.7]])
-    assert tf.make_scorer(tf.auc_parity, by="predictions")(model, people, TRUTH) == 0
+    assert tf.scorers.make_scorer(tf.auc_parity, by="predictions")(model, people, TRUTH) == 0
 
 
 def test_multiclass_scores_are_all_read() -> None:
     scores = np.array([[0.6, 0.3, 0.1], [0.2, 0.5, 0.3], [0.1, 0.2, 0.7], [0.4, 0.5, 0.1]])
     truth = np.array(["a", "b", "c", "a"])
-    result = tf.make_scorer(tf.roc_auc, response="scores")(Probable(list("abc"), scores), PEOPLE, truth)
+    result = tf.scorers.make_scorer(tf.roc_auc, response="scores")(Probable(list("abc"), scores), PEOPLE, truth)
     by_label = {label: scores[:, index] for index, label in enumerate("abc")}
     assert result == tf.roc_auc.arrays(truth, probs=by_label)[".estimate"].item()
 
@@ -509,10 +519,10 @@ def test_custom_aggregate_without_direction_raises() -> None:
     def spread(groups: Any) -> float:
         return groups[".estimate"].min() / groups[".estimate"].max()
 
-    with pytest.raises(tf.ArgumentError, match=r"the direction of demographic_parity is unknown"):
-        tf.make_scorer(tf.demographic_parity("sex", aggregate=spread))
+    with pytest.raises(tf.errors.ArgumentError, match=r"the direction of demographic_parity is unknown"):
+        tf.scorers.make_scorer(tf.demographic_parity("sex", aggregate=spread))
     own = tf.new_groupwise_metric(tf.detection_prevalence, "share", spread, direction="maximize")
-    assert tf.make_scorer(own, by="sex")(Known([1, 0, 1, 1]), PEOPLE, TRUTH) == 0.5
+    assert tf.scorers.make_scorer(own, by="sex")(Known([1, 0, 1, 1]), PEOPLE, TRUTH) == 0.5
 
 
 @pytest.mark.parametrize(
@@ -524,7 +534,7 @@ def test_custom_aggregate_without_direction_raises() -> None:
     ],
 )  # fmt: skip
 def test_routed_sensitive_features_of_any_kind(by: Any, people: Any) -> None:
-    scorer = tf.make_scorer(tf.demographic_parity_ratio, by=by)
+    scorer = tf.scorers.make_scorer(tf.demographic_parity_ratio, by=by)
     assert scorer.routed(TRUTH, np.array([1, 0, 1, 1]), sensitive_features=people) == 0.5
 
 
@@ -534,7 +544,7 @@ def test_pandas_text_dtypes_give_the_same_groups(dtype: str) -> None:
     of_known, of_all = tf.demographic_parity("sex"), tf.demographic_parity("sex", unknown="group")
     # 1 of 2 women, 2 of 3 men, and the one who is neither
     for parity, difference in ((of_known, 1 / 6), (of_all, 2 / 3)):
-        scorer = tf.make_scorer(parity)
+        scorer = tf.scorers.make_scorer(parity)
         assert scorer(Known([1, 0, 0, 0, 1, 1]), people, [1] * 6) == pytest.approx(-difference)
 
 
@@ -547,27 +557,29 @@ def test_integer_column_labels_are_read_as_labels(label: int, expected: float) -
     known = Known([1, 0, 1, 1])
     shares = [known.predict(None)[NUMBERED[label] == value].mean() for value in NUMBERED[label].unique()]
     assert min(shares) / max(shares) == pytest.approx(expected)
-    assert tf.p_percent_score(label)(known, NUMBERED, TRUTH) == pytest.approx(expected)
+    assert tf.scorers.p_percent_score(label)(known, NUMBERED, TRUTH) == pytest.approx(expected)
     selected = NUMBERED[[0, 2, 1]]
-    assert tf.p_percent_score(label)(known, selected, TRUTH) == pytest.approx(expected)
+    assert tf.scorers.p_percent_score(label)(known, selected, TRUTH) == pytest.approx(expected)
 
 
 @pytest.mark.parametrize("people", [PEOPLE, PEOPLE.to_pandas(), PEOPLE.to_arrow(), NUMBERED[[1, 2]]])
 def test_integer_by_of_a_frame_raises(people: Any) -> None:
-    with pytest.raises(tf.ColumnError, match=r"`by`: there is no column 0.* A number is a position only in an array"):
-        tf.p_percent_score(0)(Known([1, 0, 1, 1]), people, TRUTH)
+    with pytest.raises(
+        tf.errors.ColumnError, match=r"`by`: there is no column 0.* A number is a position only in an array"
+    ):
+        tf.scorers.p_percent_score(0)(Known([1, 0, 1, 1]), people, TRUTH)
 
 
 def test_duplicate_column_label_raises() -> None:
     doubled = pd.concat([NUMBERED[[1]], NUMBERED[[1]]], axis=1)
-    with pytest.raises(tf.ColumnError, match="X has several columns 1"):
-        tf.p_percent_score(1)(Known([1, 0, 1, 1]), doubled, TRUTH)
+    with pytest.raises(tf.errors.ColumnError, match="X has several columns 1"):
+        tf.scorers.p_percent_score(1)(Known([1, 0, 1, 1]), doubled, TRUTH)
 
 
 @pytest.mark.parametrize("by", [True, False])
 def test_boolean_by_raises(by: Any) -> None:
-    with pytest.raises(tf.ColumnError, match="not a bool"):
-        tf.p_percent_score(by)
+    with pytest.raises(tf.errors.ColumnError, match="not a bool"):
+        tf.scorers.p_percent_score(by)
 
 
 @pytest.mark.parametrize("kind", ["pandas", "polars", "array", "numbered"])
@@ -580,34 +592,34 @@ def test_scorer_by_several_features(kind: str) -> None:
         "numbered": people.select("race", "age", "sex").to_pandas().set_axis([5, 4, 3], axis=1),
     }  # fmt: skip
     # selected are 1 of 1 (f, a), 0 of 1 (f, b) and 2 of 2 (m, b)
-    assert tf.make_scorer(tf.demographic_parity, by=by)(Known(guess), frames[kind], TRUTH) == -1
-    assert tf.make_scorer(tf.demographic_parity_ratio, by=by)(Known([1, 1, 1, 0]), frames[kind], TRUTH) == 0.5
+    assert tf.scorers.make_scorer(tf.demographic_parity, by=by)(Known(guess), frames[kind], TRUTH) == -1
+    assert tf.scorers.make_scorer(tf.demographic_parity_ratio, by=by)(Known([1, 1, 1, 0]), frames[kind], TRUTH) == 0.5
 
 
 def test_other_columns_of_a_frame_with_integer_labels_are_kept() -> None:
     people = PEOPLE.to_pandas().rename(columns={"age": 4}).assign(race=["a", "b", "a", "b"])
     model = Probable([0, 1], [[0.7, 0.3], [0.6, 0.4], [0.4, 0.6], [0.3, 0.7]])
     cuts: Any = {"race": {"a": 0.2, "b": 0.6}}
-    scorer = tf.make_scorer(tf.demographic_parity, by=4, threshold=cuts)
+    scorer = tf.scorers.make_scorer(tf.demographic_parity, by=4, threshold=cuts)
     assert scorer(model, people, TRUTH) == -1
 
 
 def test_columns_read_by_thresholds_and_metrics_are_kept() -> None:
     model = Probable([0, 1], [[0.7, 0.3], [0.6, 0.4], [0.4, 0.6], [0.3, 0.7]])
     cut: Any = {"sex": {"f": 0.35, "m": 0.65}}
-    assert tf.make_scorer(tf.selection_rate, response="scores", threshold=cut)(model, PEOPLE, TRUTH) == 0.5
-    near = tf.make_scorer(tf.consistency(["age"], n_neighbors=2))
+    assert tf.scorers.make_scorer(tf.selection_rate, response="scores", threshold=cut)(model, PEOPLE, TRUTH) == 0.5
+    near = tf.scorers.make_scorer(tf.inequality.consistency(["age"], n_neighbors=2))
     assert (
         near(Known([1, 1, 0, 0]), PEOPLE, TRUTH)
-        == tf.consistency(["age"], n_neighbors=2)(PEOPLE.with_columns(guess=pl.Series([1, 1, 0, 0])), estimate="guess")[
-            ".estimate"
-        ].item()
+        == tf.inequality.consistency(["age"], n_neighbors=2)(
+            PEOPLE.with_columns(guess=pl.Series([1, 1, 0, 0])), estimate="guess"
+        )[".estimate"].item()
     )
 
 
 def test_masked_truth_is_dropped() -> None:
     truth = np.ma.masked_array([1, 0, 1, 0], mask=[True, False, False, False])
-    assert tf.make_scorer(tf.accuracy)(Known([1, 0, 1, 1]), PEOPLE, truth) == pytest.approx(2 / 3)
+    assert tf.scorers.make_scorer(tf.accuracy)(Known([1, 0, 1, 1]), PEOPLE, truth) == pytest.approx(2 / 3)
 
 
 def test_subset_score_passes_rows_to_functions() -> None:
@@ -615,11 +627,14 @@ def test_subset_score_passes_rows_to_functions() -> None:
         return [True] * len(people)
 
     truth, guess = np.array(["a", "b", "b", "b"]), Known(["a", "b", "a", "b"])
-    assert tf.subset_score(everybody, accuracy_score)(guess, PEOPLE, truth) == 0.75
-    assert tf.subset_score(everybody, f1_score, pos_label="b")(guess, PEOPLE, truth) == pytest.approx(0.8)
-    assert tf.subset_score(everybody, mean_absolute_error)(Known([1.5, 2.0, 3.0, 4.5]), PEOPLE, [1, 2, 3, 4]) == 0.25
+    assert tf.scorers.subset_score(everybody, accuracy_score)(guess, PEOPLE, truth) == 0.75
+    assert tf.scorers.subset_score(everybody, f1_score, pos_label="b")(guess, PEOPLE, truth) == pytest.approx(0.8)
+    assert (
+        tf.scorers.subset_score(everybody, mean_absolute_error)(Known([1.5, 2.0, 3.0, 4.5]), PEOPLE, [1, 2, 3, 4])
+        == 0.25
+    )
     with pytest.raises(ValueError, match="average"):
-        tf.subset_score(everybody, f1_score, average="nope")(guess, PEOPLE, truth)
+        tf.scorers.subset_score(everybody, f1_score, average="nope")(guess, PEOPLE, truth)
 
 
 def test_correlation_score_of_integers_needs_as_numbers() -> None:
@@ -627,93 +642,104 @@ def test_correlation_score_of_integers_needs_as_numbers() -> None:
     guess = ages**2 + 10 * (ages % 2)
     people = pl.DataFrame({"age": ages})
     for data in (people, people.to_pandas()):
-        with pytest.raises(tf.ArgumentError, match=r"'age' holds 24 different whole numbers.*`as_numbers=True` or"):
-            tf.correlation_score("age")(Known(guess), data)
-        measured = tf.correlation_score("age", as_numbers=True)(Known(guess), data)
+        with pytest.raises(
+            tf.errors.ArgumentError, match=r"'age' holds 24 different whole numbers.*`as_numbers=True` or"
+        ):
+            tf.scorers.correlation_score("age")(Known(guess), data)
+        measured = tf.scorers.correlation_score("age", as_numbers=True)(Known(guess), data)
         assert measured == pytest.approx(-np.corrcoef(ages, guess)[0, 1])
         # every age is a group of one row, which says all of its prediction
-        assert tf.correlation_score("age", as_numbers=False)(Known(guess), data) == pytest.approx(-1)
-    assert tf.correlation_score(0, as_numbers=True)(Known(guess), ages[:, None]) == pytest.approx(measured)
+        assert tf.scorers.correlation_score("age", as_numbers=False)(Known(guess), data) == pytest.approx(-1)
+    assert tf.scorers.correlation_score(0, as_numbers=True)(Known(guess), ages[:, None]) == pytest.approx(measured)
     floats = people.cast(pl.Float64)
-    assert tf.correlation_score("age")(Known(guess), floats) == pytest.approx(measured)
+    assert tf.scorers.correlation_score("age")(Known(guess), floats) == pytest.approx(measured)
     codes = ages % 10
     means = np.array([guess[codes == code].mean() for code in codes])
     ratio = means.std() / guess.std()
-    assert tf.correlation_score("age")(Known(guess), pl.DataFrame({"age": codes})) == pytest.approx(-ratio)
+    assert tf.scorers.correlation_score("age")(Known(guess), pl.DataFrame({"age": codes})) == pytest.approx(-ratio)
     odd: Any = "yes"
-    with pytest.raises(tf.ArgumentError, match="`as_numbers` is True or False"):
-        tf.correlation_score("age", as_numbers=odd)
+    with pytest.raises(tf.errors.ArgumentError, match="`as_numbers` is True or False"):
+        tf.scorers.correlation_score("age", as_numbers=odd)
 
 
 WRONG: dict[str, tuple[Callable[[], object], str]] = {
-    "an option that is none": (lambda: tf.make_scorer(tf.accuracy, pos_lable=1), "Did you mean 'pos_label'"),
-    "outer groups": (lambda: tf.make_scorer(tf.accuracy, group_by="sex"), "does not accept `group_by`"),
-    "several thresholds": (lambda: tf.make_scorer(tf.accuracy, threshold=[0.3, 0.6]), "must be one value, not a list"),
+    "an option that is none": (lambda: tf.scorers.make_scorer(tf.accuracy, pos_lable=1), "Did you mean 'pos_label'"),
+    "outer groups": (lambda: tf.scorers.make_scorer(tf.accuracy, group_by="sex"), "does not accept `group_by`"),
+    "several thresholds": (
+        lambda: tf.scorers.make_scorer(tf.accuracy, threshold=[0.3, 0.6]),
+        "must be one value, not a list",
+    ),
     "no such place": (
-        lambda: tf.make_scorer(tf.demographic_parity, by=5)(Known([1, 0, 1, 1]), PEOPLE.to_numpy(), TRUTH),
+        lambda: tf.scorers.make_scorer(tf.demographic_parity, by=5)(Known([1, 0, 1, 1]), PEOPLE.to_numpy(), TRUTH),
         "`by=5` is out of range: X has 2 columns",
     ),
     "no name": (
-        lambda: tf.make_scorer(tf.demographic_parity, by="sex")(Known([1, 0, 1, 1]), PEOPLE.to_numpy(), TRUTH),
+        lambda: tf.scorers.make_scorer(tf.demographic_parity, by="sex")(Known([1, 0, 1, 1]), PEOPLE.to_numpy(), TRUTH),
         "give the position of the column",
     ),
     "another length": (
-        lambda: tf.make_scorer(tf.demographic_parity, by="sex")(Known([1, 0, 1]), PEOPLE, TRUTH),
+        lambda: tf.scorers.make_scorer(tf.demographic_parity, by="sex")(Known([1, 0, 1]), PEOPLE, TRUTH),
         "`prediction` has 3 values, but `sex` has 4",
     ),
     "a short subset": (
-        lambda: tf.subset_score(lambda _: [True], tf.accuracy)(Known([1, 0, 1, 1]), PEOPLE, TRUTH),
+        lambda: tf.scorers.subset_score(lambda _: [True], tf.accuracy)(Known([1, 0, 1, 1]), PEOPLE, TRUTH),
         "one Boolean for each of 4 rows",
     ),
     "a groupwise metric of a subset": (
-        lambda: tf.subset_score(len, tf.demographic_parity("sex")), "takes a function of X and a metric",
+        lambda: tf.scorers.subset_score(len, tf.demographic_parity("sex")),
+        "takes a function of X and a metric",
     ),
     "no truth": (
-        lambda: tf.subset_score(lambda _: [True] * 4, accuracy_score)(Known([1, 0, 1, 1]), PEOPLE), "needs y",
+        lambda: tf.scorers.subset_score(lambda _: [True] * 4, accuracy_score)(Known([1, 0, 1, 1]), PEOPLE),
+        "needs y",
     ),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("name", WRONG)
 def test_bad_scoring_calls_raise(name: str) -> None:
     call, message = WRONG[name]
-    with pytest.raises(tf.TidyfairError, match=message):
+    with pytest.raises(tf.errors.TidyfairError, match=message):
         call()
 
 
 def test_correlation_score_of_an_expression() -> None:
     people = PEOPLE.with_columns(pl.col("age").cast(pl.Float64), old=pl.col("age") >= 35)
     known = Known([1, 0, 1, 1])
-    made = tf.correlation_score((pl.col("age") >= 35).alias("over_35"))(known, people, TRUTH)
+    made = tf.scorers.correlation_score((pl.col("age") >= 35).alias("over_35"))(known, people, TRUTH)
     expected = -abs(np.corrcoef([0, 0, 1, 1], [1, 0, 1, 1])[0, 1])
     assert made == pytest.approx(expected, abs=1e-12)
-    assert tf.correlation_score("old")(known, people, TRUTH) == pytest.approx(expected, abs=1e-12)
-    decades = tf.correlation_score((pl.col("age") / 10).alias("decades"))(known, people, TRUTH)
+    assert tf.scorers.correlation_score("old")(known, people, TRUTH) == pytest.approx(expected, abs=1e-12)
+    decades = tf.scorers.correlation_score((pl.col("age") / 10).alias("decades"))(known, people, TRUTH)
     assert decades == pytest.approx(-abs(np.corrcoef([2, 3, 4, 5], [1, 0, 1, 1])[0, 1]), abs=1e-12)
     both: Any = ("sex", "age")
-    with pytest.raises(tf.ArgumentError, match="takes one column"):
-        tf.correlation_score(both)
+    with pytest.raises(tf.errors.ArgumentError, match="takes one column"):
+        tf.scorers.correlation_score(both)
 
 
 def test_scorers_pickle_and_compare() -> None:
-    for scorer in (tf.make_scorer(tf.accuracy), tf.p_percent_score("sex"), tf.correlation_score("sex")):
+    for scorer in (
+        tf.scorers.make_scorer(tf.accuracy),
+        tf.scorers.p_percent_score("sex"),
+        tf.scorers.correlation_score("sex"),
+    ):
         assert pickle.loads(pickle.dumps(scorer)) == scorer  # noqa: S301 - our own
 
 
 def test_bad_scorers_raise() -> None:
     odd: Any = "accuracy"
-    with pytest.raises(tf.ArgumentError, match='`by="column"`'):
-        tf.make_scorer(tf.demographic_parity_ratio)
-    with pytest.raises(tf.ArgumentError, match="`by` can only be given with a factory"):
-        tf.make_scorer(tf.accuracy, by="sex")
-    with pytest.raises(tf.ArgumentError, match="takes a metric"):
-        tf.make_scorer(odd)
-    with pytest.raises(tf.ArgumentError, match="response"):
-        tf.make_scorer(tf.accuracy, response=odd)
-    with pytest.raises(tf.ColumnError, match="there is no column 'sx'"):
-        tf.make_scorer(tf.demographic_parity_ratio, by="sx")(Known([1]), pl.DataFrame({"sex": ["f"]}), [1])
-    with pytest.raises(tf.ColumnError, match="adds a column 'y'"):
-        tf.make_scorer(tf.demographic_parity_ratio, by="y")(Known([1]), pl.DataFrame({"y": ["f"]}), [1])
+    with pytest.raises(tf.errors.ArgumentError, match='`by="column"`'):
+        tf.scorers.make_scorer(tf.demographic_parity_ratio)
+    with pytest.raises(tf.errors.ArgumentError, match="`by` can only be given with a factory"):
+        tf.scorers.make_scorer(tf.accuracy, by="sex")
+    with pytest.raises(tf.errors.ArgumentError, match="takes a metric"):
+        tf.scorers.make_scorer(odd)
+    with pytest.raises(tf.errors.ArgumentError, match="response"):
+        tf.scorers.make_scorer(tf.accuracy, response=odd)
+    with pytest.raises(tf.errors.ColumnError, match="there is no column 'sx'"):
+        tf.scorers.make_scorer(tf.demographic_parity_ratio, by="sx")(Known([1]), pl.DataFrame({"sex": ["f"]}), [1])
+    with pytest.raises(tf.errors.ColumnError, match="adds a column 'y'"):
+        tf.scorers.make_scorer(tf.demographic_parity_ratio, by="y")(Known([1]), pl.DataFrame({"y": ["f"]}), [1])
 
 
 def tuned(scorer: Any, *, text: bool = False, **passed: Any) -> Any:
@@ -724,14 +750,14 @@ def tuned(scorer: Any, *, text: bool = False, **passed: Any) -> Any:
 
 
 def test_tuned_threshold_takes_a_scorer_of_labels() -> None:
-    one = tuned(tf.make_scorer(tf.accuracy))
+    one = tuned(tf.scorers.make_scorer(tf.accuracy))
     other = tuned("accuracy")
     assert one.best_threshold_ == other.best_threshold_
     assert one.cv_results_["scores"] == pytest.approx(other.cv_results_["scores"])
 
 
 def test_tuned_threshold_counts_the_event_of_a_scorer() -> None:
-    one = tuned(tf.make_scorer(tf.f_meas, pos_label="no"), text=True)
+    one = tuned(tf.scorers.make_scorer(tf.f_meas, pos_label="no"), text=True)
     other = tuned(sklearn_scorer(f1_score, pos_label="no"), text=True)
     assert one.best_threshold_ == other.best_threshold_
     assert one.cv_results_["scores"] == pytest.approx(other.cv_results_["scores"])
@@ -739,7 +765,7 @@ def test_tuned_threshold_counts_the_event_of_a_scorer() -> None:
 
 def test_tuned_threshold_compares_routed_groups() -> None:
     with sklearn.config_context(enable_metadata_routing=True):
-        scorer = tf.make_scorer(tf.demographic_parity, by="race").set_score_request(sensitive_features=True)
+        scorer = tf.scorers.make_scorer(tf.demographic_parity, by="race").set_score_request(sensitive_features=True)
         fitted = tuned(scorer, sensitive_features=X.select("race"))
         routed = sklearn_scorer(scorer.routed).set_score_request(sensitive_features=True)
         other = tuned(routed, sensitive_features=X.select("race"))
@@ -748,16 +774,16 @@ def test_tuned_threshold_compares_routed_groups() -> None:
 
 
 def test_tuned_threshold_without_groups_names_both_ways() -> None:
-    with pytest.raises(tf.ArgumentError, match=r"shows no X to its scorer.*FixedThresholdClassifier"):
-        tuned(tf.make_scorer(tf.demographic_parity, by="race"))
-    with pytest.raises(tf.ArgumentError, match=r"make_scorer\(roc_auc\) reads scores, which are the same"):
-        tuned(tf.make_scorer(tf.roc_auc))
+    with pytest.raises(tf.errors.ArgumentError, match=r"shows no X to its scorer.*FixedThresholdClassifier"):
+        tuned(tf.scorers.make_scorer(tf.demographic_parity, by="race"))
+    with pytest.raises(tf.errors.ArgumentError, match=r"make_scorer\(roc_auc\) reads scores, which are the same"):
+        tuned(tf.scorers.make_scorer(tf.roc_auc))
 
 
 def test_grid_search_over_thresholds_reads_the_columns_of_x() -> None:
     fixed: Any = FixedThresholdClassifier(pipeline())
     search: Any = GridSearchCV
-    scorer = tf.make_scorer(tf.demographic_parity, by="race")
+    scorer = tf.scorers.make_scorer(tf.demographic_parity, by="race")
     thresholds = [0.5, 0.7]
     result = search(fixed, {"threshold": thresholds}, scoring=scorer, cv=KFold(2)).fit(X, Y.to_numpy())
     for threshold, score in zip(thresholds, result.cv_results_["split0_test_score"], strict=True):
@@ -769,7 +795,7 @@ def test_grid_search_over_thresholds_reads_the_columns_of_x() -> None:
 
 
 def test_display_of_an_estimator_shows_the_call_of_its_scorer() -> None:
-    scorer = tf.make_scorer(tf.demographic_parity_ratio, by="<u>", pos_label=1)
+    scorer = tf.scorers.make_scorer(tf.demographic_parity_ratio, by="<u>", pos_label=1)
     assert repr(scorer) == "make_scorer(demographic_parity_ratio('<u>'), pos_label=1)"
     search: Any = GridSearchCV
     shown = search(LogisticRegression(), {"C": [1.0]}, scoring=scorer)._repr_html_()
@@ -793,45 +819,47 @@ class Fixed:
 
 
 def test_scores_without_a_column_for_each_class_raise() -> None:
-    scorer = tf.make_scorer(tf.roc_auc)
+    scorer = tf.scorers.make_scorer(tf.roc_auc)
     rows, truth = pd.DataFrame({"x": [1, 2]}), np.array([0, 1])
-    with pytest.raises(tf.ArgumentError, match="a Fixed has no `classes_`"):
+    with pytest.raises(tf.errors.ArgumentError, match="a Fixed has no `classes_`"):
         scorer(Fixed(np.full((2, 2), 0.5)), rows, truth)
     for scores in (np.ones(2), np.ones((2, 1))):
         with pytest.raises(
-            tf.ColumnError, match=r"`predict_proba` of a Fixed .* a column for each of its classes, 0, 1"
+            tf.errors.ColumnError, match=r"`predict_proba` of a Fixed .* a column for each of its classes, 0, 1"
         ):
             scorer(Fixed(scores, [0, 1]), rows, truth)
 
 
 def test_sensitive_features_may_be_a_mapping() -> None:
-    scorer = tf.make_scorer(tf.demographic_parity, by="sex")
+    scorer = tf.scorers.make_scorer(tf.demographic_parity, by="sex")
     rows, predicted = pd.DataFrame({"x": [1, 2, 3, 4]}), Fixed(np.array([1, 0, 1, 1]))
     features = {"sex": ["f", "f", "m", "m"]}
     assert scorer(predicted, rows, sensitive_features=features) == -0.5
-    with pytest.raises(tf.ColumnError, match=r"there is no column 'sex'\. Did you mean 'sexe'"):
+    with pytest.raises(tf.errors.ColumnError, match=r"there is no column 'sex'\. Did you mean 'sexe'"):
         scorer(predicted, rows, sensitive_features={"sexe": features["sex"]})
 
 
-@pytest.mark.parametrize("metric", [tf.concordance_survival, tf.interval_score, tf.brier_survival.difference("sex")])
+@pytest.mark.parametrize(
+    "metric", [tf.survival.concordance, tf.prediction_intervals.score, tf.survival.brier.difference("sex")]
+)
 def test_metrics_of_several_columns_make_no_scorer(metric: Any) -> None:
-    with pytest.raises(tf.ArgumentError, match=f"{metric.name} reads (survival times|intervals), which scorers"):
-        tf.make_scorer(metric)
+    with pytest.raises(tf.errors.ArgumentError, match=f"{metric.name} reads (survival times|intervals), which scorers"):
+        tf.scorers.make_scorer(metric)
 
 
 def test_correlation_is_not_below_minus_one() -> None:
     # rounding makes the correlation ratio of these numbers 1 + 4e-16
     rows = pd.DataFrame({"group": [1, 2, 3, 4]})
-    assert tf.correlation_score("group")(Fixed(np.array([0.1, 0.2, 0.3, 0.4])), rows) == -1
+    assert tf.scorers.correlation_score("group")(Fixed(np.array([0.1, 0.2, 0.3, 0.4])), rows) == -1
 
 
 def test_subsets_name_the_argument_that_is_wrong() -> None:
     rows, truth = pd.DataFrame({"sex": ["f", "m"]}), np.array([0, 1])
     picker: Any = "sex"
-    with pytest.raises(tf.ArgumentError, match="`subset_picker` is a function of X"):
-        tf.subset_score(picker, tf.accuracy)
-    scorer = tf.subset_score(lambda people: people["sex"] == "f", accuracy_score)
-    with pytest.raises(tf.ColumnError, match="`y` has 1 values, and X has 2 rows"):
+    with pytest.raises(tf.errors.ArgumentError, match="`subset_picker` is a function of X"):
+        tf.scorers.subset_score(picker, tf.accuracy)
+    scorer = tf.scorers.subset_score(lambda people: people["sex"] == "f", accuracy_score)
+    with pytest.raises(tf.errors.ColumnError, match="`y` has 1 values, and X has 2 rows"):
         scorer(Fixed(truth), rows, truth[:1])
-    with pytest.raises(tf.ColumnError, match="`sample_weight` has 3 values, and X has 2 rows"):
+    with pytest.raises(tf.errors.ColumnError, match="`sample_weight` has 3 values, and X has 2 rows"):
         scorer(Fixed(truth), rows, truth, sample_weight=[1, 2, 3])

@@ -14,7 +14,7 @@ from scipy import special, stats
 
 import tidyfair as tf
 
-FITS = tf.metric_set(tf.calibration_slope, tf.calibration_intercept)
+FITS = tf.metric_set(tf.calibration.slope, tf.calibration.intercept)
 T = stats.norm.ppf(0.975)
 
 
@@ -61,7 +61,7 @@ def test_calibration_lines_have_the_errors_and_limits_of_logistic_regression() -
 
 def test_intercept_given_the_slope_has_the_error_of_its_regression() -> None:
     data = scored(2, 200)
-    given_slope = tf.metric_tweak(tf.calibration_intercept, "given_slope", slope="one")
+    given_slope = tf.metric_tweak(tf.calibration.intercept, "given_slope", slope="one")
     fit = sm.GLM(
         data["t"].to_numpy(), np.ones(200), family=sm.families.Binomial(), offset=special.logit(data["s"].to_numpy())
     ).fit(tol=1e-12)
@@ -116,12 +116,12 @@ def freedom_of_area(data: pl.DataFrame) -> float:
 def test_rows_that_stand_in_clusters_twice_tell_no_more_than_once() -> None:
     data = scored(5, 80)
     twice = pl.concat([data, data])
-    for metric in (tf.calibration_slope, tf.roc_auc):
+    for metric in (tf.calibration.slope, tf.roc_auc):
         once = metric(data, "t", probs="s", interval="auto", cluster="row")
         both = metric(twice, "t", probs="s", interval="auto", cluster="row")
         columns = [".estimate", ".upper", ".std_error"]
         assert both.select(columns).row(0) == pytest.approx(once.select(columns).row(0))
-        if metric is tf.calibration_slope:
+        if metric is tf.calibration.slope:
             assert both[".lower"].item() == pytest.approx(once[".lower"].item())
             continue
         freedom = freedom_of_area(data)
@@ -138,19 +138,19 @@ def test_rows_that_stand_in_clusters_twice_tell_no_more_than_once() -> None:
 def test_six_calibration_metrics_of_groups_take_no_replicates() -> None:
     data = scored(6, 1_000).with_columns(g=pl.col("row") % 5)
     metrics = tf.metric_set(
-        tf.calibration_slope, tf.calibration_intercept, tf.calibration_in_the_large, tf.calibration_ratio,
+        tf.calibration.slope, tf.calibration.intercept, tf.calibration.in_the_large, tf.calibration.ratio,
         tf.brier_class, tf.mn_log_loss,
     )  # fmt: skip
     result = metrics(data, "t", probs="s", group_by="g", interval="auto")
     assert result[".lower"].null_count() == 0
     assert set(result[".method"]) == {"information", "jackknife"}
-    gap = tf.calibration_slope.difference("g")(data, "t", probs="s", interval="analytic")
+    gap = tf.calibration.slope.difference("g")(data, "t", probs="s", interval="analytic")
     assert gap[".method"].item() == "pairwise"
 
 
 def test_labels_that_scores_separate_have_neither_value_nor_interval() -> None:
     data = pl.DataFrame({"t": [0, 0, 1, 1], "s": [0.1, 0.2, 0.6, 0.9]})
-    result = tf.calibration_slope(data, "t", probs="s", interval="auto", on_undefined="ignore")
+    result = tf.calibration.slope(data, "t", probs="s", interval="auto", on_undefined="ignore")
     assert result.select(".estimate", ".lower", ".upper").row(0) == (None, None, None)
 
 
@@ -205,7 +205,7 @@ def test_perfect_area_of_clusters_is_no_surer_than_one_row_of_each() -> None:
 def test_groups_that_are_copies_in_the_same_clusters_differ_for_sure_by_nothing() -> None:
     data = scored(10, 300)
     both = pl.concat([data.with_columns(g=pl.lit("a")), data.with_columns(g=pl.lit("b"))])
-    for metric in (tf.roc_auc, tf.calibration_slope):
+    for metric in (tf.roc_auc, tf.calibration.slope):
         gap = metric.difference("g", to="a", signed=True)
         result = gap(both, "t", probs="s", interval="auto", cluster="c")
         assert result.select(".estimate", ".std_error").row(0) == pytest.approx((0, 0), abs=1e-7)
@@ -324,7 +324,7 @@ def limits_of_mean_error(errors: np.ndarray, *, means: float, largest: float) ->
 
 @pytest.mark.parametrize(("metric", "power", "means", "largest"), [(tf.mae, 1, 4, 0), (tf.mse, 2, 12, 4)])
 def test_upper_ends_of_mean_errors_alone_allow_for_rare_ones(
-    metric: tf.Metric, power: int, means: float, largest: float
+    metric: tf.types.Metric, power: int, means: float, largest: float
 ) -> None:
     errors_of_rows = stats.expon.ppf((np.arange(12) + 0.5) / 12) - 1
     data = pl.DataFrame({"y": errors_of_rows, "p": 0.0})
@@ -338,8 +338,8 @@ def test_interval_scores_allow_for_rare_misses() -> None:
     data = pl.DataFrame({"y": random.normal(size=30), "low": -1.3, "high": 1.3})
     truth = data["y"].to_numpy()
     scores = 2.6 + 2 / 0.2 * np.maximum(np.abs(truth) - 1.3, 0)
-    interval = tf.prediction_interval("low", "high", level=0.8)
-    result = tf.interval_score(data, "y", interval, interval="auto").select(".lower", ".upper").row(0)
+    interval = tf.prediction_intervals.interval("low", "high", level=0.8)
+    result = tf.prediction_intervals.score(data, "y", interval, interval="auto").select(".lower", ".upper").row(0)
     # the penalty may be that of a miss that has not been seen, and the width is what it is
     assert result[0] == pytest.approx(limits_of_mean_error(scores, means=4, largest=0)[0], rel=1e-9)
     assert result[1] > limits_of_mean_error(scores, means=0, largest=0)[1]

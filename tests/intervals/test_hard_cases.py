@@ -27,8 +27,8 @@ def ends(result: pl.DataFrame) -> tuple[Any, Any]:
     return result[".lower"].item(), result[".upper"].item()
 
 
-@pytest.mark.parametrize("metric", [tf.calibration_slope, tf.calibration_intercept])
-def test_a_single_cluster_gives_no_interval_of_a_calibration_line(metric: tf.Metric) -> None:
+@pytest.mark.parametrize("metric", [tf.calibration.slope, tf.calibration.intercept])
+def test_a_single_cluster_gives_no_interval_of_a_calibration_line(metric: tf.types.Metric) -> None:
     data = pl.DataFrame({"y": [0, 1, 0, 1, 1, 0] * 5, "s": [0.2, 0.7, 0.4, 0.6, 0.3, 0.5] * 5, "c": 1})
     result = metric(data, "y", probs="s", cluster="c", interval="auto")
     assert result[".estimate"].item() is not None
@@ -62,7 +62,7 @@ def test_replicates_that_are_all_alike_are_widened_by_empty_cells() -> None:
 
 @pytest.mark.parametrize("metric", [tf.mae, tf.rmse, tf.rsq, tf.ccc])
 @pytest.mark.parametrize("name", ["analytic", "jackknife"])
-def test_names_of_methods_hold_for_metrics_of_numbers(metric: tf.Metric, name: Any) -> None:
+def test_names_of_methods_hold_for_metrics_of_numbers(metric: tf.types.Metric, name: Any) -> None:
     auto = metric(NUMBERS, "y", "p", interval="auto")
     assert auto[".method"].item() == "jackknife"
     assert_frame_equal(metric(NUMBERS, "y", "p", interval=name), auto)
@@ -108,9 +108,11 @@ def test_replicates_are_as_many_as_the_level_needs() -> None:
         for level in (0.95, 0.99, 0.999)
     )
     assert usual <= higher <= highest
-    with pytest.raises(tf.ArgumentError, match=r"`times=20` replicates do not show .* level 0\.999: take `times=2000`"):
+    with pytest.raises(
+        tf.errors.ArgumentError, match=r"`times=20` replicates do not show .* level 0\.999: take `times=2000`"
+    ):
         tf.median_absolute_error(data, "y", "p", interval="auto", conf_level=0.999, times=20)
-    with pytest.raises(tf.ArgumentError, match=r"Replicates do not show .* take a lower `conf_level=`"):
+    with pytest.raises(tf.errors.ArgumentError, match=r"Replicates do not show .* take a lower `conf_level=`"):
         tf.median_absolute_error(data, "y", "p", interval="auto", conf_level=1 - 1e-9)
 
 
@@ -122,7 +124,7 @@ def test_posterior_limits_of_none_or_all_rows_include_the_rate(hits: int, value:
 
 def test_limits_of_spreads_do_not_depend_on_the_order_of_groups() -> None:
     counts = [(4, 7), (3, 7), (4, 6), (9, 20)]
-    spread = tf.demographic_parity("g", aggregate=tf.standard_deviation())
+    spread = tf.demographic_parity("g", aggregate=tf.aggregates.standard_deviation())
     found = {
         ends(spread(rates(**dict(zip("abcd", order, strict=True))), estimate="e", interval="auto"))
         for order in itertools.permutations(counts)
@@ -133,7 +135,7 @@ def test_limits_of_spreads_do_not_depend_on_the_order_of_groups() -> None:
 
 def test_a_single_cluster_is_said_to_be_one() -> None:
     data = rates(a=(7, 20)).with_columns(c=1)
-    with pytest.warns(tf.ClusterWarning, match="There is 1 cluster; intervals from fewer than 30 clusters"):
+    with pytest.warns(tf.errors.ClusterWarning, match="There is 1 cluster; intervals from fewer than 30 clusters"):
         tf.selection_rate(data, estimate="e", cluster="c", interval="bootstrap")
 
 
@@ -165,7 +167,9 @@ def test_distances_that_are_small_by_chance_have_some_width(to: Any) -> None:
 
 def test_simultaneous_limits_are_those_of_groups_that_a_metric_compares() -> None:
     data = rates(a=(7, 20), b=(3, 25))
-    with pytest.raises(tf.ArgumentError, match=r"selection_rate compares none: write `selection_rate\.difference\("):
+    with pytest.raises(
+        tf.errors.ArgumentError, match=r"selection_rate compares none: write `selection_rate\.difference\("
+    ):
         tf.selection_rate.by_group(data, estimate="e", group_by="g", interval="auto", simultaneous=True)
     result = tf.selection_rate.difference("g").by_group(data, estimate="e", interval="auto", simultaneous=True)
     assert result[".method"].to_list() == ["wilson, simultaneous"] * 2

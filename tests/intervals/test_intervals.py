@@ -16,6 +16,7 @@ from conftest import as_polars
 from inline_snapshot import snapshot
 from lending_rates import CALL, LOANS, SCORED, Z, counts, ends
 from plain_limits import limits_of_area, limits_of_difference, limits_of_log_ratio, outer_limits, wilson_with_few
+from public_names import public
 from statsmodels.stats.proportion import confint_proportions_2indep, proportion_confint
 
 import tidyfair as tf
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
 
 
 @pytest.mark.parametrize("metric", [tf.sens, tf.spec, tf.precision, tf.accuracy, tf.detection_prevalence])
-def test_rate_has_wilson_interval(metric: tf.Metric) -> None:
+def test_rate_has_wilson_interval(metric: tf.types.Metric) -> None:
     ((hits, rows),) = counts(metric).values()
     result = metric(LOANS, **CALL, interval="auto")
     assert result.columns[-4:] == [".lower", ".upper", ".std_error", ".method"]
@@ -92,7 +93,7 @@ def test_signed_ratio_and_log_ratio_have_miettinen_nurminen_interval() -> None:
     data = two_rates((2, 6), (28, 100))
     expected = confint_proportions_2indep(2, 6, 28, 100, method="score", compare="ratio")
     ratio = tf.demographic_parity("g", aggregate=tf.ratio(to="large", signed=True))(data, estimate="e", interval="auto")
-    logarithm = tf.demographic_parity("g", aggregate=tf.log_ratio(to="large", signed=True))
+    logarithm = tf.demographic_parity("g", aggregate=tf.aggregates.log_ratio(to="large", signed=True))
     result = logarithm(data, estimate="e", interval="auto")
     assert set(ratio[".method"]) == set(result[".method"]) == {"miettinen_nurminen"}
     assert ends(ratio) == pytest.approx(expected)
@@ -107,7 +108,7 @@ def test_newcombe_interval_needs_a_single_pair_in_the_outer_group() -> None:
     result = metric(data, estimate="e", group_by="fold", interval="auto", times=400)
     assert result[".method"].to_list() == ["newcombe", "bootstrap"]
     assert ends(result) == pytest.approx(limits_of_difference((2, 6), (28, 100)))
-    with pytest.raises(tf.ArgumentError, match="there is no interval in closed form"):
+    with pytest.raises(tf.errors.ArgumentError, match="there is no interval in closed form"):
         metric(data, estimate="e", group_by="fold", interval="analytic")
 
 
@@ -169,7 +170,7 @@ def test_range_of_ratios_has_the_nearest_end_of_any_pair() -> None:
     ratio = tf.demographic_parity_ratio("g")(people, **OF_COUNTS)
     assert ratio[".upper"].item() == pytest.approx(math.exp(-nearest), rel=1e-6)
     assert ratio[".upper"].item() < 1
-    logarithm = tf.demographic_parity("g", aggregate=tf.log_ratio())(people, **OF_COUNTS)
+    logarithm = tf.demographic_parity("g", aggregate=tf.aggregates.log_ratio())(people, **OF_COUNTS)
     assert logarithm[".lower"].item() == pytest.approx(nearest, rel=1e-6)
 
 
@@ -277,7 +278,7 @@ def test_upper_end_of_range_is_where_so_small_a_range_is_rare(*, logarithm: bool
     groups, rows, draws, random = 12, 90_000, 400_000, np.random.default_rng(3)
     shares = 0.4 + np.linspace(-0.003, 0.003, groups)
     people = selections(np.round(shares * rows).astype(int)[None], rows)
-    aggregate = tf.log_ratio() if logarithm else tf.difference()
+    aggregate = tf.aggregates.log_ratio() if logarithm else tf.difference()
     result = tf.demographic_parity("g", aggregate=aggregate)(people, **OF_COUNTS, times=100)
     observed, upper = result[".estimate"].item(), result[".upper"].item()
     error = math.sqrt(0.6 / (0.4 * rows)) if logarithm else math.sqrt(0.4 * 0.6 / rows)
@@ -443,7 +444,7 @@ def test_ratio_to_rest_has_the_farthest_score_limit_of_any_group(to: str) -> Non
 
 def test_rest_of_one_of_two_groups_is_the_other() -> None:
     people = selections(HITS[:, :2], SIZES[:2])
-    for aggregate in (tf.difference, tf.ratio, tf.log_ratio):
+    for aggregate in (tf.difference, tf.ratio, tf.aggregates.log_ratio):
         pair, to_rest = (
             ends(tf.demographic_parity("g", aggregate=aggregate(to=to))(people, **OF_COUNTS))
             for to in ("range", "rest")
@@ -656,7 +657,9 @@ def test_error_of_what_has_not_been_seen_to_vary_is_null(interval: Any) -> None:
 # Weights
 
 
-SMOOTHED = tf.metric_set(tf.smoothed_base_rate, tf.differential_fairness("race"), tf.bias_amplification("sex"))
+SMOOTHED = tf.metric_set(
+    tf.counts.smoothed_base_rate, tf.differential_fairness("race"), tf.distributions.bias_amplification("sex")
+)
 FAIR = tf.metric_set(tf.sens, tf.accuracy, tf.demographic_parity("race"), tf.roc_auc, tf.auc_parity("sex"), SMOOTHED)
 
 
@@ -780,7 +783,14 @@ def test_share_of_recognizes_rates() -> None:
     accuracy = share_of(tf.accuracy.definition)
     assert accuracy is not None
     assert accuracy.among == frozenset({"tp", "fp", "fn", "tn"})
-    for metric in (tf.f_meas, tf.mcc, tf.mean_benefit, tf.false_negatives_per_false_positive, tf.kap, tf.roc_auc):
+    for metric in (
+        tf.f_meas,
+        tf.mcc,
+        tf.inequality.mean_benefit,
+        tf.counts.false_negatives_per_false_positive,
+        tf.kap,
+        tf.roc_auc,
+    ):
         assert share_of(metric.definition) is None
 
 
@@ -844,7 +854,7 @@ def test_bad_interval_options_raise(metric: Any, options: dict[str, Any], expect
     call = {**CALL, **options}
     if "probs" in options:
         del call["estimate"]
-    with pytest.raises(tf.TidyfairError) as caught:
+    with pytest.raises(tf.errors.TidyfairError) as caught:
         metric(LOANS, **call)
     assert str(caught.value) == expected
 
@@ -891,7 +901,7 @@ def test_spread_intervals_cover_the_truth(rates: list[float]) -> None:
     random, rows = np.random.default_rng(2), [200] * len(rates)
     middle = float(np.mean(rates))
     truth = {"range": max(rates) - min(rates), "sd": float(np.std(rates)), "far": max(abs(p - middle) for p in rates)}
-    aggregates = dict(zip(truth, (RANGE, tf.standard_deviation(), tf.difference(to="overall")), strict=True))
+    aggregates = dict(zip(truth, (RANGE, tf.aggregates.standard_deviation(), tf.difference(to="overall")), strict=True))
     spreads = tf.metric_set(
         *(tf.demographic_parity("g", aggregate=item, name=name) for name, item in aggregates.items())
     )
@@ -938,7 +948,7 @@ def inverted(
 
 
 DISTANCES = {
-    "sd": (tf.standard_deviation(), lambda v: np.std(v, axis=-1)),
+    "sd": (tf.aggregates.standard_deviation(), lambda v: np.std(v, axis=-1)),
     "range": (RANGE, lambda v: np.ptp(v, axis=-1)),
 }
 
@@ -962,7 +972,7 @@ def test_distances_of_several_groups_invert_tests_along_their_spread(name: str) 
 
 def test_spread_of_groups_that_may_be_equal_reaches_equality() -> None:
     people = selections(np.array([[30, 33, 29, 35]]), 100)
-    for aggregate, equality in ((tf.standard_deviation(), 0), (RANGE, 0), (QUOTIENT, 1)):
+    for aggregate, equality in ((tf.aggregates.standard_deviation(), 0), (RANGE, 0), (QUOTIENT, 1)):
         lower, upper = ends(tf.demographic_parity("g", aggregate=aggregate)(people, **OF_COUNTS))
         assert equality in (lower, upper)
         assert lower < upper
@@ -971,7 +981,7 @@ def test_spread_of_groups_that_may_be_equal_reaches_equality() -> None:
 def test_standard_deviation_of_means_has_lower_end() -> None:
     random = np.random.default_rng(5)
     data = pl.DataFrame({"p": random.normal(size=1_200) + [0, 0, 1] * 400, "g": ["a", "b", "c"] * 400})
-    spread = tf.new_groupwise_metric(tf.mean_prediction, "spread", tf.standard_deviation())("g")
+    spread = tf.new_groupwise_metric(tf.mean_prediction, "spread", tf.aggregates.standard_deviation())("g")
     result = spread(data, estimate="p", interval="auto", times=200).row(0, named=True)
     assert 0.2 < result[".lower"] < result[".estimate"] < result[".upper"]
 
@@ -980,7 +990,7 @@ def test_standard_deviation_of_means_has_lower_end() -> None:
     "name", ["independence", "separation", "kl_divergence", "mutual_information", "kolmogorov_smirnov", "abroca"]
 )
 def test_between_group_distances_have_no_end_at_equality(name: str) -> None:
-    random, metric = np.random.default_rng(4), getattr(tf, name)("g")
+    random, metric = np.random.default_rng(4), public(name)("g")
     rows = 300
     people = pl.DataFrame(
         {
@@ -1055,7 +1065,9 @@ def test_simultaneous_intervals_by_replicates_take_their_quantiles_further_out(i
     together = parity.by_group(LOANS, **call, simultaneous=True, times=1000)
     alone = parity.by_group(LOANS, **call, conf_level=0.95**0.2, times=1000)
     assert together.select(".lower", ".upper").equals(alone.select(".lower", ".upper"))
-    with pytest.raises(tf.ArgumentError, match=r"`times=500` replicates do not show .* of 5 groups.* take `times=784`"):
+    with pytest.raises(
+        tf.errors.ArgumentError, match=r"`times=500` replicates do not show .* of 5 groups.* take `times=784`"
+    ):
         parity.by_group(LOANS, **call, simultaneous=True, times=500)
 
 
@@ -1071,9 +1083,11 @@ def test_simultaneous_intervals_of_tallies_and_accumulators() -> None:
 def test_simultaneous_is_for_intervals_of_groups() -> None:
     parity, asked = tf.demographic_parity("race"), {"simultaneous": True}
     untyped: Any = asked
-    with pytest.raises(tf.ArgumentError, match="'simultaneous' applies to the values of groups; give it to `by_group`"):
+    with pytest.raises(
+        tf.errors.ArgumentError, match="'simultaneous' applies to the values of groups; give it to `by_group`"
+    ):
         parity(LOANS, **CALL, interval="auto", **untyped)
-    with pytest.raises(tf.ArgumentError, match=r'`simultaneous` needs intervals: add `interval="auto"`'):
+    with pytest.raises(tf.errors.ArgumentError, match=r'`simultaneous` needs intervals: add `interval="auto"`'):
         parity.by_group(LOANS, **CALL, **untyped)
 
 

@@ -74,7 +74,7 @@ def test_intervals_are_rows_or_ways_to_choose_one() -> None:
     assert words == {*VALUES, *COMPARED, *SAMPLINGS} - {"other"}
 
 
-SURVEY = tf.survey_design(weights="w", strata="stratum", clusters="c")
+SURVEY = tf.surveys.design(weights="w", strata="stratum", clusters="c")
 REACHED: list[tuple[Any, dict[str, Any], str]] = [
     (tf.sens, LABELS, "wilson"),
     (tf.sens, LABELS | {"interval": "exact"}, "clopper_pearson"),
@@ -85,8 +85,8 @@ REACHED: list[tuple[Any, dict[str, Any], str]] = [
     (tf.mae, NUMBERS, "jackknife"),
     (tf.roc_auc, SCORES, "delong"),
     (tf.average_precision, SCORES, "influence"),
-    (tf.expected_calibration_error, SCORES, "folded_normal"),
-    (tf.calibration_slope, SCORES, "information"),
+    (tf.calibration.error, SCORES, "folded_normal"),
+    (tf.calibration.slope, SCORES, "information"),
     (tf.sens, LABELS | {"design": SURVEY}, "survey_linearized"),
     (tf.sens.difference("pair"), LABELS, "newcombe"),
     (tf.sens.ratio("pair"), LABELS, "miettinen_nurminen"),
@@ -97,7 +97,7 @@ REACHED: list[tuple[Any, dict[str, Any], str]] = [
     (tf.sens.difference("g", to="rest"), LABELS, "pairwise"),
     (tf.sens.difference("c"), LABELS | {"on_undefined": "ignore"}, "pairwise"),
     (tf.selection_rate.difference("y"), {"estimate": "e"}, "simultaneous"),
-    (tf.equal_opportunity("g", aggregate=tf.standard_deviation()), LABELS, "test_inversion"),
+    (tf.equal_opportunity("g", aggregate=tf.aggregates.standard_deviation()), LABELS, "test_inversion"),
     (tf.median_absolute_error.difference("pair"), NUMBERS | {"times": 50}, "bootstrap"),
     (tf.median_absolute_error, NUMBERS | {"times": 50}, "bootstrap"),
     (tf.sens, LABELS | {"interval": "bootstrap", "times": 50}, "bootstrap"),
@@ -232,7 +232,7 @@ def test_pure_wilson_is_narrower_than_the_recommended_limits_of_few_hits_alone()
     ],
 )
 def test_refusals_name_those_that_apply(metric: Any, options: dict[str, Any], expected: list[str]) -> None:
-    with pytest.raises(tf.ArgumentError) as caught:
+    with pytest.raises(tf.errors.ArgumentError) as caught:
         metric(PEOPLE, **options)
     assert f"`interval={options['interval']!r}` is no interval of" in str(caught.value)
     assert str(caught.value).startswith(metric.name)
@@ -253,7 +253,7 @@ def folds() -> pl.DataFrame:
     return pl.concat([part.with_columns(fold=pl.lit(fold)) for fold, part in enumerate(parts)])
 
 
-SPREAD, HIGHEST = tf.standard_deviation(), tf.equalized_odds("g", aggregate=tf.group_maximum())
+SPREAD, HIGHEST = tf.aggregates.standard_deviation(), tf.equalized_odds("g", aggregate=tf.group_maximum())
 ALONE: dict[str, tuple[Any, dict[str, str]]] = {
     "labels": (tf.metric_set(tf.sens, tf.f_meas, tf.j_index, tf.mcc, tf.kap), LABELS),
     "areas": (tf.metric_set(tf.roc_auc, tf.auc_parity("g"), tf.brier_class, tf.brier_class.difference("g")), SCORES),
@@ -263,7 +263,7 @@ ALONE: dict[str, tuple[Any, dict[str, str]]] = {
     "rests": (tf.metric_set(tf.sens.difference("g", to="rest"), tf.sens.ratio("g", to="overall")), LABELS),
     "extremes": (tf.metric_set(tf.sens.group_minimum("g"), HIGHEST), LABELS),
     "spreads": (tf.equal_opportunity("g", aggregate=SPREAD), LABELS),
-    "means": (tf.equal_opportunity("g", aggregate=tf.group_mean()), LABELS),
+    "means": (tf.equal_opportunity("g", aggregate=tf.aggregates.group_mean()), LABELS),
     "rows": (tf.metric_set(tf.median_absolute_error, tf.median_absolute_error.difference("g")), NUMBERS),
 }  # fmt: skip
 WAYS: dict[str, dict[str, Any]] = {
@@ -274,7 +274,7 @@ WAYS: dict[str, dict[str, Any]] = {
 }  # fmt: skip
 
 
-@pytest.mark.filterwarnings("ignore::tidyfair.ClusterWarning")
+@pytest.mark.filterwarnings("ignore::tidyfair.errors.ClusterWarning")
 @pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize("name", ALONE)
 def test_limits_of_an_outer_group_do_not_depend_on_the_others(name: str, way: str) -> None:
@@ -294,7 +294,7 @@ def test_limits_of_an_outer_group_do_not_depend_on_the_others(name: str, way: st
 
 @pytest.mark.parametrize("way", ["bootstrap", "weighted bootstrap"])
 def test_replicates_that_are_drawn_in_parts_are_those_that_are_drawn_at_once(way: str) -> None:
-    data, parity = folds(), tf.demographic_parity("g", aggregate=tf.group_mean())
+    data, parity = folds(), tf.demographic_parity("g", aggregate=tf.aggregates.group_mean())
     options: dict[str, Any] = {"estimate": "e", "times": 12_000, **WAYS[way]}
     # of all outer groups more counts are drawn than at once
     many = pl.concat([data.with_columns(pl.col("fold") + 3 * number) for number in range(3)])

@@ -159,7 +159,9 @@ def test_ranges_of_areas_and_folds_take_no_replicates() -> None:
 def test_bins_of_scores_do_not_show_the_order_in_them() -> None:
     ways: tuple[dict[str, Any], ...] = ({}, {"cluster": "c"})
     for options in ways:
-        with pytest.raises(tf.ArgumentError, match="no interval of pr_auc, of which only bins of scores were counted"):
+        with pytest.raises(
+            tf.errors.ArgumentError, match="no interval of pr_auc, of which only bins of scores were counted"
+        ):
             tf.pr_auc(scored(6, 100), **SCORED, score_bins=20, interval="auto", **options)
 
 
@@ -211,7 +213,7 @@ def test_limits_of_calibration_errors_are_those_of_their_gaps(way: str, binning:
     call: dict[str, Any] = SCORED | ({"case_weights": "w"} if way == "weights" else {}) | {"interval": "auto"}
     plain, debiased = (
         tf.metric_tweak(metric, "tweaked", **options)(data, **call)
-        for metric in (tf.expected_calibration_error, tf.expected_calibration_error_debiased)
+        for metric in (tf.calibration.error, tf.calibration.error_debiased)
     )
     columns = [".lower", ".upper", ".std_error", ".method"]
     expected = pytest.approx(lower), pytest.approx(upper), pytest.approx(np.sqrt((error**2).sum())), "folded_normal"
@@ -223,9 +225,9 @@ def test_limits_of_calibration_errors_are_those_of_their_gaps(way: str, binning:
 
 def test_limits_of_the_calibration_errors_of_groups_are_those_of_their_rows() -> None:
     data = scored(8, 500)
-    groups = tf.expected_calibration_error.difference("g").by_group(data, **SCORED, interval="auto")
+    groups = tf.calibration.error.difference("g").by_group(data, **SCORED, interval="auto")
     for name, lower, upper in groups.select(".group", ".lower", ".upper").iter_rows():
-        alone = tf.expected_calibration_error(data.filter(g=name), **SCORED, interval="auto")
+        alone = tf.calibration.error(data.filter(g=name), **SCORED, interval="auto")
         assert (lower, upper) == pytest.approx(alone.select(".lower", ".upper").row(0))
 
 
@@ -233,7 +235,7 @@ def test_rows_that_stand_in_clusters_twice_tell_no_more_of_calibration_than_once
     data = scored(9, 200)
     twice = pl.concat([data, data])
     columns = [".lower", ".upper", ".std_error"]
-    for metric in (tf.pr_auc, tf.expected_calibration_error):
+    for metric in (tf.pr_auc, tf.calibration.error):
         call: dict[str, Any] = SCORED | {"interval": "auto", "cluster": "row"}
         once, both = metric(data, **call), metric(twice, **call)
         assert both.select(columns).row(0) == pytest.approx(once.select(columns).row(0))
@@ -243,9 +245,9 @@ def test_averages_over_two_labels_are_twice_the_gaps_of_one() -> None:
     # the gap of the other label is the same with the other sign, so that their mean varies as each of them
     data = scored(10, 300, digits=5).with_columns(other=1 - pl.col("s"))
     ends = [".estimate", ".lower", ".upper", ".std_error"]
-    label = tf.expected_calibration_error(data, **SCORED, interval="auto").select(ends).row(0)
+    label = tf.calibration.error(data, **SCORED, interval="auto").select(ends).row(0)
     for estimator in ("macro", "macro_weighted"):
-        result = tf.expected_calibration_error(
+        result = tf.calibration.error(
             data, "t", probs={0: "other", 1: "s"}, estimator=estimator, interval="auto"
         )  # fmt: skip
         found = result.select(ends).row(0)
@@ -263,25 +265,25 @@ def test_limits_of_calibration_errors_meet_at_the_value_without_errors_in_doubt(
 
 def test_single_rows_and_rows_that_cannot_vary_have_no_limits_of_calibration() -> None:
     for truth, score in (([1], [0.5]), ([1, 0], [1.0, 0.0])):
-        result = tf.expected_calibration_error(
+        result = tf.calibration.error(
             pl.DataFrame({"t": truth, "s": score}), **SCORED, pos_label=1, labels=[0, 1], interval="auto"
         )
         assert result.select(".lower", ".upper", ".std_error", ".method").row(0) == (None,) * 4
 
 
 def test_the_error_that_chance_gives_has_no_interval() -> None:
-    chance = tf.expected_calibration_error_if_calibrated
+    chance = tf.calibration.error_if_calibrated
     for metric in (chance, chance.difference("g")):
         for interval in ("auto", "bootstrap"):
             with pytest.raises(
-                tf.ArgumentError, match="says nothing of others: the interval of expected_calibration_e"
+                tf.errors.ArgumentError, match="says nothing of others: the interval of expected_calibration_e"
             ):
                 metric(scored(11, 100), **SCORED, interval=interval)
 
 
 def test_gaps_of_calibration_errors_follow_from_the_limits_of_groups() -> None:
     data = scored(12, 400).filter(pl.col("g") != "c")
-    parity = tf.calibration_error_parity("g")
+    parity = tf.calibration.error_parity("g")
     groups = parity.by_group(data, **SCORED, interval="auto")
     (one, other), (low, low_other), (high, high_other) = (groups[name] for name in (".estimate", ".lower", ".upper"))
     lower = one - other - np.hypot(one - low, high_other - other)
@@ -302,7 +304,7 @@ def test_limits_of_calibration_errors_cover_the_truth(steepness: float) -> None:
     edges = np.linspace(0, 1, 10_001)[:-1] + 5e-5
     true_gap = special.expit(steepness * special.logit(edges)) - edges
     true = float(np.abs(true_gap.reshape(10, -1).mean(axis=1)).mean())
-    result = tf.expected_calibration_error(data, **SCORED, group_by="run", interval="auto")
+    result = tf.calibration.error(data, **SCORED, group_by="run", interval="auto")
     covered = ((result[".lower"] <= true) & (true <= result[".upper"])).to_numpy().mean()
     # three standard errors of a simulation below 95 %
     assert covered > 0.917

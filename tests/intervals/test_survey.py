@@ -45,9 +45,9 @@ def people() -> pl.DataFrame:
 
 PEOPLE = people()
 ARRAYS: dict[str, Any] = {name: PEOPLE[name].to_numpy() for name in PEOPLE.columns}
-LINEARISED = tf.survey_design(weights="weight", strata="stratum", clusters="psu")
-OF_ROWS = tf.survey_design(weights="weight", strata="stratum")
-REPEATED = tf.replicate_weights(weights="weight", replicates=COLUMNS, method="successive_difference")
+LINEARISED = tf.surveys.design(weights="weight", strata="stratum", clusters="psu")
+OF_ROWS = tf.surveys.design(weights="weight", strata="stratum")
+REPEATED = tf.surveys.replicate_weights(weights="weight", replicates=COLUMNS, method="successive_difference")
 
 
 def linearised_ratio(numerator: np.ndarray, denominator: np.ndarray) -> tuple[float, np.ndarray]:
@@ -196,7 +196,7 @@ def test_linearised_error_of_an_area_is_near_those_of_replicates_and_of_delong()
             variance += (len(drawn) - 1) / len(drawn) * distance**2
     assert result[".std_error"] == pytest.approx(math.sqrt(variance), rel=0.02)
     alike = PEOPLE.with_columns(weight=pl.lit(2.0))
-    simple = row(tf.roc_auc(alike, "truth", probs="score", interval="auto", design=tf.survey_design(weights="weight")))
+    simple = row(tf.roc_auc(alike, "truth", probs="score", interval="auto", design=tf.surveys.design(weights="weight")))
     delong = row(tf.roc_auc(PEOPLE, "truth", probs="score", interval="analytic"))
     assert (simple[".estimate"], delong[".method"]) == (pytest.approx(delong[".estimate"]), "delong")
     assert simple[".std_error"] == pytest.approx(delong[".std_error"], rel=0.005)
@@ -207,7 +207,7 @@ def test_finite_population_takes_its_share_off_the_variance() -> None:
     data = PEOPLE.join(drawn, on="stratum").with_columns(population=4 * pl.col("drawn"), share=pl.lit(0.25))
     without = row(tf.sens(data, "truth", "estimate", design=LINEARISED, interval="auto"))[".std_error"]
     for fpc in ("population", "share"):
-        design = tf.survey_design(weights="weight", strata="stratum", clusters="psu", fpc=fpc)
+        design = tf.surveys.design(weights="weight", strata="stratum", clusters="psu", fpc=fpc)
         result = row(tf.sens(data, "truth", "estimate", design=design, interval="auto"))
         assert result[".std_error"] == pytest.approx(math.sqrt(0.75) * without)
 
@@ -217,14 +217,14 @@ def test_single_cluster_of_a_stratum_is_an_error_unless_there_is_a_rule() -> Non
         stratum=pl.when((pl.col("stratum") == 3) & (pl.col("number") == 1)).then(7).otherwise("stratum")
     )
     call: dict[str, Any] = {"truth": "truth", "estimate": "estimate", "interval": "auto"}
-    with pytest.raises(tf.ArgumentError, match=r"single PSU is in the stratum 7 of 'stratum'.*lonely"):
+    with pytest.raises(tf.errors.ArgumentError, match=r"single PSU is in the stratum 7 of 'stratum'.*lonely"):
         tf.sens(alone, design=LINEARISED, **call)
     _, values = linearised_ratio(TRUE & SELECTED, TRUE * 1.0)
     is_lonely = (alone["stratum"] == 7).to_numpy()
     others = error_of(values[~is_lonely], ARRAYS["psu"][~is_lonely], alone["stratum"].to_numpy()[~is_lonely])
     expected = {"certainty": others, "adjust": math.hypot(others, values[is_lonely].sum())}
     for lonely, error in expected.items():
-        design = tf.survey_design(weights="weight", strata="stratum", clusters="psu", lonely=lonely)  # pyright: ignore[reportArgumentType] - one of its values
+        design = tf.surveys.design(weights="weight", strata="stratum", clusters="psu", lonely=lonely)  # pyright: ignore[reportArgumentType] - one of its values
         assert row(tf.sens(alone, design=design, **call))[".std_error"] == pytest.approx(error, rel=1e-7)
 
 
@@ -232,7 +232,7 @@ def test_stratum_may_be_the_compared_feature_and_strata_may_be_several_columns()
     by_stratum = tf.selection_rate.difference("stratum").by_group(
         PEOPLE, estimate="estimate", design=LINEARISED, interval="auto"
     )
-    of_columns = tf.survey_design(weights="weight", strata=["stratum", "group"])
+    of_columns = tf.surveys.design(weights="weight", strata=["stratum", "group"])
     first = row(by_stratum)
     own = ARRAYS["stratum"] == 0
     _, values = linearised_ratio(own & SELECTED, own * 1.0)
@@ -273,13 +273,13 @@ def test_errors_by_replicates_are_those_of_the_values_with_their_weights() -> No
 
     own: dict[str, Any] = {"weights": "weight", "replicates": COLUMNS}
     designs: list[tuple[Design, float, str]] = [
-        (tf.replicate_weights(**own, method="brr"), 1 / 20, "estimate"),
-        (tf.replicate_weights(**own, method="fay", fay=0.5), 1 / (20 * 0.25), "estimate"),
-        (tf.replicate_weights(**own, method="jackknife"), 19 / 20, "estimate"),
-        (tf.replicate_weights(**own, method="jackknife", rscales=[0.75] * 20), 0.75, "estimate"),
-        (tf.replicate_weights(**own, method="bootstrap"), 1 / 20, "estimate"),
-        (tf.replicate_weights(**own, method="bootstrap", centre="mean"), 1 / 19, "mean"),
-        (tf.replicate_weights(**own, method="brr", scale=2, centre="mean"), 2, "mean"),
+        (tf.surveys.replicate_weights(**own, method="brr"), 1 / 20, "estimate"),
+        (tf.surveys.replicate_weights(**own, method="fay", fay=0.5), 1 / (20 * 0.25), "estimate"),
+        (tf.surveys.replicate_weights(**own, method="jackknife"), 19 / 20, "estimate"),
+        (tf.surveys.replicate_weights(**own, method="jackknife", rscales=[0.75] * 20), 0.75, "estimate"),
+        (tf.surveys.replicate_weights(**own, method="bootstrap"), 1 / 20, "estimate"),
+        (tf.surveys.replicate_weights(**own, method="bootstrap", centre="mean"), 1 / 19, "mean"),
+        (tf.surveys.replicate_weights(**own, method="brr", scale=2, centre="mean"), 2, "mean"),
         (REPEATED, 4 / 20, "estimate"),
     ]
     for design, scale, centre in designs:
@@ -354,8 +354,8 @@ def test_difference_by_replicates_is_that_of_the_replicates() -> None:
 
 
 def test_degrees_of_freedom_of_replicates_can_be_given() -> None:
-    few = tf.replicate_weights(weights="weight", replicates=COLUMNS, method="brr", degrees_of_freedom=5)
-    many = tf.replicate_weights(weights="weight", replicates=COLUMNS, method="brr")
+    few = tf.surveys.replicate_weights(weights="weight", replicates=COLUMNS, method="brr", degrees_of_freedom=5)
+    many = tf.surveys.replicate_weights(weights="weight", replicates=COLUMNS, method="brr")
     results = [row(tf.mean_prediction(PEOPLE, "y", "p", design=own, interval="auto")) for own in (few, many)]
     halves = [(own[".upper"] - own[".lower"]) / 2 / own[".std_error"] for own in results]
     assert halves == pytest.approx([stats.t.ppf(0.975, 5), stats.t.ppf(0.975, 19)], rel=1e-6)
@@ -396,7 +396,7 @@ def test_tallies_of_parts_of_a_survey_add_up() -> None:
             whole = row(metric(pl.concat(halves), *columns, design=design, interval="auto"))
             assert merged[".std_error"] == pytest.approx(whole[".std_error"], rel=1e-6)
     numbered = [tf.mae.tally(half, "y", "p", design=OF_ROWS) for half in (PEOPLE[:200], PEOPLE[200:])]
-    with pytest.raises(tf.ArgumentError, match="Rows of a design without clusters are numbered"):
+    with pytest.raises(tf.errors.ArgumentError, match="Rows of a design without clusters are numbered"):
         _ = numbered[0] + numbered[1]
 
 
@@ -414,8 +414,8 @@ def test_order_of_rows_and_scale_of_weights_do_not_matter() -> None:
 def test_columns_of_a_design_may_have_any_name() -> None:
     named = PEOPLE.rename({"weight": "w2", "stratum": "truth ", "psu": "k0", "r0": "v1", "r1": "measure", "r2": "n"})
     designs = {
-        "w2": tf.survey_design(weights="w2", strata="truth ", clusters="k0"),
-        "v1": tf.replicate_weights(
+        "w2": tf.surveys.design(weights="w2", strata="truth ", clusters="k0"),
+        "v1": tf.surveys.replicate_weights(
             weights="w2", replicates=["v1", "measure", "n", *COLUMNS[3:]], method="successive_difference"
         ),
     }
@@ -486,10 +486,10 @@ def test_design_without_an_interval_weighs_rows() -> None:
 def test_values_without_rows_have_no_interval() -> None:
     for design in (LINEARISED, OF_ROWS, REPEATED):
         negative = PEOPLE.with_columns(truth=pl.lit(value=False))
-        with pytest.warns(tf.UndefinedWarning):
+        with pytest.warns(tf.errors.UndefinedWarning):
             empty = row(tf.mae(PEOPLE.head(0), "y", "p", design=design, interval="auto"))
         assert (empty[".estimate"], empty[".lower"]) == (None, None)
-        with pytest.warns(tf.UndefinedWarning):
+        with pytest.warns(tf.errors.UndefinedWarning):
             undefined = row(tf.sens(negative, "truth", "estimate", design=design, interval="auto"))
         assert (undefined[".estimate"], undefined[".std_error"]) == (None, None)
 
@@ -515,35 +515,45 @@ BAD_DATA: dict[str, tuple[pl.DataFrame, Any, str]] = {
     "missing stratum": (changed(stratum=where_first("stratum", None)), LINEARISED, "'stratum' are missing"),
     "missing cluster": (changed(psu=where_first("psu", None)), LINEARISED, "'psu' are missing"),
     "cluster in two strata": (
-        PEOPLE, tf.survey_design(strata="stratum", clusters="number"), r"clusters 0, 1.*several strata.*nested=True",
+        PEOPLE,
+        tf.surveys.design(strata="stratum", clusters="number"),
+        r"clusters 0, 1.*several strata.*nested=True",
     ),
-    "no such stratum": (PEOPLE, tf.survey_design(strata="strata"), "there is no column 'strata'.*'stratum'"),
+    "no such stratum": (PEOPLE, tf.surveys.design(strata="strata"), "there is no column 'strata'.*'stratum'"),
     "no such replicate": (
-        PEOPLE, tf.replicate_weights(weights="weight", replicates=["r0", "r77"], method="brr"), "no column 'r77'",
+        PEOPLE,
+        tf.surveys.replicate_weights(weights="weight", replicates=["r0", "r77"], method="brr"),
+        "no column 'r77'",
     ),
     "missing replicate": (changed(r4=where_first("r4", None)), REPEATED, "replicate weights are missing"),
     "infinite replicate": (changed(r4=where_first("r4", math.inf)), REPEATED, "infinite, as in 'r4'"),
     "text as replicate": (changed(r4=pl.col("group")), REPEATED, "the replicate 'r4' is String"),
-    "single cluster": (changed(psu=pl.lit(1)), tf.survey_design(clusters="psu"), "the sample is a single PSU"),
-    "population of text": (PEOPLE, tf.survey_design(strata="stratum", fpc="group"), "'group' is String"),
+    "single cluster": (changed(psu=pl.lit(1)), tf.surveys.design(clusters="psu"), "the sample is a single PSU"),
+    "population of text": (PEOPLE, tf.surveys.design(strata="stratum", fpc="group"), "'group' is String"),
     "population of several sizes": (
-        PEOPLE, tf.survey_design(strata="stratum", fpc="weight"), "several values in the stratum 0",
+        PEOPLE,
+        tf.surveys.design(strata="stratum", fpc="weight"),
+        "several values in the stratum 0",
     ),
     "population below the sample": (
-        changed(size=pl.lit(3)), tf.survey_design(clusters="psu", fpc="size"), "has 3 PSUs by 'size', but 30",
+        changed(size=pl.lit(3)),
+        tf.surveys.design(clusters="psu", fpc="size"),
+        "has 3 PSUs by 'size', but 30",
     ),
     "population below 0": (
-        changed(size=pl.lit(-3)), tf.survey_design(clusters="psu", fpc="size"), "'size' are not above 0",
+        changed(size=pl.lit(-3)),
+        tf.surveys.design(clusters="psu", fpc="size"),
+        "'size' are not above 0",
     ),
-    "no design": (PEOPLE, "weight", r"survey_design\(weights="),
-}  # fmt: skip
+    "no design": (PEOPLE, "weight", r"surveys\.design\(weights="),
+}
 
 
 @pytest.mark.parametrize("name", BAD_DATA)
 def test_bad_data_of_a_survey_give_no_number(name: str) -> None:
     data, design, message = BAD_DATA[name]
     for frame in (data, duckdb.from_arrow(data.to_arrow())):
-        with pytest.raises(tf.TidyfairError, match=message):
+        with pytest.raises(tf.errors.TidyfairError, match=message):
             tf.selection_rate(frame, estimate="estimate", design=design, interval="auto")
 
 
@@ -566,13 +576,13 @@ REPEATED_BADLY: dict[str, tuple[dict[str, Any], str]] = {
 
 def replicated(**changed: Any) -> Any:
     given: dict[str, Any] = {"weights": "weight", "replicates": ["r0", "r1"], "method": "brr"}
-    return tf.replicate_weights(**given | changed)
+    return tf.surveys.replicate_weights(**given | changed)
 
 
 @pytest.mark.parametrize("name", REPEATED_BADLY)
 def test_replicate_weights_that_mean_nothing_are_refused(name: str) -> None:
     wrong, message = REPEATED_BADLY[name]
-    with pytest.raises(tf.TidyfairError, match=message):
+    with pytest.raises(tf.errors.TidyfairError, match=message):
         replicated(**wrong)
 
 
@@ -588,14 +598,14 @@ def test_replicate_weights_that_mean_nothing_are_refused(name: str) -> None:
     ],
 )
 def test_designs_that_mean_nothing_are_refused(wrong: dict[str, Any], message: str) -> None:
-    with pytest.raises(tf.TidyfairError, match=message):
-        tf.survey_design(**wrong)
+    with pytest.raises(tf.errors.TidyfairError, match=message):
+        tf.surveys.design(**wrong)
 
 
 @pytest.mark.parametrize("name", ["case_weights", "cluster", "frequency_weights"])
 def test_design_is_refused_beside_options_that_say_the_same(name: str) -> None:
     other: dict[str, Any] = {name: "psu"}
-    with pytest.raises(tf.ArgumentError, match=f"`design` and `{name}` cannot be combined"):
+    with pytest.raises(tf.errors.ArgumentError, match=f"`design` and `{name}` cannot be combined"):
         tf.sens(PEOPLE, "truth", "estimate", design=LINEARISED, **other)
 
 
@@ -603,28 +613,30 @@ def test_intervals_that_know_no_design_are_refused() -> None:
     call: dict[str, Any] = {"estimate": "estimate", "design": LINEARISED}
     tally = tf.selection_rate.tally(PEOPLE, **call)
     for interval in ("bootstrap", "exact", "bayes"):
-        with pytest.raises(tf.ArgumentError, match="does not support `design`"):
+        with pytest.raises(tf.errors.ArgumentError, match="does not support `design`"):
             tf.selection_rate(PEOPLE, interval=interval, **call)
-        with pytest.raises(tf.ArgumentError, match="does not support `design`"):
+        with pytest.raises(tf.errors.ArgumentError, match="does not support `design`"):
             tf.selection_rate.compute(tally, interval=interval)  # pyright: ignore[reportArgumentType] - refused
     mean = tf.new_prob_metric(lambda one, two, weights: np.average(one + two, weights=weights), "weighted mean")
-    with pytest.raises(tf.ArgumentError, match="no interval of weighted mean for a survey design"):
+    with pytest.raises(tf.errors.ArgumentError, match="no interval of weighted mean for a survey design"):
         mean(PEOPLE, "truth", probs="score", design=REPEATED, interval="auto")
-    with pytest.raises(tf.ArgumentError, match="no interval of pr_auc for a survey design"):
+    with pytest.raises(tf.errors.ArgumentError, match="no interval of pr_auc for a survey design"):
         tf.pr_auc(PEOPLE, "truth", probs="score", design=LINEARISED, interval="auto")
     for metric in (
         tf.selection_rate.difference("group", to="rest"), tf.selection_rate.difference("group", to="a", signed=True),
     ):  # fmt: skip
-        with pytest.raises(tf.ArgumentError, match="`compare_groups` compares each group with a reference"):
+        with pytest.raises(tf.errors.ArgumentError, match="`compare_groups` compares each group with a reference"):
             metric(PEOPLE, interval="auto", **call)
 
 
 def test_tests_and_gates_that_know_no_design_are_refused() -> None:
     gate = tf.check(tf.demographic_parity("group"), below=0.1)
-    with pytest.raises(tf.ArgumentError, match="'design' is an option of values, disparities and `compare_groups`"):
+    with pytest.raises(
+        tf.errors.ArgumentError, match="'design' is an option of values, disparities and `compare_groups`"
+    ):
         gate(PEOPLE, estimate="estimate", design=LINEARISED)  # pyright: ignore[reportCallIssue] - refused
     tally = tf.demographic_parity("group").tally(PEOPLE, estimate="estimate", design=LINEARISED)
-    with pytest.raises(tf.ArgumentError, match="does not support survey designs"):
+    with pytest.raises(tf.errors.ArgumentError, match="does not support survey designs"):
         gate.compute(tally)
-    with pytest.raises(tf.ArgumentError, match="does not support survey designs yet"):
+    with pytest.raises(tf.errors.ArgumentError, match="does not support survey designs yet"):
         tf.save_state(tally, "never written.parquet")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import polars as pl
+from public_names import public
 
 import tidyfair as tf
 from tidyfair.metrics import (
@@ -50,7 +51,7 @@ def test_what_describes_data_or_decisions_is_neither_good_nor_bad() -> None:
         "positives",
     }
     for name in neither:
-        metric: tf.Metric = getattr(tf, name)
+        metric: tf.types.Metric = public(name)
         assert metric.better == "neither", name
         assert "neither" in repr(metric)
         assert metric.difference("g").better == "minimize"

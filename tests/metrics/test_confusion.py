@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import polars as pl
+from public_names import public
 
 import tidyfair as tf
 
@@ -33,7 +34,7 @@ def test_conf_mat_summary_has_the_rows_of_yardstick(loans: pl.DataFrame) -> None
         "accuracy", "kap", "sens", "spec", "ppv", "npv", "mcc", "j_index", "bal_accuracy", "detection_prevalence",
         "precision", "recall", "f_meas",
     ]  # fmt: skip
-    alone = [getattr(tf, name)(loans, "truth", "estimate")[".estimate"].item() for name in summary[".metric"]]
+    alone = [public(name)(loans, "truth", "estimate")[".estimate"].item() for name in summary[".metric"]]
     assert summary[".estimate"].to_list() == alone
 
 

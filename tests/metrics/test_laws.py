@@ -32,9 +32,9 @@ from arithmetic import (
     value,
 )
 from conftest import examples, records
-from hypothesis import HealthCheck, Phase, given, settings
-from hypothesis import strategies as st
+from hypothesis import HealthCheck, Phase, given, settings, strategies as st
 from polars.testing import assert_frame_equal
+from public_names import public
 
 import tidyfair as tf
 from tidyfair import metrics
@@ -49,22 +49,22 @@ if TYPE_CHECKING:
 
     from tidyfair.specs.formulas import Number, Rate
 
-    Member: TypeAlias = tf.Metric | tf.GroupwiseMetric
+    Member: TypeAlias = tf.types.Metric | tf.types.GroupwiseMetric
 
 MODULES: list[ModuleType] = [
     importlib.import_module(f"{metrics.__name__}.{found.name}") for found in pkgutil.iter_modules(metrics.__path__)
 ]
-METRICS: dict[str, tuple[tf.Metric, ModuleType]] = {
+METRICS: dict[str, tuple[tf.types.Metric, ModuleType]] = {
     name: (each, module)
     for module in MODULES
     for name in getattr(module, "__all__", ())
-    if isinstance(each := getattr(module, name), tf.Metric)
+    if isinstance(each := getattr(module, name), tf.types.Metric)
 }
-FACTORIES: dict[str, tf.GroupwiseFactory] = {
+FACTORIES: dict[str, tf.types.GroupwiseFactory] = {
     name: each
     for module in (fairness, ranking)
     for name in module.__all__
-    if isinstance(each := getattr(module, name), tf.GroupwiseFactory)
+    if isinstance(each := getattr(module, name), tf.types.GroupwiseFactory)
 }
 COMPARED = {
     "difference ratio": (
@@ -80,16 +80,16 @@ COMPARED = {
 for ways, compared in COMPARED.items():
     FACTORIES.update({f"{metric.name}_{way}": comparison(metric, way) for way in ways.split() for metric in compared})
 
-CLASS: list[tf.Metric] = [metric for metric, _ in METRICS.values() if metric.kind == "class"]
-TWEAKS: list[tf.Metric] = [
+CLASS: list[tf.types.Metric] = [metric for metric, _ in METRICS.values() if metric.kind == "class"]
+TWEAKS: list[tf.types.Metric] = [
     tf.metric_tweak(tf.kap, "kap_linear", weighting="linear"),
     tf.metric_tweak(tf.kap, "kap_quadratic", weighting="quadratic"),
     tf.metric_tweak(tf.f_meas, "f2", beta=2),
     tf.metric_tweak(tf.ppv, "ppv_at_0.25", prevalence=0.25),
     tf.metric_tweak(tf.npv, "npv_at_0.25", prevalence=0.25),
-    tf.metric_tweak(tf.generalized_entropy_index, "entropy_of_half", alpha=0.5),
-    tf.metric_tweak(tf.generalized_entropy_index, "entropy_of_less_than_nothing", alpha=-0.5),
-    tf.metric_tweak(tf.smoothed_base_rate, "base_rate_smoothed_by_3", concentration=3),
+    tf.metric_tweak(tf.inequality.generalized_entropy_index, "entropy_of_half", alpha=0.5),
+    tf.metric_tweak(tf.inequality.generalized_entropy_index, "entropy_of_less_than_nothing", alpha=-0.5),
+    tf.metric_tweak(tf.counts.smoothed_base_rate, "base_rate_smoothed_by_3", concentration=3),
 ]
 BY_LABEL = {name for name, (_, given) in DISTANCES.items() if given}
 """Ungrouped, they have a row for each label that is given and do not say which, so that only groups are asked for."""
@@ -97,7 +97,7 @@ FROM_ALL = {"average_odds_difference", "average_predictive_value_difference"}
 """Signed; of two groups as far away on either side either would do, so that they go without a sign here."""
 
 
-def all_of_them() -> tf.MetricSet:
+def all_of_them() -> tf.types.MetricSet:
     """Every metric of labels."""
 
     def members() -> Iterator[Member]:
@@ -112,7 +112,7 @@ def all_of_them() -> tf.MetricSet:
 
 def names_in(member: Member) -> set[str]:
     """The metrics that it is made of."""
-    return {member.name} if isinstance(member, tf.Metric) else set(made_of(member.name))
+    return {member.name} if isinstance(member, tf.types.Metric) else set(made_of(member.name))
 
 
 EVERY = all_of_them()
@@ -153,7 +153,7 @@ class Case:
         chosen = {name: self.options[name] for name in self.options.keys() - COUNTING}
         return {"labels": self.labels, "on_undefined": "ignore", **chosen}
 
-    def call(self, every: tf.MetricSet, frame: pl.DataFrame | None = None) -> pl.DataFrame:
+    def call(self, every: tf.types.MetricSet, frame: pl.DataFrame | None = None) -> pl.DataFrame:
         return every(self.frame if frame is None else frame, "truth", "estimate", **self.counting, **self.reading)
 
 
@@ -239,14 +239,14 @@ def estimator_of(member: Member, options: dict[str, Any]) -> str:
     if "pos_label" in options:
         return "binary"
     asked = options["estimator"]
-    if isinstance(member, tf.Metric):
+    if isinstance(member, tf.types.Metric):
         return "macro" if asked in {None, "one_vs_rest"} else asked
     # an average of shares over labels says nothing: it is 1/K in every group
     shares = SHARES & {SYNONYMS.get(item, item) for item in made_of(member.name)}
     return asked or ("one_vs_rest" if shares else "macro")
 
 
-def by_hand(every: tf.MetricSet, case: Case) -> dict[Key, float | None]:
+def by_hand(every: tf.types.MetricSet, case: Case) -> dict[Key, float | None]:
     options, outer = case.options, case.options["group_by"] is not None
     read, label_count = case.labels, len(case.labels)
     if "pos_label" in options:
@@ -254,7 +254,7 @@ def by_hand(every: tf.MetricSet, case: Case) -> dict[Key, float | None]:
     places = sorted({row["outer"] for row in case.rows}, key=lambda item: (item is None, item)) if outer else [None]
     result: dict[Key, float | None] = {}
     for member in every:
-        plain = isinstance(member, tf.Metric)
+        plain = isinstance(member, tf.types.Metric)
         for index in places:
             rows = [row for row in case.rows if not outer or row["outer"] == index]
             names = [member.name] if plain else made_of(member.name)
@@ -275,7 +275,7 @@ def by_hand(every: tf.MetricSet, case: Case) -> dict[Key, float | None]:
     return result
 
 
-def assert_equals_reference(every: tf.MetricSet, case: Case) -> None:
+def assert_equals_reference(every: tf.types.MetricSet, case: Case) -> None:
     assert_same(numbers(case.call(every)), by_hand(every, case))
 
 
@@ -447,10 +447,10 @@ def test_inequality_splits_into_within_and_between_groups(
     pooled: bool,  # noqa: FBT001 - drawn
 ) -> None:
     parts = (
-        tf.within_group_generalized_entropy_index("group", alpha=alpha, unknown="group", name="within"),
-        tf.between_group_generalized_entropy_index("group", alpha=alpha, unknown="group", name="between"),
+        tf.inequality.within_group_generalized_entropy_index("group", alpha=alpha, unknown="group", name="within"),
+        tf.inequality.between_group_generalized_entropy_index("group", alpha=alpha, unknown="group", name="between"),
     )
-    every = tf.metric_set(tf.metric_tweak(tf.generalized_entropy_index, "all", alpha=alpha), *parts)
+    every = tf.metric_set(tf.metric_tweak(tf.inequality.generalized_entropy_index, "all", alpha=alpha), *parts)
     # averages over labels do not add up
     reading = {"estimator": "micro", "pos_label": None} if pooled else {"estimator": None, "pos_label": case.labels[0]}
     result = numbers(case.but(group_by="outer", **reading).call(every))
@@ -524,9 +524,9 @@ def test_every_metric_has_a_reference_value(name: str) -> None:
 
 
 @pytest.mark.parametrize("curve", [tf.roc_curve, tf.pr_curve, tf.gain_curve, tf.lift_curve], ids=repr)
-def test_docstring_example_of_curve_runs(curve: tf.Curve) -> None:
+def test_docstring_example_of_curve_runs(curve: tf.types.Curve) -> None:
     example = doctest.DocTestParser().get_doctest(
-        curve.__doc__ or "", {name: getattr(tf, name) for name in tf.__all__}, curve.name, None, None
+        curve.__doc__ or "", {name: public(name) for name in tf.__all__}, curve.name, None, None
     )
     assert example.examples
     assert not doctest.DocTestRunner().run(example).failed
@@ -569,7 +569,9 @@ def test_disparities_on_plain_numbers() -> None:
     pairs = [(1, 1)] * 2 + [(1, 0)] * 2 + [(0, 0)] * 2 + [(1, 1)] + [(0, 1)] * 2
     people = pl.DataFrame(pairs, schema=["t", "e"], orient="row").with_columns(group=pl.Series(["a"] * 6 + ["b"] * 3))
     every = tf.metric_set(*(FACTORIES[name]("group") for name in PLAIN_OF_GROUPS))
-    with pytest.warns(tf.UndefinedWarning, match="^distance_given_estimate has no value"):  # the second selects all
+    with pytest.warns(
+        tf.errors.UndefinedWarning, match="^distance_given_estimate has no value"
+    ):  # the second selects all
         result = every(people, "t", "e")
     assert_same(numbers(result), {(name, "group"): number for name, number in PLAIN_OF_GROUPS.items()})
 
@@ -614,30 +616,36 @@ def mutants() -> list[Member]:
     selected = tf.class_metric(undefined_levels="null")(detection_prevalence)
     diverged = tf.class_metric(range=(0, math.inf), over_levels=True)(divergence_from_all)
     both, new = tf.metric_set(tf.sens, tf.spec), tf.new_groupwise_metric
-    smooth = tf.metric_set(tf.smoothed_selection_rate, tf.smoothed_rejection_rate)
+    smooth = tf.metric_set(tf.counts.smoothed_selection_rate, tf.counts.smoothed_rejection_rate)
     return [
         *(tf.class_metric()(wrong) for wrong in (spec, precision, error_rate, bal_accuracy, positives)),
         *(tf.class_metric()(wrong) for wrong in (smoothed_base_rate, mean_benefit)),
         tf.fall_out.alias("miss_rate"),
         tf.metric_tweak(tf.kap, "kap", weighting="linear"),
-        tf.metric_tweak(tf.generalized_entropy_index, "theil_index", alpha=0.5),
+        tf.metric_tweak(tf.inequality.generalized_entropy_index, "theil_index", alpha=0.5),
         new(selected, "demographic_parity", tf.difference())("group"),
         new(tf.sens, "equal_opportunity", tf.ratio())("group"),
         new(both, "equalized_odds", tf.difference(across="mean"))("group"),
         new(tf.accuracy, "accuracy_difference", tf.difference(to="overall"))("group"),
         new(tf.f_meas, "f_meas_group_minimum", tf.group_maximum())("group"),
         new(both, "average_abs_odds_difference", tf.difference())("group"),
-        new(tf.smoothed_selection_rate, "differential_fairness", tf.log_ratio())("group"),
-        new(smooth, "bias_amplification", tf.log_ratio())("group"),
+        new(tf.counts.smoothed_selection_rate, "differential_fairness", tf.aggregates.log_ratio())("group"),
+        new(smooth, "bias_amplification", tf.aggregates.log_ratio())("group"),
         new(diverged, "kl_divergence", tf.group_maximum())("group"),
         new(tf.base_rate, "class_imbalance", tf.difference())("group"),
         tf.independence("group", distance="jensen_shannon"),
-        tf.mutual_information("group", aggregate=tf.group_mean()),
-        new(tf.distance_given_estimate, "separation", tf.group_maximum())("group"),
-        new(tf.distance_given_truth, "sufficiency", tf.group_maximum())("group"),
-        new(tf.mean_benefit, "between_group_theil_index", tf.generalized_entropy(2))("group"),
-        new(tf.mean_benefit, "between_group_coefficient_of_variation", tf.coefficient_of_variation())("group"),
-        new(tf.inequality_within, "within_group_generalized_entropy_index", tf.group_mean())("group"),
+        tf.distributions.mutual_information("group", aggregate=tf.aggregates.group_mean()),
+        new(tf.distributions.distance_given_estimate, "separation", tf.group_maximum())("group"),
+        new(tf.distributions.distance_given_truth, "sufficiency", tf.group_maximum())("group"),
+        new(tf.inequality.mean_benefit, "between_group_theil_index", tf.aggregates.generalized_entropy(2))("group"),
+        new(
+            tf.inequality.mean_benefit,
+            "between_group_coefficient_of_variation",
+            tf.aggregates.coefficient_of_variation(),
+        )("group"),
+        new(tf.inequality.inequality_within, "within_group_generalized_entropy_index", tf.aggregates.group_mean())(
+            "group"
+        ),
     ]
 
 
@@ -676,8 +684,8 @@ def test_plain_arithmetic_detects_wrong_metrics(mutant: Member) -> None:
             result += [key for key in got if not close(got[key], wanted[key])]
         return result
 
-    right = FACTORIES.get(mutant.name) or getattr(tf, mutant.name)
-    assert not disagreements(right("group") if isinstance(right, tf.GroupwiseFactory) else right)
+    right = FACTORIES.get(mutant.name) or public(mutant.name)
+    assert not disagreements(right("group") if isinstance(right, tf.types.GroupwiseFactory) else right)
     assert disagreements(mutant)
 
 

@@ -15,10 +15,14 @@ import tidyfair as tf
 from tidyfair.metrics import prediction_intervals
 
 LEVEL = 0.8
-INTERVAL = tf.prediction_interval("low", "high", level=LEVEL)
+INTERVAL = tf.prediction_intervals.interval("low", "high", level=LEVEL)
 QUANTILES = {0.1: "low", 0.5: "middle", 0.9: "high"}
 ALL = tf.get_metrics("interval")
-OF_QUANTILES = tf.metric_set(tf.weighted_interval_score, tf.quantile_loss, tf.quantile_coverage_error)
+OF_QUANTILES = tf.metric_set(
+    tf.prediction_intervals.weighted_interval_score,
+    tf.prediction_intervals.quantile_loss,
+    tf.prediction_intervals.quantile_coverage_error,
+)
 
 
 def forecasts(rows: int = 60, seed: int = 0) -> pl.DataFrame:
@@ -82,42 +86,49 @@ def test_quantiles_have_a_row_for_each_level_and_null_for_all_of_them() -> None:
         own = numbers(result.filter(fold=fold))
         expected = by_hand(rows.filter(fold=fold), QUANTILES)
         assert own == pytest.approx({key: expected[key] for key in own}, rel=1e-12)
-    one = tf.metric_set(tf.interval_coverage, tf.weighted_interval_score)(rows, "y", INTERVAL)
+    one = tf.metric_set(tf.prediction_intervals.coverage, tf.prediction_intervals.weighted_interval_score)(
+        rows, "y", INTERVAL
+    )
     assert ".quantile_level" not in one.columns
 
 
 def test_ends_of_an_interval_are_at_the_levels_of_the_same_quantiles() -> None:
     for level, ends in ((0.9, (0.05, 0.95)), (0.8, (0.1, 0.9)), (0.95, (0.025, 0.975)), (0.68, (0.16, 0.84))):
-        interval = tf.prediction_interval("low", "high", level=level)
-        losses = tf.quantile_loss(forecasts(), "y", interval)
+        interval = tf.prediction_intervals.interval("low", "high", level=level)
+        losses = tf.prediction_intervals.quantile_loss(forecasts(), "y", interval)
         assert losses[".quantile_level"].to_list() == list(ends)
-        assert_frame_equal(losses, tf.quantile_loss(forecasts(), "y", dict(zip(ends, ("low", "high"), strict=True))))
+        assert_frame_equal(
+            losses,
+            tf.prediction_intervals.quantile_loss(forecasts(), "y", dict(zip(ends, ("low", "high"), strict=True))),
+        )
 
 
 def test_weighted_interval_score_is_made_of_interval_scores() -> None:
     rows = forecasts()
-    score = tf.weighted_interval_score(rows, "y", QUANTILES)[".estimate"].item()
-    of_interval = tf.winkler_score(rows, "y", INTERVAL)[".estimate"].item()
+    score = tf.prediction_intervals.weighted_interval_score(rows, "y", QUANTILES)[".estimate"].item()
+    of_interval = tf.prediction_intervals.winkler_score(rows, "y", INTERVAL)[".estimate"].item()
     error = tf.mae(rows, "y", "middle")[".estimate"].item()
     assert score == pytest.approx((error / 2 + (1 - LEVEL) / 2 * of_interval) / 1.5, rel=1e-12)
 
 
 def test_quantile_loss_is_pinball_loss() -> None:
-    result = tf.quantile_loss(forecasts(), "y", {0.9: "high"})[".estimate"].item()
-    tilted = tf.metric_tweak(tf.pinball_loss, "at_0.9", quantile=0.9)
+    result = tf.prediction_intervals.quantile_loss(forecasts(), "y", {0.9: "high"})[".estimate"].item()
+    tilted = tf.metric_tweak(tf.prediction_intervals.pinball_loss, "at_0.9", quantile=0.9)
     assert result == pytest.approx(tilted(forecasts(), "y", "high")[".estimate"].item(), rel=1e-12)
 
 
 def test_groups_are_compared() -> None:
     rows = forecasts(90)
-    gaps = tf.metric_set(tf.equalized_coverage("group"), tf.interval_width.ratio("group", to="a"))
+    gaps = tf.metric_set(
+        tf.prediction_intervals.equalized_coverage("group"), tf.prediction_intervals.width.ratio("group", to="a")
+    )
     by_group = {
         group: by_hand(rows.filter(group=group).with_columns(weight=1), {0.1: "low", 0.9: "high"}) for group in "abc"
     }
     shares = [values["interval_coverage", None] for values in by_group.values()]
     result = gaps(rows, "y", INTERVAL)
     assert result[".estimate"][0] == pytest.approx(max(shares) - min(shares), rel=1e-12)
-    groups = tf.quantile_loss.difference("group").by_group(rows, "y", QUANTILES)
+    groups = tf.prediction_intervals.quantile_loss.difference("group").by_group(rows, "y", QUANTILES)
     assert groups.select(".group", ".quantile_level").rows() == [
         (group, level) for level in QUANTILES for group in "abc"
     ]  # fmt: skip
@@ -147,25 +158,27 @@ def test_rows_without_an_end_or_a_truth_are_left_out() -> None:
     assert_frame_equal(of_both(holes, "y", INTERVAL), of_both(complete, "y", INTERVAL))
     # the length of an interval needs no truth
     width = float((complete["high"] - complete["low"]).sum() + rows["high"][3] - rows["low"][3]) / (len(complete) + 1)
-    assert tf.interval_width(holes, "y", INTERVAL)[".estimate"].item() == pytest.approx(width, rel=1e-12)
+    assert tf.prediction_intervals.width(holes, "y", INTERVAL)[".estimate"].item() == pytest.approx(width, rel=1e-12)
     strict = of_both(holes, "y", INTERVAL, na_rm=False, explain=True, on_undefined="ignore")
     assert set(strict[".status"]) == {"missing_values"}
-    assert tf.interval_width(holes, estimate=INTERVAL)[".estimate"].item() == pytest.approx(width, rel=1e-12)
+    assert tf.prediction_intervals.width(holes, estimate=INTERVAL)[".estimate"].item() == pytest.approx(
+        width, rel=1e-12
+    )
 
 
 def test_each_level_has_the_rows_with_its_quantile() -> None:
     holes = forecasts().with_columns(
         low=pl.when(pl.int_range(60) % 4 > 0).then("low"), high=pl.when(pl.int_range(60) % 7 > 0).then("high")
     )
-    of_levels = tf.metric_set(tf.quantile_loss, tf.quantile_coverage_error)
+    of_levels = tf.metric_set(tf.prediction_intervals.quantile_loss, tf.prediction_intervals.quantile_coverage_error)
     options: dict[str, Any] = {"group_by": "fold", "interval": "auto", "explain": True}
     together = of_levels(holes, "y", QUANTILES, **options)
     for level, column in QUANTILES.items():
         alone = of_levels(holes, "y", {level: column}, **options)
         assert_frame_equal(together.filter(pl.col(".quantile_level") == level), alone)
     complete = holes.drop_nulls()
-    score = tf.weighted_interval_score(holes, "y", QUANTILES, explain=True)
-    assert_frame_equal(score, tf.weighted_interval_score(complete, "y", QUANTILES, explain=True))
+    score = tf.prediction_intervals.weighted_interval_score(holes, "y", QUANTILES, explain=True)
+    assert_frame_equal(score, tf.prediction_intervals.weighted_interval_score(complete, "y", QUANTILES, explain=True))
 
 
 def test_tallies_of_batches_add_up() -> None:
@@ -180,14 +193,14 @@ def test_tallies_of_batches_add_up() -> None:
 
 def test_intervals_and_quantiles_are_given_as_arrays() -> None:
     rows = forecasts()
-    ends = tf.prediction_interval(rows["low"].to_numpy(), rows["high"].to_list(), level=LEVEL)
+    ends = tf.prediction_intervals.interval(rows["low"].to_numpy(), rows["high"].to_list(), level=LEVEL)
     assert_frame_equal(ALL.arrays(rows["y"].to_numpy(), ends), ALL(rows, "y", INTERVAL))
     quantiles = {level: rows[name].to_numpy() for level, name in QUANTILES.items()}
     assert_frame_equal(OF_QUANTILES.arrays(rows["y"].to_numpy(), quantiles), OF_QUANTILES(rows, "y", QUANTILES))
 
 
 def test_interval_is_a_value() -> None:
-    again = tf.prediction_interval("low", "high", level=LEVEL)
+    again = tf.prediction_intervals.interval("low", "high", level=LEVEL)
     assert again == INTERVAL
     assert hash(again) == hash(INTERVAL)
     assert pickle.loads(pickle.dumps(INTERVAL)) == INTERVAL  # noqa: S301 - our own
@@ -203,13 +216,15 @@ def test_coverage_has_limits_of_a_share_and_others_those_of_a_mean() -> None:
     coverage = result.filter(pl.col(".metric") == "interval_coverage")
     covered = int(((rows["low"] <= rows["y"]) & (rows["y"] <= rows["high"])).sum())
     assert coverage.select(".lower", ".upper").row(0) == pytest.approx(wilson_with_few(covered, len(rows)))
-    everywhere = tf.interval_coverage(rows.with_columns(low=-99.0, high=99.0), "y", INTERVAL, interval="auto")
+    everywhere = tf.prediction_intervals.coverage(
+        rows.with_columns(low=-99.0, high=99.0), "y", INTERVAL, interval="auto"
+    )
     assert everywhere[".estimate"].item() == 1
     assert 0.9 < everywhere[".lower"].item() < 1
     score = result.filter(pl.col(".metric") == "interval_width")
     error = float(np.std((rows["high"] - rows["low"]).to_numpy(), ddof=1)) / np.sqrt(len(rows))
     assert score[".std_error"].item() == pytest.approx(error, rel=1e-9)
-    drawn = tf.interval_score(rows, "y", INTERVAL, interval="bootstrap", times=400)
+    drawn = tf.prediction_intervals.score(rows, "y", INTERVAL, interval="bootstrap", times=400)
     expected = result.filter(pl.col(".metric") == "interval_score")[".std_error"].item()
     assert drawn[".std_error"].item() == pytest.approx(expected, rel=0.2)
 
@@ -218,8 +233,8 @@ def test_replicate_weights_give_the_error_of_quantiles() -> None:
     random, rows = np.random.default_rng(1), forecasts(100)
     names = [f"replicate {number}" for number in range(10)]
     rows = rows.with_columns(**{name: random.exponential(1, len(rows)) for name in names})
-    design = tf.replicate_weights(weights="weight", replicates=names, method="bootstrap")
-    both = tf.metric_set(tf.quantile_loss, tf.weighted_interval_score)
+    design = tf.surveys.replicate_weights(weights="weight", replicates=names, method="bootstrap")
+    both = tf.metric_set(tf.prediction_intervals.quantile_loss, tf.prediction_intervals.weighted_interval_score)
     result = both(rows, "y", QUANTILES, design=design, interval="auto")
     values = [both(rows, "y", QUANTILES, case_weights=name)[".estimate"].to_numpy() for name in names]
     errors = np.sqrt(((np.stack(values) - result[".estimate"].to_numpy()) ** 2).mean(axis=0))
@@ -227,7 +242,7 @@ def test_replicate_weights_give_the_error_of_quantiles() -> None:
 
 
 def test_differences_at_levels_have_intervals() -> None:
-    result = tf.quantile_loss.difference("group")(forecasts(150), "y", QUANTILES, interval="auto")
+    result = tf.prediction_intervals.quantile_loss.difference("group")(forecasts(150), "y", QUANTILES, interval="auto")
     assert result[".quantile_level"].to_list() == [*QUANTILES]
     assert (result[".lower"] <= result[".estimate"]).all()
     assert (result[".estimate"] <= result[".upper"]).all()
@@ -236,63 +251,72 @@ def test_differences_at_levels_have_intervals() -> None:
 @pytest.mark.usefixtures("few_draws")
 def test_models_are_compared_by_their_intervals_and_quantiles() -> None:
     rows = forecasts(100).with_columns(higher=pl.col("high") + 1)
-    compared: Any = tf.compare_models(tf.metric_set(tf.interval_score, tf.interval_coverage))
-    wider = tf.prediction_interval("low", "higher", level=LEVEL)
+    compared: Any = tf.compare_models(tf.metric_set(tf.prediction_intervals.score, tf.prediction_intervals.coverage))
+    wider = tf.prediction_intervals.interval("low", "higher", level=LEVEL)
     result = compared(rows, "y", one=INTERVAL, other=wider)
     for side, interval in ((".one", INTERVAL), (".other", wider)):
-        values = tf.metric_set(tf.interval_score, tf.interval_coverage)(rows, "y", interval)[".estimate"].to_list()
+        values = tf.metric_set(tf.prediction_intervals.score, tf.prediction_intervals.coverage)(rows, "y", interval)[
+            ".estimate"
+        ].to_list()
         assert result[side].to_list() == pytest.approx(values, rel=1e-12)
-    several: Any = tf.compare_models(tf.quantile_loss)
+    several: Any = tf.compare_models(tf.prediction_intervals.quantile_loss)
     with pytest.raises(
-        tf.ArgumentError, match="several levels of quantiles as `estimate=` for quantile_loss; give one"
+        tf.errors.ArgumentError, match="several levels of quantiles as `estimate=` for quantile_loss; give one"
     ):
         several(rows, "y", one=QUANTILES, other=QUANTILES)
 
 
 def test_what_is_no_interval_is_refused() -> None:
     def refusal(metric: Any, *args: Any, rows: pl.DataFrame | None = None, **options: Any) -> str:
-        with pytest.raises(tf.TidyfairError) as caught:
+        with pytest.raises(tf.errors.TidyfairError) as caught:
             metric(forecasts() if rows is None else rows, *args, **options)
         return str(caught.value)
 
-    assert refusal(tf.interval_coverage, "y", "low") == (
-        '`estimate` of metrics of intervals is `prediction_interval("lower", "upper", level=0.9)`, or a mapping from '
+    assert refusal(tf.prediction_intervals.coverage, "y", "low") == (
+        '`estimate` of metrics of intervals is `prediction_intervals.interval("lower", "upper", level=0.9)`, '
+        "or a mapping from "
         'levels to columns of quantiles, such as `{0.05: "q05", 0.5: "q50", 0.95: "q95"}`, and not \'low\'.'
     )
-    assert refusal(tf.interval_coverage, "y") == (
+    assert refusal(tf.prediction_intervals.coverage, "y") == (
         "interval_coverage needs an interval: "
-        '`estimate=prediction_interval("lower", "upper", level=0.9)`, or quantiles.'
+        '`estimate=prediction_intervals.interval("lower", "upper", level=0.9)`, or quantiles.'
     )
-    assert refusal(tf.interval_coverage, "y", QUANTILES) == (
+    assert refusal(tf.prediction_intervals.coverage, "y", QUANTILES) == (
         "interval_coverage reads an interval, not quantiles: name its two columns, as in "
-        '`estimate=prediction_interval("q05", "q95", level=0.9)`.'
+        '`estimate=prediction_intervals.interval("q05", "q95", level=0.9)`.'
     )
     assert refusal(tf.mae, "y", INTERVAL) == (
         "`estimate`: mae reads one column of predictions, not an interval or quantiles."
     )
-    swapped = tf.prediction_interval("high", "low", level=LEVEL)
-    assert refusal(tf.interval_coverage, "y", swapped) == (
+    swapped = tf.prediction_intervals.interval("high", "low", level=LEVEL)
+    assert refusal(tf.prediction_intervals.coverage, "y", swapped) == (
         "`estimate`: 'high' is above 'low' in some rows; the lower end of an interval comes first."
     )
     apart = forecasts().with_columns(high=pl.col("high") + 1)
-    assert refusal(tf.weighted_interval_score, "y", {0.1: "high", 0.9: "low"}, rows=apart) == (
+    assert refusal(tf.prediction_intervals.weighted_interval_score, "y", {0.1: "high", 0.9: "low"}, rows=apart) == (
         "`estimate`: 'low' at 0.9 is below 'high' at 0.1 in all rows, but quantiles rise with their level; the columns "
         "may be swapped."
     )
-    assert refusal(tf.quantile_loss, "y", {1.5: "low"}) == (
+    assert refusal(tf.prediction_intervals.quantile_loss, "y", {1.5: "low"}) == (
         "`estimate` maps a level between 0 and 1 to a column of quantiles, not 1.5."
     )
-    assert refusal(tf.quantile_loss, "y", {0.5: "group"}).startswith("`estimate`: the column 'group' is String")
-    assert refusal(tf.quantile_loss, "y", {0.5: "group"}).endswith("quantiles and the ends of intervals are numbers.")
+    assert refusal(tf.prediction_intervals.quantile_loss, "y", {0.5: "group"}).startswith(
+        "`estimate`: the column 'group' is String"
+    )
+    assert refusal(tf.prediction_intervals.quantile_loss, "y", {0.5: "group"}).endswith(
+        "quantiles and the ends of intervals are numbers."
+    )
     for option in ("threshold", "top_k", "top_fraction"):
         wanted: Any = {option: 0.5}
-        assert refusal(tf.interval_coverage, "y", INTERVAL, **wanted) == (
+        assert refusal(tf.prediction_intervals.coverage, "y", INTERVAL, **wanted) == (
             f"`{option}` turns scores into labels, but interval_coverage reads intervals; leave it out."
         )
-    assert refusal(tf.quantile_loss, "y", {}).startswith("`estimate` maps a level between 0 and 1 to a column")
-    assert refusal(lambda _: tf.prediction_interval("low", "high", level=90)) == (
+    assert refusal(tf.prediction_intervals.quantile_loss, "y", {}).startswith(
+        "`estimate` maps a level between 0 and 1 to a column"
+    )
+    assert refusal(lambda _: tf.prediction_intervals.interval("low", "high", level=90)) == (
         "`level` is a number between 0 and 1, not 90; 90 percent is 0.9."
     )
     assert "infinite values" in refusal(
-        tf.quantile_loss, "y", {0.5: "middle"}, rows=forecasts().with_columns(middle=float("inf"))
+        tf.prediction_intervals.quantile_loss, "y", {0.5: "middle"}, rows=forecasts().with_columns(middle=float("inf"))
     )

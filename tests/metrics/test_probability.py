@@ -16,13 +16,14 @@ import numpy as np
 import polars as pl
 import pytest
 from conftest import as_polars, examples
-from hypothesis import HealthCheck, Phase, given, settings
-from hypothesis import strategies as st
+from hypothesis import HealthCheck, Phase, given, settings, strategies as st
+from public_names import public
 from scipy import stats
 from sklearn import linear_model, metrics
 
 import tidyfair as tf
 from tidyfair.metrics import inequality
+from tidyfair.metrics.other_names import places
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -117,7 +118,7 @@ def values(results: pl.DataFrame, key: str) -> Values:
     return dict(zip(results[key].to_list(), pairs, strict=True))
 
 
-def compared_and_parted(metric: tf.Metric, case: Case) -> Values:
+def compared_and_parted(metric: tf.types.Metric, case: Case) -> Values:
     """The values of the groups of a disparity, which are those of the same groups as parts of the data."""
     gap = tf.new_groupwise_metric(metric, "gap", tf.difference())("group")
     compared = values(gap.by_group(case.frame, "truth", **case.counting), ".group")
@@ -129,7 +130,7 @@ def compared_and_parted(metric: tf.Metric, case: Case) -> Values:
     return compared
 
 
-def assert_equals(metric: tf.Metric, case: Case, reference: Callable[[Part], float | None], status: str) -> None:
+def assert_equals(metric: tf.types.Metric, case: Case, reference: Callable[[Part], float | None], status: str) -> None:
     for group, (value, state) in compared_and_parted(metric, case).items():
         expected = reference(case.part(group))
         assert close(value, expected), (group, value, expected)
@@ -182,7 +183,7 @@ def brier(part: Part) -> float | None:
     return metrics.brier_score_loss(part.y, part.p, sample_weight=part.w, labels=[0, 1], pos_label=1)
 
 
-AGAINST_SKLEARN: dict[str, tuple[tf.Metric, Callable[[Part], float | None], str]] = {
+AGAINST_SKLEARN: dict[str, tuple[tf.types.Metric, Callable[[Part], float | None], str]] = {
     "roc_auc": (tf.roc_auc, roc_auc, "one_class"),
     "average_precision": (tf.average_precision, average_precision, "no_events"),
     "pr_auc": (tf.pr_auc, pr_auc, "no_events"),
@@ -219,12 +220,14 @@ ONE_CLASS = pl.DataFrame(
         (tf.gain_capture, "one_class", ["events", "none"]),
         (tf.average_precision, "no_events", ["none"]),
         (tf.pr_auc, "no_events", ["none"]),
-        (tf.balance_for_positive_class, "zero_denominator", ["none"]),
-        (tf.balance_for_negative_class, "zero_denominator", ["events"]),
+        (tf.calibration.balance_for_positive_class, "zero_denominator", ["none"]),
+        (tf.calibration.balance_for_negative_class, "zero_denominator", ["events"]),
     ],
-    ids=lambda item: item.name if isinstance(item, tf.Metric) else None,
+    ids=lambda item: item.name if isinstance(item, tf.types.Metric) else None,
 )
-def test_one_class_group_is_null_and_named_in_the_warning(metric: tf.Metric, status: str, without: list[str]) -> None:
+def test_one_class_group_is_null_and_named_in_the_warning(
+    metric: tf.types.Metric, status: str, without: list[str]
+) -> None:
     gap = tf.new_groupwise_metric(metric, "gap", tf.difference())("group")
     result = values(gap.by_group(ONE_CLASS, "truth", probs="score"), ".group")
     assert {group for group, (value, _) in result.items() if value is None} == {*without}
@@ -232,7 +235,7 @@ def test_one_class_group_is_null_and_named_in_the_warning(metric: tf.Metric, sta
     reason = status.replace("_", " ")
     for call, text in ((gap, "group {!r}"), (metric, "(group={!r})")):
         outer: dict[str, Any] = {} if call is gap else {"group_by": "group"}
-        with pytest.warns(tf.UndefinedWarning) as caught:
+        with pytest.warns(tf.errors.UndefinedWarning) as caught:
             results = call(ONE_CLASS, "truth", probs="score", **outer)
         assert len(caught) == 1
         message = str(caught[0].message)
@@ -289,7 +292,7 @@ def many_parts(data: pl.DataFrame) -> dict[str, Many]:
 
 
 def assert_many(
-    metric: tf.Metric,
+    metric: tf.types.Metric,
     drawn: tuple[pl.DataFrame, bool],
     reference: Callable[[Many], float],
     *,
@@ -410,7 +413,7 @@ ARITHMETIC: dict[str, Callable[[float, float, float, float, float], float | None
 
 def test_calibration_in_the_large_and_residual_bias_have_one_sign() -> None:
     data = pl.DataFrame({"y": [1, 0, 0, 0], "p": [0.9, 0.5, 0.4, 0.2]})
-    too_high = tf.calibration_in_the_large(data, "y", probs="p")[".estimate"].item()
+    too_high = tf.calibration.in_the_large(data, "y", probs="p")[".estimate"].item()
     assert too_high == pytest.approx(0.25)
     numbers = tf.residual_bias(data.cast(pl.Float64), "y", "p")[".estimate"].item()
     assert numbers == pytest.approx(too_high)
@@ -420,7 +423,7 @@ def test_calibration_in_the_large_and_residual_bias_have_one_sign() -> None:
 @LAW
 @given(case=cases())
 def test_score_metrics_equal_plain_arithmetic(name: str, case: Case) -> None:
-    assert_equals(getattr(tf, name), case, lambda part: ARITHMETIC[name](*sums(part)), "zero_denominator")
+    assert_equals(public(name), case, lambda part: ARITHMETIC[name](*sums(part)), "zero_denominator")
 
 
 @LAW
@@ -489,7 +492,7 @@ def binned_error(bins: dict[int, Part]) -> float | None:
 @LAW
 @given(case=cases(scores=TWENTIETHS), bins=st.sampled_from([1, 3, 5, 10, 20]))
 def test_expected_calibration_error_equals_plain_arithmetic(binning: str, edges: str, case: Case, bins: int) -> None:
-    metric = tf.metric_tweak(tf.expected_calibration_error, "error", bins=bins, binning=binning, edges=edges)
+    metric = tf.metric_tweak(tf.calibration.error, "error", bins=bins, binning=binning, edges=edges)
     gap = tf.new_groupwise_metric(metric, "gap", tf.difference())("group")
     everybody = case.part(*case.groups)
     compared = values(gap.by_group(case.frame, "truth", **case.counting), ".group")
@@ -510,7 +513,7 @@ def test_expected_calibration_error_equals_plain_arithmetic(binning: str, edges:
 @LAW
 @given(cases(scores=TWENTIETHS), st.sampled_from([1, 4, 10]), st.sampled_from(["width", "count"]))
 def test_calibration_curve_equals_plain_arithmetic(case: Case, bins: int, binning: Any) -> None:
-    curve = tf.calibration_curve(case.frame, "truth", group_by="group", bins=bins, binning=binning, **case.counting)
+    curve = tf.calibration.curve(case.frame, "truth", group_by="group", bins=bins, binning=binning, **case.counting)
     expected: list[tuple[Any, ...]] = []
     for group in case.groups:
         part = case.part(group)
@@ -550,7 +553,7 @@ def why_no_line(part: Part) -> str | None:
 @LAW
 @given(cases(scores=st.one_of(INNER, INNER, st.sampled_from([0.0, 1.0])), most=60, least=10))
 def test_status_of_undefined_calibration_slope_gives_the_reason(case: Case) -> None:
-    for metric in (tf.calibration_slope, tf.calibration_intercept):
+    for metric in (tf.calibration.slope, tf.calibration.intercept):
         for group, (value, status) in compared_and_parted(metric, case).items():
             reason = why_no_line(case.part(group))
             assert (value is None) == (reason is not None)
@@ -566,16 +569,16 @@ def test_reasons_for_undefined_calibration_slope(reason: str) -> None:
         "separation": ([0, 0, 1, 1], [0.1, 0.5, 0.5, 0.9]),
     }[reason]
     data = pl.DataFrame({"truth": y, "score": p})
-    with pytest.warns(tf.UndefinedWarning, match=reason.replace("_", " ")):
-        result = tf.calibration_slope(data, "truth", probs="score", explain=True)
+    with pytest.warns(tf.errors.UndefinedWarning, match=reason.replace("_", " ")):
+        result = tf.calibration.slope(data, "truth", probs="score", explain=True)
     assert result.select(".estimate", ".status").row(0) == (None, reason)
 
 
 @LAW
 @given(cases(scores=INNER, most=60, least=20))
 def test_calibration_slope_and_intercept_equal_logistic_regression(case: Case) -> None:
-    slopes = compared_and_parted(tf.calibration_slope, case)
-    intercepts = compared_and_parted(tf.calibration_intercept, case)
+    slopes = compared_and_parted(tf.calibration.slope, case)
+    intercepts = compared_and_parted(tf.calibration.intercept, case)
     for group in case.groups:
         part = case.part(group)
         if why_no_line(part):
@@ -600,7 +603,7 @@ def test_calibration_slope_and_intercept_equal_logistic_regression(case: Case) -
 @LAW
 @given(cases(scores=INNER))
 def test_intercept_with_unit_slope_balances_the_mean(case: Case) -> None:
-    given_slope = tf.metric_tweak(tf.calibration_intercept, "given_slope", slope="one")
+    given_slope = tf.metric_tweak(tf.calibration.intercept, "given_slope", slope="one")
     for group, (value, _) in compared_and_parted(given_slope, case).items():
         part = case.part(group)
         if not both_classes(part):
@@ -614,9 +617,9 @@ def test_intercept_with_unit_slope_balances_the_mean(case: Case) -> None:
 # Curves
 
 
-def curve_of(curve: tf.Curve, case: Case, group: str) -> pl.DataFrame:
+def curve_of(curve: tf.types.Curve, case: Case, group: str) -> pl.DataFrame:
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", tf.UndefinedWarning)  # of groups of one class
+        warnings.simplefilter("ignore", tf.errors.UndefinedWarning)  # of groups of one class
         result = curve(case.frame, "truth", group_by="group", **case.counting)
     return result.filter(group=group).drop("group")
 
@@ -680,7 +683,7 @@ def test_gain_and_lift_curves_equal_plain_arithmetic(case: Case) -> None:
 
 
 def test_curve_of_one_class_is_null_and_warns() -> None:
-    with pytest.warns(tf.UndefinedWarning, match="roc_curve of group='events'; group='none' has one class only"):
+    with pytest.warns(tf.errors.UndefinedWarning, match="roc_curve of group='events'; group='none' has one class only"):
         result = tf.roc_curve(ONE_CLASS, "truth", probs="score", group_by="group")
     for group, lacking in (("events", "specificity"), ("none", "sensitivity")):
         curve = result.filter(group=group)
@@ -689,7 +692,7 @@ def test_curve_of_one_class_is_null_and_warns() -> None:
 
 
 def test_curve_of_one_class_respects_on_undefined() -> None:
-    with pytest.raises(tf.UndefinedError, match="has one class only"):
+    with pytest.raises(tf.errors.UndefinedError, match="has one class only"):
         tf.roc_curve(ONE_CLASS, "truth", probs="score", group_by="group", on_undefined="raise")
     quiet = tf.roc_curve(ONE_CLASS, "truth", probs="score", group_by="group", on_undefined="ignore")
     assert quiet["group"].n_unique() == 3
@@ -699,7 +702,7 @@ def test_curve_of_one_class_respects_on_undefined() -> None:
 @given(cases(), st.lists(st.floats(-0.5, 1.5), min_size=1, max_size=5, unique=True))
 def test_curves_at_given_thresholds(case: Case, thresholds: list[float]) -> None:
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", tf.UndefinedWarning)
+        warnings.simplefilter("ignore", tf.errors.UndefinedWarning)
         result = tf.roc_curve(case.frame, "truth", group_by="group", thresholds=thresholds, **case.counting)
     for group in case.groups:
         rows = list(zip(*(part := case.part(group)), strict=True))
@@ -721,14 +724,17 @@ def others(case: Case, group: str, needs: tuple[str, ...] = ("truth", "score")) 
     return case.part(*(item for item in case.groups if item != group), needs=needs)
 
 
-def between(factory: tf.GroupwiseFactory, case: Case) -> Values:
+def between(factory: tf.types.GroupwiseFactory, case: Case) -> Values:
     return values(factory("group").by_group(case.frame, "truth", **case.counting), ".group")
 
 
 @LAW
 @given(cases())
 def test_score_distances_equal_scipy(case: Case) -> None:
-    distances, transports = between(tf.kolmogorov_smirnov, case), between(tf.wasserstein_distance, case)
+    distances, transports = (
+        between(tf.distributions.kolmogorov_smirnov, case),
+        between(tf.distributions.wasserstein_distance, case),
+    )
     for group in case.groups:
         # they read no truth, and so need none
         one, other = case.part(group, needs=("score",)), others(case, group, needs=("score",))
@@ -798,7 +804,7 @@ def test_abroca_of_crossing_curves_on_plain_numbers() -> None:
 @LAW
 @given(cases())
 def test_bnsp_and_bpsn_auc_equal_plain_arithmetic(case: Case) -> None:
-    result = {1: between(tf.bnsp_auc, case), 0: between(tf.bpsn_auc, case)}
+    result = {1: between(tf.distributions.bnsp_auc, case), 0: between(tf.distributions.bpsn_auc, case)}
     for group in case.groups:
         inside, outside = case.part(group), others(case, group)
         for side, results in result.items():
@@ -839,7 +845,7 @@ def simulated(kind: str) -> pl.DataFrame:
 @pytest.mark.parametrize("name", ["kolmogorov_smirnov", "wasserstein_distance", "abroca"])
 def test_if_equal_metrics_match_simulation(name: str, kind: str) -> None:
     data = simulated(kind)
-    plain, if_equal = getattr(tf, name)("group"), getattr(tf, f"{name}_if_equal")("group")
+    plain, if_equal = public(name)("group"), public(f"{name}_if_equal")("group")
     options: dict[str, Any] = {"probs": "score", "group_by": "data"}
     if kind == "weighted":
         options["case_weights"] = "weight"
@@ -858,7 +864,7 @@ def test_if_calibrated_metrics_match_simulation(binning: str, kind: str) -> None
         options["case_weights"] = "weight"
     plain, expected = (
         tf.metric_tweak(metric, metric.name + binning, binning=binning)(data, "truth", **options)[".estimate"].mean()
-        for metric in (tf.expected_calibration_error, tf.expected_calibration_error_if_calibrated)
+        for metric in (tf.calibration.error, tf.calibration.error_if_calibrated)
     )
     assert expected == pytest.approx(plain, rel=0.1)
 
@@ -867,25 +873,21 @@ def test_if_calibrated_metrics_match_simulation(binning: str, kind: str) -> None
 @given(cases(least=8))
 def test_debiased_equals_plain_minus_expected(case: Case) -> None:
     for name in ("kolmogorov_smirnov", "wasserstein_distance"):
-        plain, if_equal, debiased = (
-            between(getattr(tf, name + suffix), case) for suffix in ("", "_if_equal", "_debiased")
-        )
+        plain, if_equal, debiased = (between(public(name + suffix), case) for suffix in ("", "_if_equal", "_debiased"))
         for group, (value, _) in debiased.items():
             one, other = plain[group][0], if_equal[group][0]
             assert close(value, None if one is None or other is None else one - other)
     # a group's area is that of its farthest pair, and the farthest of the debiased pairs may be another one
     two = Case([row for row in case.rows if row["group"] != "c"], case.weighted)
     if two.part(*"ab").y:
-        plain, if_equal, debiased = (
-            between(getattr(tf, "abroca" + item), two) for item in ("", "_if_equal", "_debiased")
-        )
+        plain, if_equal, debiased = (between(public("abroca" + item), two) for item in ("", "_if_equal", "_debiased"))
         for group, (value, _) in debiased.items():
             one, other = plain[group][0], if_equal[group][0]
             assert close(value, None if one is None or other is None else one - other)
     both = tf.metric_set(
-        tf.expected_calibration_error,
-        tf.expected_calibration_error_if_calibrated,
-        tf.expected_calibration_error_debiased,
+        tf.calibration.error,
+        tf.calibration.error_if_calibrated,
+        tf.calibration.error_debiased,
     )
     result = both(case.frame, "truth", group_by="group", on_undefined="ignore", **case.counting)
     for group in case.groups:
@@ -896,7 +898,7 @@ def test_debiased_equals_plain_minus_expected(case: Case) -> None:
 def test_every_score_metric_has_a_test_in_this_file() -> None:
     text = Path(__file__).read_text()
     here = [metric.name for metric in tf.get_metrics("prob") if metric.name not in inequality.__all__]
-    assert [name for name in here if not re.search(rf"\b{name}\b", text)] == []
+    assert [name for name in here if not re.search(rf"\b({name}|{places()[name]})\b", text)] == []
 
 
 # Statistics of one's own
@@ -942,7 +944,7 @@ SKY = {"sun": "sun", "rain": "rain", "snow": "snow"}
 
 
 @pytest.mark.parametrize("metric", [tf.classification_cost, tf.brier_class, tf.mn_log_loss, tf.roc_auc], ids=repr)
-def test_pos_label_of_several_is_read_against_the_rest(metric: tf.Metric) -> None:
+def test_pos_label_of_several_is_read_against_the_rest(metric: tf.types.Metric) -> None:
     for label in SKY:
         alone = metric(THREE, "sky", probs=label, pos_label=label)
         assert metric(THREE, "sky", probs=SKY, pos_label=label).equals(alone)
@@ -974,7 +976,7 @@ def test_cost_of_perfect_scores_is_0_for_any_column_order(order: list[str]) -> N
 
 
 @pytest.mark.parametrize("metric", OF_ALL_LABELS, ids=repr)
-def test_score_column_order_does_not_matter(metric: tf.Metric) -> None:
+def test_score_column_order_does_not_matter(metric: tf.types.Metric) -> None:
     expected = metric(THREE, "sky", probs=SKY)[".estimate"].item()
     gap = tf.new_groupwise_metric(metric, "gap", tf.difference())("city")
     for labels in itertools.permutations(SKY):
@@ -988,7 +990,7 @@ def test_score_column_order_does_not_matter(metric: tf.Metric) -> None:
 
 
 @pytest.mark.parametrize("metric", [tf.classification_cost, tf.brier_class], ids=repr)
-def test_one_vs_rest_disparity_reports_the_worst_label(metric: tf.Metric) -> None:
+def test_one_vs_rest_disparity_reports_the_worst_label(metric: tf.types.Metric) -> None:
     gap = tf.new_groupwise_metric(metric, "gap", tf.difference())("city")
     worst = gap(THREE, "sky", probs=SKY, estimator="one_vs_rest", explain=True)
     values = {label: gap(THREE, "sky", probs=label, pos_label=label)[".estimate"].item() for label in SKY}
@@ -1002,14 +1004,14 @@ def test_disparities_that_average_to_zero_use_one_vs_rest() -> None:
         pl.when(city="a").then(value).otherwise(label).alias(label)
         for label, value in (("sun", 0.98), ("rain", 0.01), ("snow", 0.01))
     )
-    result = tf.metric_set(tf.calibration_parity("city"), tf.mean_score.difference("city"))(bad, "sky", probs=SKY)
+    result = tf.metric_set(tf.calibration.parity("city"), tf.mean_score.difference("city"))(bad, "sky", probs=SKY)
     assert result[".estimator"].to_list() == ["one_vs_rest"] * 2
     assert min(result[".estimate"].to_list()) > 0.5
 
 
 @pytest.mark.parametrize("to", ["overall", "rest"])
 @pytest.mark.parametrize("metric", [tf.rmse, tf.rsq, tf.median_absolute_error], ids=repr)
-def test_two_sides_compared_with_overall_or_rest(metric: tf.Metric, to: str) -> None:
+def test_two_sides_compared_with_overall_or_rest(metric: tf.types.Metric, to: str) -> None:
     frame = pl.DataFrame(
         {"t": [1.0, 2, 4, 3, 7, 6, 9], "e": [1.0, 3, 2, 5, 6, 8, 9], "g": ["x", "x", "x", "z", "z", "z", "q"]}
     )
@@ -1043,7 +1045,7 @@ def test_time_per_outer_group_does_not_grow() -> None:
             "truth": random.integers(0, 2, rows), "score": random.random(rows),
         }
     )  # fmt: skip
-    gap = tf.kolmogorov_smirnov("sex")
+    gap = tf.distributions.kolmogorov_smirnov("sex")
 
     def seconds(folds: int) -> float:
         part = data.head(folds * size)
@@ -1058,7 +1060,11 @@ def test_time_per_outer_group_does_not_grow() -> None:
 
 def test_pairwise_distances_name_both_groups() -> None:
     data = simulated("free").filter(pl.col("data") == 0)
-    for metric in (tf.abroca("group"), tf.abroca_if_equal("group"), tf.abroca_debiased("group")):
+    for metric in (
+        tf.abroca("group"),
+        tf.distributions.abroca_if_equal("group"),
+        tf.distributions.abroca_debiased("group"),
+    ):
         result = metric(data, "truth", probs="score", explain=True)
         assert {result[".group_min"].item(), result[".group_max"].item()} == set(data["group"])
 

@@ -9,8 +9,7 @@ from typing import Any, Literal
 import polars as pl
 import pytest
 from conftest import examples
-from hypothesis import HealthCheck, Phase, given, settings
-from hypothesis import strategies as st
+from hypothesis import HealthCheck, Phase, given, settings, strategies as st
 
 import tidyfair as tf
 from tidyfair.metrics import fairness
@@ -22,10 +21,12 @@ LAW = settings(
     phases=[Phase.generate, Phase.shrink],
     suppress_health_check=[HealthCheck.too_slow],
 )
-FACTORIES = [each for name in fairness.__all__ if isinstance(each := getattr(fairness, name), tf.GroupwiseFactory)]
-WITHIN: dict[Literal["prob", "numeric"], tf.Metric] = {
-    "prob": tf.inequality_within.of_kind("prob"),
-    "numeric": tf.inequality_within.of_kind("numeric"),
+FACTORIES = [
+    each for name in fairness.__all__ if isinstance(each := getattr(fairness, name), tf.types.GroupwiseFactory)
+]
+WITHIN: dict[Literal["prob", "numeric"], tf.types.Metric] = {
+    "prob": tf.inequality.inequality_within.of_kind("prob"),
+    "numeric": tf.inequality.inequality_within.of_kind("numeric"),
 }
 """They read all groups, so that no set has them unasked."""
 SETS = {
@@ -75,7 +76,9 @@ class Case:
             **({"group_by": "outer"} if outer else {}),
         }
 
-    def call(self, frame: pl.DataFrame | None = None, every: tf.MetricSet | None = None, **but: bool) -> pl.DataFrame:
+    def call(
+        self, frame: pl.DataFrame | None = None, every: tf.types.MetricSet | None = None, **but: bool
+    ) -> pl.DataFrame:
         options = self.options(**{"weighted": self.weighted, "outer": self.outer, **but})
         every = SETS[self.kind] if every is None else every
         return every(self.frame if frame is None else frame, "truth", on_undefined="ignore", **options)
@@ -232,9 +235,9 @@ def test_zero_weight_rows_do_not_change_values(kind: str, data: st.DataObject) -
 @given(data=st.data(), alpha=st.sampled_from([0.5, 1, 2, -0.5]))
 def test_inequality_splits_into_within_and_between_groups(kind: str, data: st.DataObject, alpha: float) -> None:
     options: dict[str, Any] = {"alpha": alpha, **BENEFIT[kind]}
-    within = tf.within_group_generalized_entropy_index("group", name="within", **options)
-    between = tf.between_group_generalized_entropy_index("group", name="between", **options)
-    of_all = tf.metric_tweak(tf.generalized_entropy_index, "all", **options)
+    within = tf.inequality.within_group_generalized_entropy_index("group", name="within", **options)
+    between = tf.inequality.between_group_generalized_entropy_index("group", name="between", **options)
+    of_all = tf.metric_tweak(tf.inequality.generalized_entropy_index, "all", **options)
     parts = (within, between)
     case = data.draw(cases(kind))
     result = numbers(case.call(every=tf.metric_set(of_all, *parts), outer=True))

@@ -10,6 +10,7 @@ import numpy as np
 import polars as pl
 import pytest
 from polars.testing import assert_frame_equal
+from public_names import public
 from scipy import special, stats
 
 import tidyfair as tf
@@ -18,7 +19,7 @@ from tidyfair.metrics import survival as survival_metrics
 if TYPE_CHECKING:
     from pathlib import Path
 
-TRUTH = tf.survival("time", "event")
+TRUTH = tf.survival.outcome("time", "event")
 PROBS = {4: "s4", 8: "s8"}
 ALL = tf.get_metrics("survival")
 
@@ -116,7 +117,7 @@ def test_every_metric_equals_its_definition_pair_by_pair(seed: int) -> None:
 
 
 def test_results_have_a_row_for_each_evaluation_time_and_null_for_all_of_them() -> None:
-    both = tf.metric_set(tf.brier_survival, tf.concordance_survival, tf.brier_survival_integrated)
+    both = tf.metric_set(tf.survival.brier, tf.survival.concordance, tf.survival.brier_integrated)
     result = both(people(), TRUTH, "estimate", probs={8: "s8", 4: "s4"}, group_by="fold")
     assert result.columns == ["fold", ".metric", ".by", ".estimator", ".eval_time", ".estimate"]
     assert result.select("fold", ".metric", ".eval_time").rows() == [
@@ -124,7 +125,7 @@ def test_results_have_a_row_for_each_evaluation_time_and_null_for_all_of_them() 
         *((fold, "concordance_survival", None) for fold in (1, 2)),
         *((fold, "brier_survival_integrated", None) for fold in (1, 2)),
     ]
-    assert ".eval_time" not in tf.concordance_survival(people(), TRUTH, "estimate").columns
+    assert ".eval_time" not in tf.survival.concordance(people(), TRUTH, "estimate").columns
 
 
 def test_groups_are_weighted_by_the_censoring_of_their_outer_group() -> None:
@@ -145,7 +146,7 @@ def test_groups_are_weighted_by_the_censoring_of_their_outer_group() -> None:
 
 def test_censoring_may_be_estimated_within_groups() -> None:
     rows = people(90)
-    own = tf.survival("time", "event", censoring_by="group")
+    own = tf.survival.outcome("time", "event", censoring_by="group")
     result = ALL(rows, own, "estimate", probs=PROBS, case_weights="weight", group_by="group")
     for group in "abc":
         expected = by_hand(rows.filter(group=group))
@@ -154,8 +155,8 @@ def test_censoring_may_be_estimated_within_groups() -> None:
 
 def test_a_distribution_of_other_data_and_given_weights_take_the_place_of_the_estimate() -> None:
     rows, train = people(50), people(80, seed=5)
-    distribution = tf.censoring_distribution(train, TRUTH, case_weights="weight")
-    given = tf.survival("time", "event", censoring=distribution)
+    distribution = tf.survival.censoring_distribution(train, TRUTH, case_weights="weight")
+    given = tf.survival.outcome("time", "event", censoring=distribution)
     result = ALL(rows, given, "estimate", probs=PROBS, case_weights="weight")
     assert numbers(result) == pytest.approx(by_hand(rows, train), rel=1e-12)
     weights: dict[float, pl.Expr] = {}
@@ -165,8 +166,8 @@ def test_a_distribution_of_other_data_and_given_weights_take_the_place_of_the_es
         weight = last.replace_strict({time: 1 / uncensored_before(train, time) for time in times}, default=None)
         weights[at] = weight.alias(f"weight at {at}")
     rows = rows.with_columns(weights.values())
-    by_column = tf.survival("time", "event", censoring={at: f"weight at {at}" for at in PROBS})
-    at_points = tf.metric_set(tf.brier_survival, tf.brier_survival_integrated, tf.roc_auc_survival)
+    by_column = tf.survival.outcome("time", "event", censoring={at: f"weight at {at}" for at in PROBS})
+    at_points = tf.metric_set(tf.survival.brier, tf.survival.brier_integrated, tf.survival.roc_auc)
     one, other = (
         at_points(rows, truth, probs=PROBS, case_weights="weight")[".estimate"].to_list()
         for truth in (given, by_column)
@@ -176,7 +177,7 @@ def test_a_distribution_of_other_data_and_given_weights_take_the_place_of_the_es
 
 def test_estimated_share_of_events_is_that_of_kaplan_and_meier() -> None:
     rows = people(70).with_columns(certain=pl.lit(1.0))
-    share = -tf.calibration_in_the_large_survival(rows, TRUTH, probs={8: "certain"})[".estimate"].item()
+    share = -tf.survival.calibration_in_the_large(rows, TRUTH, probs={8: "certain"})[".estimate"].item()
     survive = 1.0
     for time in rows.filter("event", pl.col("time") <= 8)["time"].unique().sort():
         survive *= 1 - rows.filter("event", time=time).height / rows.filter(pl.col("time") >= time).height
@@ -201,11 +202,13 @@ def test_order_of_rows_and_scale_of_weights_mean_nothing(scale: float) -> None:
     # also of the rows that others are weighted by, which the last of them do not outlive
     others = people(80, seed=2).with_columns(time=pl.col("time") + 3)
     plain, scaled = (
-        tf.survival("time", "event", censoring=tf.censoring_distribution(frame, TRUTH, case_weights="weight"))
+        tf.survival.outcome(
+            "time", "event", censoring=tf.survival.censoring_distribution(frame, TRUTH, case_weights="weight")
+        )
         for frame in (rows, shuffled)
     )
-    uno = tf.concordance_survival_uno(others, plain, "estimate")
-    assert tf.concordance_survival_uno(others, scaled, "estimate")[".estimate"].item() == pytest.approx(
+    uno = tf.survival.concordance_uno(others, plain, "estimate")
+    assert tf.survival.concordance_uno(others, scaled, "estimate")[".estimate"].item() == pytest.approx(
         uno[".estimate"].item(), rel=1e-12
     )
 
@@ -214,13 +217,13 @@ def test_nobody_is_left_uncensored_where_the_last_rows_are_censored_whatever_the
     rows = {"time": [1.0, 2, 3, 3], "event": [True, False, True, False]}
     for weights, left in (([1, 1, 1, 1], 2 / 3), ([1e-12] * 4, 2 / 3), ([1, 1, 1e9, 1e-9], 1.0)):
         weighted = pl.DataFrame(rows | {"weight": weights}, strict=False)
-        distribution = tf.censoring_distribution(weighted, TRUTH, case_weights="weight")
+        distribution = tf.survival.censoring_distribution(weighted, TRUTH, case_weights="weight")
         assert distribution.probabilities == (pytest.approx(left, rel=1e-8), 0.0)
 
 
 def test_larger_risks_are_shorter_times() -> None:
     rows = people().with_columns(risk=-pl.col("estimate"))
-    for metric in (tf.concordance_survival, tf.concordance_survival_uno):
+    for metric in (tf.survival.concordance, tf.survival.concordance_uno):
         of_risk = tf.metric_tweak(metric, "of_risk", risk=True)
         expected = metric(rows, TRUTH, "estimate")[".estimate"].item()
         assert of_risk(rows, TRUTH, "risk")[".estimate"].item() == expected
@@ -228,19 +231,19 @@ def test_larger_risks_are_shorter_times() -> None:
 
 def test_events_from_tau_on_are_left_out_of_unos_concordance() -> None:
     rows = people()
-    to_eight = tf.metric_tweak(tf.concordance_survival_uno, "to_eight", tau=8)
+    to_eight = tf.metric_tweak(tf.survival.concordance_uno, "to_eight", tau=8)
     censored = rows.with_columns(event=pl.col("event") & (pl.col("time") < 8))
-    given = tf.survival("time", "event", censoring=tf.censoring_distribution(rows, TRUTH))
+    given = tf.survival.outcome("time", "event", censoring=tf.survival.censoring_distribution(rows, TRUTH))
     # later rows only count as survivors, whatever happens to them
     later = censored.with_columns(time=pl.when(pl.col("time") < 8).then("time").otherwise(99.0))
-    expected = tf.concordance_survival_uno(later, given, "estimate")[".estimate"].item()
+    expected = tf.survival.concordance_uno(later, given, "estimate")[".estimate"].item()
     assert to_eight(rows, TRUTH, "estimate")[".estimate"].item() == pytest.approx(expected, rel=1e-12)
 
 
 def test_a_median_that_is_not_reached_is_an_infinite_time() -> None:
     rows = people().with_columns(estimate=pl.when(pl.col("estimate") == 7).then(float("inf")).otherwise("estimate"))
-    expected = tf.concordance_survival(people(), TRUTH, "estimate")[".estimate"].item()
-    assert tf.concordance_survival(rows, TRUTH, "estimate")[".estimate"].item() == expected
+    expected = tf.survival.concordance(people(), TRUTH, "estimate")[".estimate"].item()
+    assert tf.survival.concordance(rows, TRUTH, "estimate")[".estimate"].item() == expected
 
 
 def test_missing_values_leave_a_row_out_of_the_metrics_that_read_them() -> None:
@@ -251,13 +254,15 @@ def test_missing_values_leave_a_row_out_of_the_metrics_that_read_them() -> None:
     )  # fmt: skip
     known = holes.drop_nulls(["time", "event"])
     result = numbers(call(ALL, holes, explain=True))
-    given = tf.survival("time", "event", censoring=tf.censoring_distribution(known, TRUTH, case_weights="weight"))
-    at_times = tf.metric_set(tf.brier_survival, tf.roc_auc_survival)
+    given = tf.survival.outcome(
+        "time", "event", censoring=tf.survival.censoring_distribution(known, TRUTH, case_weights="weight")
+    )
+    at_times = tf.metric_set(tf.survival.brier, tf.survival.roc_auc)
     for metrics, column, probs in (
-        (tf.metric_set(tf.concordance_survival, tf.concordance_survival_uno), "estimate", PROBS),
+        (tf.metric_set(tf.survival.concordance, tf.survival.concordance_uno), "estimate", PROBS),
         (at_times, "s4", {4: "s4"}),
         (at_times, "s8", {8: "s8"}),
-        (tf.brier_survival_integrated, "s8", PROBS),
+        (tf.survival.brier_integrated, "s8", PROBS),
     ):
         complete = known.drop_nulls(column)
         expected = metrics(complete, given, "estimate", probs=probs, case_weights="weight")
@@ -278,7 +283,7 @@ def test_each_time_has_the_rows_with_a_prediction_for_it() -> None:
         s8=pl.when(pl.Series(random.random(60) < 0.7)).then("s8"),
     )
     of_times = tf.metric_set(*(metric for metric in ALL if metric.name != "brier_survival_integrated"))
-    every = tf.metric_set(of_times, tf.brier_survival.difference("group"), tf.roc_auc_survival.difference("group"))
+    every = tf.metric_set(of_times, tf.survival.brier.difference("group"), tf.survival.roc_auc.difference("group"))
     options: dict[str, Any] = {"group_by": "fold", "interval": "auto", "explain": True, "on_undefined": "ignore"}
     together = call(every, holes, **options)
     for at, column in PROBS.items():
@@ -286,17 +291,19 @@ def test_each_time_has_the_rows_with_a_prediction_for_it() -> None:
         assert_frame_equal(together.filter(pl.col(".eval_time").is_null() | (pl.col(".eval_time") == at)), alone)
     # over all times are the rows that have a prediction for each
     complete = holes.drop_nulls(["s4", "s8"])
-    given = tf.survival("time", "event", censoring=tf.censoring_distribution(holes, TRUTH, case_weights="weight"))
+    given = tf.survival.outcome(
+        "time", "event", censoring=tf.survival.censoring_distribution(holes, TRUTH, case_weights="weight")
+    )
     weighted: dict[str, Any] = {"probs": PROBS, "case_weights": "weight", "explain": True}
-    integrated = tf.brier_survival_integrated(holes, given, **weighted)
-    assert_frame_equal(integrated, tf.brier_survival_integrated(complete, given, **weighted))
+    integrated = tf.survival.brier_integrated(holes, given, **weighted)
+    assert_frame_equal(integrated, tf.survival.brier_integrated(complete, given, **weighted))
     assert integrated[".n"].item() == len(complete)
 
 
 def test_tallies_keep_the_rows_of_each_time(tmp_path: Path) -> None:
     holes = people(60).with_columns(s8=pl.when(pl.int_range(60) % 3 > 0).then("s8"))
-    given = tf.survival("time", "event", censoring=tf.censoring_distribution(holes, TRUTH))
-    both = tf.metric_set(tf.brier_survival, tf.brier_survival_integrated, tf.calibration_ratio_survival)
+    given = tf.survival.outcome("time", "event", censoring=tf.survival.censoring_distribution(holes, TRUTH))
+    both = tf.metric_set(tf.survival.brier, tf.survival.brier_integrated, tf.survival.calibration_ratio)
     first, second = (both.tally(part, given, probs=PROBS) for part in (holes[:25], holes[25:]))
     expected = both(holes, given, probs=PROBS, explain=True)
     assert_frame_equal(both.compute(first + second, explain=True), expected)
@@ -310,24 +317,24 @@ def test_tallies_keep_the_rows_of_each_time(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("metric", "rows", "status"),
     [
-        (tf.concordance_survival, {"time": [3, 2], "event": [False, False]}, "no_comparable_pairs"),
-        (tf.concordance_survival_uno, {"time": [3, 3], "event": [True, True]}, "no_comparable_pairs"),
-        (tf.brier_survival, {"time": [3, 2], "event": [False, False]}, "all_censored"),
-        (tf.calibration_ratio_survival, {"time": [3, 2], "event": [False, False]}, "all_censored"),
-        (tf.roc_auc_survival, {"time": [3, 2], "event": [True, True]}, "one_class"),
-        (tf.roc_auc_survival, {"time": [9, 8], "event": [True, True]}, "one_class"),
+        (tf.survival.concordance, {"time": [3, 2], "event": [False, False]}, "no_comparable_pairs"),
+        (tf.survival.concordance_uno, {"time": [3, 3], "event": [True, True]}, "no_comparable_pairs"),
+        (tf.survival.brier, {"time": [3, 2], "event": [False, False]}, "all_censored"),
+        (tf.survival.calibration_ratio, {"time": [3, 2], "event": [False, False]}, "all_censored"),
+        (tf.survival.roc_auc, {"time": [3, 2], "event": [True, True]}, "one_class"),
+        (tf.survival.roc_auc, {"time": [9, 8], "event": [True, True]}, "one_class"),
     ],
 )  # fmt: skip
-def test_values_without_information_are_null_with_a_reason(metric: tf.Metric, rows: Any, status: str) -> None:
+def test_values_without_information_are_null_with_a_reason(metric: tf.types.Metric, rows: Any, status: str) -> None:
     data = pl.DataFrame(rows).with_columns(estimate=pl.lit(1.0), s=pl.lit(0.5))
-    with pytest.warns(tf.UndefinedWarning, match=metric.name):
+    with pytest.warns(tf.errors.UndefinedWarning, match=metric.name):
         result = metric(data, TRUTH, "estimate", probs={5: "s"}, explain=True)
     assert result.select(".estimate", ".status").row(0) == (None, status)
 
 
 def test_small_groups_are_left_out() -> None:
     rows = people(60).with_columns(group=pl.when(pl.int_range(pl.len()) < 3).then(pl.lit("few")).otherwise("group"))
-    gap = tf.brier_survival.difference("group", min_n=5)
+    gap = tf.survival.brier.difference("group", min_n=5)
     result = gap.by_group(rows, TRUTH, probs={4: "s4"})
     assert result.filter(group="few").select(".denominator", ".status").row(0) == (3, "below_min_n")
 
@@ -348,39 +355,44 @@ def test_a_tally_gives_what_a_call_gives() -> None:
 def test_tallies_of_parts_add_up_if_the_censoring_is_given() -> None:
     rows = people(80)
     parts = rows[:30], rows[30:]
-    estimated = [tf.brier_survival.tally(part, TRUTH, probs=PROBS) for part in parts]
-    with pytest.raises(tf.ArgumentError, match=r"Censoring weights are estimated from all rows together .*censoring="):
+    estimated = [tf.survival.brier.tally(part, TRUTH, probs=PROBS) for part in parts]
+    with pytest.raises(
+        tf.errors.ArgumentError, match=r"Censoring weights are estimated from all rows together .*censoring="
+    ):
         _ = estimated[0] + estimated[1]
-    given = tf.survival("time", "event", censoring=tf.censoring_distribution(rows, TRUTH))
+    given = tf.survival.outcome("time", "event", censoring=tf.survival.censoring_distribution(rows, TRUTH))
     halves = [ALL.tally(part, given, "estimate", probs=PROBS) for part in parts]
     expected = ALL(rows, TRUTH, "estimate", probs=PROBS)
     assert_frame_equal(ALL.compute(halves[0] + halves[1]), expected, rel_tol=1e-12)
-    alone = [tf.concordance_survival.tally(part, TRUTH, "estimate") for part in parts]
-    expected = tf.concordance_survival(rows, TRUTH, "estimate")
-    assert_frame_equal(tf.concordance_survival.compute(alone[0] + alone[1]), expected)
+    alone = [tf.survival.concordance.tally(part, TRUTH, "estimate") for part in parts]
+    expected = tf.survival.concordance(rows, TRUTH, "estimate")
+    assert_frame_equal(tf.survival.concordance.compute(alone[0] + alone[1]), expected)
 
 
 def test_arrays_are_given_as_survival_times() -> None:
     rows = people()
-    truth = tf.survival(rows["time"].to_numpy(), rows["event"].to_list())
+    truth = tf.survival.outcome(rows["time"].to_numpy(), rows["event"].to_list())
     probs = {at: rows[column].to_numpy() for at, column in PROBS.items()}
     by = {"group": rows["group"].to_list()}
-    gap = tf.metric_set(ALL, tf.concordance_parity("group"), tf.survival_calibration_parity("group"))
+    gap = tf.metric_set(ALL, tf.survival.concordance_parity("group"), tf.survival.calibration_parity("group"))
     result = gap.arrays(truth, rows["estimate"].to_numpy(), probs=probs, case_weights=rows["weight"].to_list(), by=by)
     assert_frame_equal(result, call(gap, rows))
 
 
 def test_survival_times_are_values() -> None:
-    distribution = tf.censoring_distribution(people(), TRUTH)
+    distribution = tf.survival.censoring_distribution(people(), TRUTH)
     for one, other in (
-        (tf.survival("time", "event"), TRUTH),
-        (tf.survival("t", "e", censoring=distribution), tf.survival("t", "e", censoring=distribution)),
-        (tf.survival("t", "e", censoring={4: "w"}), tf.survival("t", "e", censoring={4: "w"})),
+        (tf.survival.outcome("time", "event"), TRUTH),
+        (tf.survival.outcome("t", "e", censoring=distribution), tf.survival.outcome("t", "e", censoring=distribution)),
+        (tf.survival.outcome("t", "e", censoring={4: "w"}), tf.survival.outcome("t", "e", censoring={4: "w"})),
     ):
         assert one == other
         assert hash(one) == hash(other)
         assert pickle.loads(pickle.dumps(one)) == one  # noqa: S301 - our own
-    assert repr(tf.survival("t", "e", censoring_by=["a", "b"])) == "survival('t', 'e', censoring_by=['a', 'b'])"
+    assert (
+        repr(tf.survival.outcome("t", "e", censoring_by=["a", "b"]))
+        == "survival.outcome('t', 'e', censoring_by=['a', 'b'])"
+    )
     assert repr(distribution).startswith("<censoring distribution: 10 times, 0 after 11>")
 
 
@@ -390,8 +402,10 @@ def test_survival_times_are_values() -> None:
 @pytest.mark.parametrize("name", ["concordance_survival", "concordance_survival_uno", "roc_auc_survival"])
 @pytest.mark.parametrize("weights", [None, "weight"])
 def test_standard_errors_are_those_of_leaving_out_rows(name: str, weights: str | None) -> None:
-    rows, metric = people(80), getattr(tf, name)
-    given = tf.survival("time", "event", censoring=tf.censoring_distribution(rows, TRUTH, case_weights=weights))
+    rows, metric = people(80), public(name)
+    given = tf.survival.outcome(
+        "time", "event", censoring=tf.survival.censoring_distribution(rows, TRUTH, case_weights=weights)
+    )
     options: dict[str, Any] = {"probs": {4: "s4"}, "case_weights": weights}
     result = metric(rows, given, "estimate", **options, interval="auto")
     numbered = rows.with_row_index("row")
@@ -417,20 +431,20 @@ def test_intervals_of_clusters_are_those_of_their_copies() -> None:
 @pytest.mark.usefixtures("few_draws")
 def test_bootstrap_gives_errors_like_those_of_leaving_out_rows() -> None:
     rows = people(200)
-    both = tf.metric_set(tf.brier_survival, tf.concordance_survival, tf.roc_auc_survival)
+    both = tf.metric_set(tf.survival.brier, tf.survival.concordance, tf.survival.roc_auc)
     errors = [
         both(rows, TRUTH, "estimate", probs=PROBS, interval=interval, times=200)[".std_error"].to_list()
         for interval in ("auto", "bootstrap")
     ]
     assert errors[0] == pytest.approx(errors[1], rel=0.3)
-    alone = tf.concordance_survival.difference("group").by_group(
+    alone = tf.survival.concordance.difference("group").by_group(
         rows, TRUTH, "estimate", interval="bootstrap", times=50
     )
     assert alone[".std_error"].null_count() == 0
 
 
 def test_differences_have_intervals_at_each_time() -> None:
-    both = tf.metric_set(tf.brier_survival.difference("group"), tf.concordance_parity("group"))
+    both = tf.metric_set(tf.survival.brier.difference("group"), tf.survival.concordance_parity("group"))
     result = both(people(150), TRUTH, "estimate", probs=PROBS, interval="auto", explain=True)
     assert result[".eval_time"].to_list() == [4.0, 8.0, None]
     assert (result[".lower"] <= result[".estimate"]).all()
@@ -451,7 +465,7 @@ def rare_events(samples: int, rows: int, rate: float) -> pl.DataFrame:
 
 def test_interval_of_a_brier_score_adds_a_row_of_which_half_has_the_event() -> None:
     rows = rare_events(1, 40, 0.05)
-    result = tf.brier_survival(rows, TRUTH, probs={1: "s1"}, interval="auto").row(0, named=True)
+    result = tf.survival.brier(rows, TRUTH, probs={1: "s1"}, interval="auto").row(0, named=True)
     survives, chance = rows["time"].to_numpy() > 1, rows["s1"].to_numpy()
     errors = np.append((survives - chance) ** 2, [(chance**2).mean(), ((1 - chance) ** 2).mean()])
     counts = np.append(np.ones(len(rows)), [0.5, 0.5])
@@ -475,7 +489,7 @@ def test_intervals_of_rare_events_hold_the_truth(name: str) -> None:
         "calibration_in_the_large_survival": 0,
         "calibration_ratio_survival": 1,
     }[name]
-    metric = getattr(tf, name)
+    metric = public(name)
     result = metric(samples, TRUTH, probs={1: "s1"}, group_by="sample", cluster="person", interval="auto")
     # without a row that has not been seen, those of samples without an event do not: three of ten
     assert ((result[".lower"] <= truth) & (result[".upper"] >= truth)).fill_null(value=False).mean() > 0.85
@@ -486,7 +500,7 @@ def test_intervals_of_rare_events_hold_the_truth(name: str) -> None:
 def test_brier_score_without_censoring_has_the_interval_of_that_of_labels() -> None:
     rows = rare_events(20, 30, 0.05).with_columns(died=(pl.col("time") <= 1).cast(pl.Int8), risk=1 - pl.col("s1"))
     options: dict[str, Any] = {"group_by": "sample", "cluster": "person", "interval": "auto"}
-    result = tf.brier_survival(rows, TRUTH, probs={1: "s1"}, **options)
+    result = tf.survival.brier(rows, TRUTH, probs={1: "s1"}, **options)
     expected = tf.brier_class(rows, "died", probs="risk", **options)
     limits = [".lower", ".upper", ".std_error"]
     assert_frame_equal(result.select(limits), expected.select(limits))
@@ -495,7 +509,7 @@ def test_brier_score_without_censoring_has_the_interval_of_that_of_labels() -> N
 def test_brier_scores_above_1_by_their_weights_have_limits_that_hold_them() -> None:
     rows = people(60).with_columns(group=pl.when(pl.col("time") > 8).then(pl.lit("late")).otherwise(pl.lit("early")))
     wrong = rows.with_columns(s8=pl.when(pl.col("time") > 8).then(0.0).otherwise(1.0))
-    groups = tf.brier_survival.difference("group").by_group(wrong, TRUTH, probs={8: "s8"}, interval="auto")
+    groups = tf.survival.brier.difference("group").by_group(wrong, TRUTH, probs={8: "s8"}, interval="auto")
     assert (groups[".estimate"] > 1).any()
     assert groups.select((pl.col(".lower") <= pl.col(".estimate")).all()).item()
     assert groups.select((pl.col(".estimate") <= pl.col(".upper")).all()).item()
@@ -504,11 +518,11 @@ def test_brier_scores_above_1_by_their_weights_have_limits_that_hold_them() -> N
 def test_tallies_of_parts_have_the_intervals_of_a_call() -> None:
     rows = people(80).with_row_index("person")
     options: dict[str, Any] = {"probs": PROBS, "cluster": "person"}
-    given = tf.survival("time", "event", censoring=tf.censoring_distribution(rows, TRUTH))
-    parts = [tf.brier_survival.tally(part, given, **options) for part in (rows[:30], rows[30:])]
+    given = tf.survival.outcome("time", "event", censoring=tf.survival.censoring_distribution(rows, TRUTH))
+    parts = [tf.survival.brier.tally(part, given, **options) for part in (rows[:30], rows[30:])]
     merged = pickle.loads(pickle.dumps(parts[0] + parts[1]))  # noqa: S301 - our own
-    expected = tf.brier_survival(rows, given, **options, interval="auto")
-    assert_frame_equal(tf.brier_survival.compute(merged, interval="auto"), expected)
+    expected = tf.survival.brier(rows, given, **options, interval="auto")
+    assert_frame_equal(tf.survival.brier.compute(merged, interval="auto"), expected)
 
 
 # Tests, gates and comparisons of models
@@ -517,20 +531,20 @@ def test_tallies_of_parts_have_the_intervals_of_a_call() -> None:
 @pytest.mark.usefixtures("few_draws")
 def test_tests_and_comparisons_take_one_evaluation_time_and_gates_and_pairs_several() -> None:
     rows, options = people(150), {"probs": PROBS}
-    gap: Any = tf.metric_set(tf.brier_survival.difference("group"), tf.concordance_parity("group"))
+    gap: Any = tf.metric_set(tf.survival.brier.difference("group"), tf.survival.concordance_parity("group"))
     gate: Any = tf.check(gap, below=0.9)
     verdicts = gate(rows, TRUTH, "estimate", **options)
     assert verdicts.select(".eval_time", ".verdict").rows() == [(4.0, "pass"), (8.0, "pass"), (None, "pass")]
     analyses: list[Any] = [
         tf.inference.disparity_test(gap, times=20),
-        tf.compare_groups(tf.brier_survival, by="group", to="a"),
+        tf.compare_groups(tf.survival.brier, by="group", to="a"),
     ]  # fmt: skip
     for analysis in analyses:
         message = refusal(analysis, TRUTH, "estimate", rows=rows, **options)
         assert "does not accept several evaluation times as `probs=` for brier_survival; give one." in message
         at_four = analysis(rows, TRUTH, "estimate", probs={4: "s4"})
         assert not {column for column in at_four.columns if "threshold" in column}
-    both: Any = tf.metric_set(tf.brier_survival, tf.concordance_survival)
+    both: Any = tf.metric_set(tf.survival.brier, tf.survival.concordance)
     one = both(rows, TRUTH, "estimate", probs={4: "s4"})
     assert numbers(one) == pytest.approx({key: value for key, value in numbers(
         both(rows, TRUTH, "estimate", **options)).items() if key[1] != 8}, rel=1e-12)  # fmt: skip
@@ -538,30 +552,30 @@ def test_tests_and_comparisons_take_one_evaluation_time_and_gates_and_pairs_seve
 
 def test_models_are_compared_by_their_survival_probabilities() -> None:
     rows = people(150)
-    compared: Any = tf.compare_models(tf.brier_survival)
+    compared: Any = tf.compare_models(tf.survival.brier)
     result = compared(rows, TRUTH, one={4: "s4"}, other={4: "s8"})
-    values = [tf.brier_survival(rows, TRUTH, probs={4: name})[".estimate"].item() for name in ("s4", "s8")]
+    values = [tf.survival.brier(rows, TRUTH, probs={4: name})[".estimate"].item() for name in ("s4", "s8")]
     assert [result[".one"].item(), result[".other"].item()] == pytest.approx(values, rel=1e-12)
     assert result[".lower"].item() < result[".change"].item() < result[".upper"].item()
     assert "both need the same times or levels" in refusal(compared, TRUTH, rows=rows, one={4: "s4"}, other={8: "s4"})
-    by_order: Any = tf.compare_models(tf.concordance_survival)
+    by_order: Any = tf.compare_models(tf.survival.concordance)
     result = by_order(rows, TRUTH, one="estimate", other="s8")
-    values = [tf.concordance_survival(rows, TRUTH, name)[".estimate"].item() for name in ("estimate", "s8")]
+    values = [tf.survival.concordance(rows, TRUTH, name)[".estimate"].item() for name in ("estimate", "s8")]
     assert result[".change"].item() == pytest.approx(values[1] - values[0], rel=1e-12)
     assert result[".lower"].item() < result[".change"].item() < result[".upper"].item()
 
 
 def test_pairs_at_several_times_are_those_of_each_time_adjusted_for_all() -> None:
     rows, keys = people(150), [".metric", ".eval_time", ".group", ".other"]
-    brier, order = tf.brier_survival.difference("group"), tf.concordance_parity("group")
-    pairs: Any = tf.pairwise(brier, order, adjust="holm", family="all")
+    brier, order = tf.survival.brier.difference("group"), tf.survival.concordance_parity("group")
+    pairs: Any = tf.inference.pairwise(brier, order, adjust="holm", family="all")
     result = pairs(rows, TRUTH, "estimate", probs=PROBS).sort(keys)
     values: dict[tuple[Any, ...], tuple[float, float]] = {}
     for at, name in PROBS.items():
-        alone: Any = tf.pairwise(brier, adjust="none")
+        alone: Any = tf.inference.pairwise(brier, adjust="none")
         for row in alone(rows, TRUTH, probs={at: name}).to_dicts():
             values["brier_survival", at, row[".group"], row[".other"]] = row[".disparity"], row[".p_value"]
-    alone = tf.pairwise(order, adjust="none")
+    alone = tf.inference.pairwise(order, adjust="none")
     for row in alone(rows, TRUTH, "estimate").to_dicts():
         values["concordance_survival", None, row[".group"], row[".other"]] = row[".disparity"], row[".p_value"]
     assert set(result.select(keys).rows()) == set(values)
@@ -584,11 +598,11 @@ def panels_of(chart: Any) -> set[str]:
 
 
 def test_values_of_groups_are_in_the_order_of_the_set() -> None:
-    order, brier = tf.concordance_parity("group"), tf.brier_survival.difference("group")
+    order, brier = tf.survival.concordance_parity("group"), tf.survival.brier.difference("group")
     for metrics in (
         tf.metric_set(order, brier),
         tf.metric_set(brier, order),
-        tf.metric_set(order, brier, tf.brier_survival),
+        tf.metric_set(order, brier, tf.survival.brier),
     ):
         groups = metrics.by_group(people(), TRUTH, "estimate", probs=PROBS)
         shown = groups.select(".metric", ".by").unique(maintain_order=True).rows()
@@ -598,7 +612,7 @@ def test_values_of_groups_are_in_the_order_of_the_set() -> None:
 
 
 def test_metrics_at_several_times_are_drawn_over_time() -> None:
-    gap: Any = tf.metric_set(tf.brier_survival.difference("group"), tf.concordance_parity("group"))
+    gap: Any = tf.metric_set(tf.survival.brier.difference("group"), tf.survival.concordance_parity("group"))
     several, one = (gap(people(), TRUTH, "estimate", probs=probs) for probs in (PROBS, {4: "s4"}))
     over_time = str(tf.autoplot(several).to_dict())
     assert "Evaluation time" in over_time
@@ -608,13 +622,13 @@ def test_metrics_at_several_times_are_drawn_over_time() -> None:
 
 def test_saved_tallies_know_their_times_and_their_censoring(tmp_path: Path) -> None:
     rows, file = people(), tmp_path / "state"
-    known = tf.survival("time", "event", censoring=tf.censoring_distribution(rows, TRUTH))
+    known = tf.survival.outcome("time", "event", censoring=tf.survival.censoring_distribution(rows, TRUTH))
     tally = ALL.tally(rows, known, "estimate", probs=PROBS)
     tf.save_state(tally, file)
     back = tf.load_state(file, ALL.tally(rows.head(0), known, "estimate", probs=PROBS))
     assert_frame_equal(ALL.compute(back), ALL.compute(tally))
     for truth, probs in ((TRUTH, PROBS), (known, {4: "s4", 9: "s8"})):
-        with pytest.raises(tf.ArgumentError):
+        with pytest.raises(tf.errors.ArgumentError):
             tf.load_state(file, ALL.tally(rows.head(0), truth, "estimate", probs=probs))
 
 
@@ -622,52 +636,52 @@ def test_saved_tallies_know_their_times_and_their_censoring(tmp_path: Path) -> N
 
 
 def refusal(metric: Any, *args: Any, rows: pl.DataFrame | None = None, **options: Any) -> str:
-    with pytest.raises(tf.TidyfairError) as caught:
+    with pytest.raises(tf.errors.TidyfairError) as caught:
         metric(people() if rows is None else rows, *args, **options)
     return str(caught.value)
 
 
 def test_calls_without_what_survival_metrics_read_say_what_to_write() -> None:
-    assert refusal(tf.concordance_survival, "time", "estimate") == (
-        'concordance_survival reads survival times: write `truth=survival("time", "event")`, not \'time\'.'
+    assert refusal(tf.survival.concordance, "time", "estimate") == (
+        'concordance_survival reads survival times: write `truth=survival.outcome("time", "event")`, not \'time\'.'
     )
-    assert refusal(tf.concordance_survival, TRUTH) == (
+    assert refusal(tf.survival.concordance, TRUTH) == (
         "concordance_survival needs the column of predicted times, or of risks: `estimate=`."
     )
-    assert refusal(tf.brier_survival, TRUTH) == (
+    assert refusal(tf.survival.brier, TRUTH) == (
         'brier_survival needs survival probabilities by evaluation time: `probs={365: "survival_at_365"}`.'
     )
-    assert refusal(tf.brier_survival, TRUTH, probs="s4") == (
+    assert refusal(tf.survival.brier, TRUTH, probs="s4") == (
         "`probs` of survival metrics maps evaluation times to columns of survival probabilities, such as "
         "`probs={365: \"survival_at_365\"}`, and is not 's4'."
     )
-    assert refusal(tf.brier_survival, TRUTH, probs={-1: "s4"}) == (
+    assert refusal(tf.survival.brier, TRUTH, probs={-1: "s4"}) == (
         "`probs` maps a time from 0 on to a column of survival probabilities, not -1."
     )
     assert "give survival probabilities at two or more times" in refusal(
-        tf.brier_survival_integrated, TRUTH, probs={4: "s4"}
+        tf.survival.brier_integrated, TRUTH, probs={4: "s4"}
     )
-    assert refusal(tf.brier_survival, TRUTH, probs={4: "s5"}).startswith("`probs`: there is no column 's5'.")
+    assert refusal(tf.survival.brier, TRUTH, probs={4: "s5"}).startswith("`probs`: there is no column 's5'.")
     assert refusal(tf.accuracy, TRUTH, "estimate") == (
         "accuracy reads labels, not survival times: give a column as `truth=`."
     )
-    assert refusal(tf.concordance_survival, TRUTH, tf.prediction_interval("s4", "s8", level=0.9)) == (
+    assert refusal(tf.survival.concordance, TRUTH, tf.prediction_intervals.interval("s4", "s8", level=0.9)) == (
         "`estimate`: concordance_survival reads one column of predictions, not an interval or quantiles."
     )
     assert "A set cannot combine metrics of survival times with others" in refusal(
-        lambda _: tf.metric_set(tf.accuracy, tf.brier_survival)
+        lambda _: tf.metric_set(tf.accuracy, tf.survival.brier)
     )
     given: dict[str, Any]
     for metric, given in (
-        (tf.brier_survival, {"probs": {4: "s4"}}),
-        (tf.concordance_survival, {"estimate": "estimate"}),
-        (tf.brier_survival, {"estimate": "estimate", "probs": {4: "s4"}}),
+        (tf.survival.brier, {"probs": {4: "s4"}}),
+        (tf.survival.concordance, {"estimate": "estimate"}),
+        (tf.survival.brier, {"estimate": "estimate", "probs": {4: "s4"}}),
     ):
         assert refusal(metric, TRUTH, threshold=0.5, **given) == (
             f"`threshold` turns scores into labels, but {metric.name} reads survival times; leave it out."
         )
     assert "`pos_label` applies to labels, but concordance_survival reads survival times" in refusal(
-        tf.concordance_survival, TRUTH, "estimate", pos_label=True
+        tf.survival.concordance, TRUTH, "estimate", pos_label=True
     )
 
 
@@ -686,67 +700,68 @@ def test_values_that_are_no_survival_times_are_refused() -> None:
 
 def test_survival_that_rises_in_all_rows_is_refused() -> None:
     rows = people().with_columns(s4=0.5 + pl.col("s4") / 2, s8=0.25 + pl.col("s4") / 4)
-    assert refusal(tf.brier_survival, TRUTH, rows=rows, probs={8: "s4", 4: "s8"}) == (
+    assert refusal(tf.survival.brier, TRUTH, rows=rows, probs={8: "s4", 4: "s8"}) == (
         "`probs`: 's4' at 8 is above 's8' at 4 in all rows, but survival does not rise with time; the columns may be "
         "swapped."
     )
     # models of single times may cross in some rows, and agree
     some = rows.with_columns(s8=pl.when(pl.col("time") > 3).then("s8").otherwise(1.0))
-    assert tf.brier_survival(some, TRUTH, probs={8: "s4", 4: "s8"})[".estimate"].null_count() == 0
-    assert tf.brier_survival(rows, TRUTH, probs={4: "s4", 8: "s4"})[".estimate"].null_count() == 0
+    assert tf.survival.brier(some, TRUTH, probs={8: "s4", 4: "s8"})[".estimate"].null_count() == 0
+    assert tf.survival.brier(rows, TRUTH, probs={4: "s4", 8: "s4"})[".estimate"].null_count() == 0
 
 
 def test_censoring_that_does_not_fit_is_refused() -> None:
     odd: Any = 3
-    assert "`censoring` is made by `censoring_distribution(" in refusal(
-        lambda _: tf.survival("time", "event", censoring=odd)
+    assert "`censoring` is made by `survival.censoring_distribution(" in refusal(
+        lambda _: tf.survival.outcome("time", "event", censoring=odd)
     )
-    both: Any = {"censoring": tf.censoring_distribution(people(), TRUTH), "censoring_by": "group"}
-    assert "give only one of them" in refusal(lambda _: tf.survival("time", "event", **both))
-    at_four = tf.survival("time", "event", censoring={4: "weight"})
-    assert "`censoring` has no weights for the evaluation time 8.0" in refusal(tf.brier_survival, at_four, probs=PROBS)
+    both: Any = {"censoring": tf.survival.censoring_distribution(people(), TRUTH), "censoring_by": "group"}
+    assert "give only one of them" in refusal(lambda _: tf.survival.outcome("time", "event", **both))
+    at_four = tf.survival.outcome("time", "event", censoring={4: "weight"})
+    assert "`censoring` has no weights for the evaluation time 8.0" in refusal(tf.survival.brier, at_four, probs=PROBS)
     assert "give `censoring_distribution(…)` instead" in refusal(
-        tf.concordance_survival_uno, at_four, "estimate", probs={4: "s4"}
+        tf.survival.concordance_uno, at_four, "estimate", probs={4: "s4"}
     )
     rows = people().with_columns(weight=pl.when(pl.col("time") < 5).then("weight"))
     assert "some weights in 'weight' are missing, negative or not finite, of rows that are not censored before 4" in (
-        refusal(tf.brier_survival, at_four, rows=rows, probs={4: "s4"})
+        refusal(tf.survival.brier, at_four, rows=rows, probs={4: "s4"})
     )
     sides = tf.privileged(group="a")
-    assert "give `survival(…, censoring=…)`, or group by columns" in refusal(
-        tf.brier_survival, TRUTH, probs=PROBS, group_by=sides
+    assert "give `survival.outcome(…, censoring=…)`, or group by columns" in refusal(
+        tf.survival.brier, TRUTH, probs=PROBS, group_by=sides
     )
-    assert "takes `survival(" in refusal(lambda rows: tf.censoring_distribution(rows, odd))
+    assert "takes `survival.outcome(" in refusal(lambda rows: tf.survival.censoring_distribution(rows, odd))
 
 
 def test_a_censoring_distribution_is_of_rows_of_one_group() -> None:
     for rows in (people().head(0), people().with_columns(event=None), people().with_columns(time=None)):
-        assert refusal(lambda data: tf.censoring_distribution(data, TRUTH), rows=rows) == (
+        assert refusal(lambda data: tf.survival.censoring_distribution(data, TRUTH), rows=rows) == (
             "censoring_distribution(): no row has both a time in 'time' and an event in 'event'."
         )
-    assert refusal(lambda data: tf.censoring_distribution(data.group_by("fold"), TRUTH)) == (
+    assert refusal(lambda data: tf.survival.censoring_distribution(data.group_by("fold"), TRUTH)) == (
         "censoring_distribution() estimates one distribution, but the data are grouped. Give the frame without groups, "
-        "or estimate it in each group by `survival(…, censoring_by=…)`."
+        "or estimate it in each group by `survival.outcome(…, censoring_by=…)`."
     )
     weightless = people().with_columns(weight=0)
     assert "all values of 'weight' are zero" in refusal(
-        lambda data: tf.censoring_distribution(data, TRUTH, case_weights="weight"), rows=weightless
+        lambda data: tf.survival.censoring_distribution(data, TRUTH, case_weights="weight"), rows=weightless
     )
 
 
 def test_names_of_columns_are_refused_where_arrays_are_read() -> None:
-    message = "`survival` takes arrays in `.arrays`, but `time` is the column 'time'"
-    with pytest.raises(tf.ColumnError, match=message.replace("(", r"\(")):
-        tf.concordance_survival.arrays(TRUTH, [1, 2, 3])
-    interval = tf.prediction_interval([0, 1], "high", level=0.9)
+    message = "`survival.outcome` takes arrays in `.arrays`, but `time` is the column 'time'"
+    with pytest.raises(tf.errors.ColumnError, match=message.replace("(", r"\(")):
+        tf.survival.concordance.arrays(TRUTH, [1, 2, 3])
+    interval = tf.prediction_intervals.interval([0, 1], "high", level=0.9)
     with pytest.raises(
-        tf.ColumnError, match=r"`prediction_interval` takes arrays in `.arrays`, but `upper` is the column"
+        tf.errors.ColumnError,
+        match=r"`prediction_intervals.interval` takes arrays in `.arrays`, but `upper` is the column",
     ):
-        tf.interval_coverage.arrays([1, 2], interval)
+        tf.prediction_intervals.coverage.arrays([1, 2], interval)
 
 
 def test_survival_times_and_intervals_have_no_usual_metrics() -> None:
-    interval = tf.prediction_interval("s8", "s4", level=0.9)
+    interval = tf.prediction_intervals.interval("s8", "s4", level=0.9)
     for content, metric, truth, estimate in (
         ("survival times", "concordance_survival", TRUTH, "estimate"),
         ("intervals", "interval_coverage", "time", interval),
@@ -770,11 +785,11 @@ def test_values_after_the_last_censored_row_are_null() -> None:
     assert {*late[".status"]} == {"all_censored", "one_class"}
     early = result.filter(pl.col(".eval_time") < 99)
     assert_frame_equal(early, call(tf.metric_set(*ALL), rows, explain=True).filter(pl.col(".eval_time") < 99))
-    at_last = call(tf.brier_survival, rows, probs={last: "s8"})
+    at_last = call(tf.survival.brier, rows, probs={last: "s8"})
     assert at_last[".estimate"].null_count() == 0
     # an event ends the follow-up of nobody else
     ended = rows.with_columns(event=pl.col("event") | (pl.col("time") == last))
-    assert call(tf.brier_survival, ended, probs={99: "s8"})[".estimate"].null_count() == 0
+    assert call(tf.survival.brier, ended, probs={99: "s8"})[".estimate"].null_count() == 0
 
 
 def test_integral_of_a_group_that_is_censored_before_a_time_is_null() -> None:
@@ -782,7 +797,7 @@ def test_integral_of_a_group_that_is_censored_before_a_time_is_null() -> None:
         event=pl.col("event") & (pl.col("group") != "a"),
         time=pl.when(pl.col("group") == "a").then(pl.min_horizontal("time", 5.0)).otherwise("time"),
     )
-    integrals = tf.brier_survival_integrated.difference("group")
+    integrals = tf.survival.brier_integrated.difference("group")
     values = integrals.by_group(rows, TRUTH, probs=PROBS, on_undefined="ignore")
     assert values.select(".group", ".status").rows() == [("a", "all_censored"), ("b", "ok"), ("c", "ok")]
     of_two = integrals(rows.filter(pl.col("group") != "a"), TRUTH, probs=PROBS)[".estimate"].item()
@@ -790,18 +805,22 @@ def test_integral_of_a_group_that_is_censored_before_a_time_is_null() -> None:
     result = integrals(rows, TRUTH, probs=PROBS, on_undefined="ignore")[".estimate"].item()
     assert result == pytest.approx(np.ptp(weighted_by_all))
     assert result != of_two
-    outer = call(tf.brier_survival_integrated, rows, group_by="group", on_undefined="ignore")
+    outer = call(tf.survival.brier_integrated, rows, group_by="group", on_undefined="ignore")
     assert outer[".estimate"].null_count() == 1
 
 
 def test_bad_columns_of_a_censoring_distribution_are_named() -> None:
     rows = pl.DataFrame({"time": [1.0, 2.0], "event": [True, False], "weight": ["a", "b"]})
-    with pytest.raises(tf.WeightError, match="`case_weights`: the column 'weight' is String; weights must be numbers"):
-        tf.censoring_distribution(rows, TRUTH, case_weights="weight")
-    with pytest.raises(tf.WeightError, match="some values of 'weight' are missing, negative or not finite"):
-        tf.censoring_distribution(rows.with_columns(weight=pl.Series([1.0, -1.0])), TRUTH, case_weights="weight")
-    with pytest.raises(tf.ColumnError, match="`truth`: the column 'time' holds infinite values"):
-        tf.censoring_distribution(rows.with_columns(time=float("inf")), TRUTH)
+    with pytest.raises(
+        tf.errors.WeightError, match="`case_weights`: the column 'weight' is String; weights must be numbers"
+    ):
+        tf.survival.censoring_distribution(rows, TRUTH, case_weights="weight")
+    with pytest.raises(tf.errors.WeightError, match="some values of 'weight' are missing, negative or not finite"):
+        tf.survival.censoring_distribution(
+            rows.with_columns(weight=pl.Series([1.0, -1.0])), TRUTH, case_weights="weight"
+        )
+    with pytest.raises(tf.errors.ColumnError, match="`truth`: the column 'time' holds infinite values"):
+        tf.survival.censoring_distribution(rows.with_columns(time=float("inf")), TRUTH)
 
 
 # Risks that are read as times
@@ -818,10 +837,12 @@ def _with_hazards(size: int = 300, *, effect: float = 1.0) -> pl.DataFrame:
     })  # fmt: skip
 
 
-@pytest.mark.parametrize("metric", [tf.concordance_survival, tf.concordance_survival_uno, tf.concordance_parity("g")])
+@pytest.mark.parametrize(
+    "metric", [tf.survival.concordance, tf.survival.concordance_uno, tf.survival.concordance_parity("g")]
+)
 def test_hazards_that_are_read_as_times_give_a_warning_with_the_way_out(metric: Any) -> None:
-    with pytest.warns(tf.DirectionWarning) as caught:
-        metric(_with_hazards(), tf.survival("days", "died"), "hazard")
+    with pytest.warns(tf.errors.DirectionWarning) as caught:
+        metric(_with_hazards(), tf.survival.outcome("days", "died"), "hazard")
     (warning,) = caught
     assert warning.filename == __file__
     text = str(warning.message)
@@ -830,20 +851,20 @@ def test_hazards_that_are_read_as_times_give_a_warning_with_the_way_out(metric: 
 
 
 def test_times_that_are_read_as_risks_give_a_warning() -> None:
-    c_index = tf.metric_tweak(tf.concordance_survival, "c_index", risk=True)
+    c_index = tf.metric_tweak(tf.survival.concordance, "c_index", risk=True)
     survival_times = _with_hazards().with_columns(time=1 / pl.col("hazard"))
-    with pytest.warns(tf.DirectionWarning, match="c_index is 0.26 .* if these are times, leave out `risk=True`"):
-        c_index.difference("g").by_group(survival_times, tf.survival("days", "died"), "time")
+    with pytest.warns(tf.errors.DirectionWarning, match="c_index is 0.26 .* if these are times, leave out `risk=True`"):
+        c_index.difference("g").by_group(survival_times, tf.survival.outcome("days", "died"), "time")
 
 
-@pytest.mark.filterwarnings("error::tidyfair.DirectionWarning")
+@pytest.mark.filterwarnings("error::tidyfair.errors.DirectionWarning")
 def test_orders_that_are_right_or_may_be_random_give_no_warning() -> None:
-    truth, data = tf.survival("days", "died"), _with_hazards()
-    c_index = tf.metric_tweak(tf.concordance_survival, "c_index", risk=True)
+    truth, data = tf.survival.outcome("days", "died"), _with_hazards()
+    c_index = tf.metric_tweak(tf.survival.concordance, "c_index", risk=True)
     metrics = tf.metric_set(c_index, c_index.difference("g"))
     metrics(data, truth, "hazard")
-    tf.concordance_survival(data.with_columns(time=1 / pl.col("hazard")), truth, "time")
+    tf.survival.concordance(data.with_columns(time=1 / pl.col("hazard")), truth, "time")
     # no order at all, and too few rows to tell
-    tf.concordance_parity("g")(_with_hazards(effect=0.0), truth, "hazard")
-    tf.concordance_survival(data[:6], truth, "hazard")
-    tf.concordance_survival(data, truth, "hazard", on_undefined="ignore")
+    tf.survival.concordance_parity("g")(_with_hazards(effect=0.0), truth, "hazard")
+    tf.survival.concordance(data[:6], truth, "hazard")
+    tf.survival.concordance(data, truth, "hazard", on_undefined="ignore")

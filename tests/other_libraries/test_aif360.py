@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 import pytest
 from conftest import check_every, deviations, records, reference_data, script
+from public_names import public
 
 import tidyfair as tf
 
@@ -48,7 +49,7 @@ class Call:
     truth: str
     estimate: str | None
     weights: str | None
-    sides: tf.Privileged | None = None
+    sides: tf.types.Privileged | None = None
 
 
 @dataclass(frozen=True)
@@ -60,7 +61,7 @@ class Question:
     side: bool | None = None
 
 
-def sides_of(params: dict[str, Any]) -> tf.Privileged | None:
+def sides_of(params: dict[str, Any]) -> tf.types.Privileged | None:
     if params.get("privileged_groups"):
         return tf.privileged(*params["privileged_groups"], unprivileged=params["unprivileged_groups"])
     if params.get("priv_group") is None:
@@ -90,8 +91,8 @@ def ask(record: dict[str, Any]) -> Question:
         estimate = None
     sides, scored = sides_of(params), params.get("predictions") == "tuple(score)"
     rates = {
-        ("FP", False): tf.fall_out, ("FP", True): tf.balance_for_negative_class,
-        ("FN", False): tf.miss_rate, ("FN", True): tf.generalized_false_negative_rate,
+        ("FP", False): tf.fall_out, ("FP", True): tf.calibration.balance_for_negative_class,
+        ("FN", False): tf.miss_rate, ("FN", True): tf.counts.generalized_false_negative_rate,
     }  # fmt: skip
     attributes = params.get("protected_attribute_names") or listed(params.get("prot_attr"))
     named = params.get("metric_fun") or params.get("func")
@@ -123,9 +124,9 @@ def together() -> dict[Call, list[Any]]:
     """The metrics that are asked of the same call."""
     metrics: dict[Call, list[Any]] = {}
     for question in questions().values():
-        if isinstance(question.metric, (tf.Metric, tf.GroupwiseMetric, tf.MetricSet)):
+        if isinstance(question.metric, (tf.types.Metric, tf.types.GroupwiseMetric, tf.types.MetricSet)):
             asked = metrics.setdefault(question.call, [])
-            members = list(question.metric) if isinstance(question.metric, tf.MetricSet) else [question.metric]
+            members = list(question.metric) if isinstance(question.metric, tf.types.MetricSet) else [question.metric]
             asked += [member for member in members if member not in asked]
     return metrics
 
@@ -160,7 +161,7 @@ def ours(record: dict[str, Any]) -> Any:
             data(call.data), call.truth, call.estimate, case_weights=call.weights, on_undefined="ignore"
         )
         return dict(result.select(".group", ".estimate").rows())
-    if isinstance(metric, tf.MetricSet):
+    if isinstance(metric, tf.types.MetricSet):
         values = [value(call, member, side=question.side) for member in metric]
         if isinstance(theirs, dict):
             return dict(zip(theirs, values, strict=True))
@@ -194,7 +195,7 @@ def same(one: Any, other: Any) -> bool:
 # AIF360's rules, applied to our values
 
 
-def by_side(record: dict[str, Any], *metrics: tf.Metric) -> dict[str, list[tuple[float | None, int]]]:
+def by_side(record: dict[str, Any], *metrics: tf.types.Metric) -> dict[str, list[tuple[float | None, int]]]:
     """The values of both sides, and the rows they are about, as unprivileged, privileged, neither."""
     call = questions()[record["id"]].call
     sides, keys = sides_of(record["params"]), record["params"].get("protected_attribute_names")
@@ -213,7 +214,7 @@ def by_side(record: dict[str, Any], *metrics: tf.Metric) -> dict[str, list[tuple
 
 def between(record: dict[str, Any]) -> float:
     """Its index between groups: rows on neither side have no benefit, and alpha 0 is divided by the mean once more."""
-    (sides,) = by_side(record, tf.mean_benefit).values()
+    (sides,) = by_side(record, tf.inequality.mean_benefit).values()
     size = sum(count for _, count in sides)
     mean = sum((value or 0) * count for value, count in sides) / size
     shares = [((value or 0) / mean, count / size) for value, count in sides]
@@ -237,7 +238,7 @@ def zero_for_undefined(record: dict[str, Any]) -> Any:
         return 0.0
     named = {"average_predictive_value_difference": ("precision", "false_omission_rate")}.get(function)
     named = named or (record["params"].get("metric_fun") or function.rpartition("_")[0],)
-    sides = by_side(record, *(getattr(tf, name) for name in named)).values()
+    sides = by_side(record, *(public(name) for name in named)).values()
     pairs = [(item[0][0] or 0.0, item[1][0] or 0.0) for item in sides]
     if function.endswith("ratio"):
         return pairs[0][0] / pairs[0][1]
@@ -256,13 +257,16 @@ def smoothed_by_its_own(record: dict[str, Any]) -> float:
         labels = (yes > 0) + (no > 0) if function.startswith("sklearn.") else 2
         return (yes + concentration / labels) / (yes + no + concentration)
 
-    def distance(positives: tf.Metric, negatives: tf.Metric) -> float:
+    def distance(positives: tf.types.Metric, negatives: tf.types.Metric) -> float:
         counts = by_side(record, positives, negatives)
         pairs = [[value or 0.0 for value, _ in counts[metric.name]] for metric in (positives, negatives)]
         shares = [smoothed(yes, no) for yes, no in zip(*pairs, strict=True)]
         return max(log_range(shares), log_range([1 - share for share in shares]))
 
-    truths, predictions = (tf.positives, tf.negatives), (tf.predicted_positives, tf.predicted_negatives)
+    truths, predictions = (
+        (tf.counts.positives, tf.counts.negatives),
+        (tf.counts.predicted_positives, tf.counts.predicted_negatives),
+    )
     if function.endswith("_rate"):
         counted = truths if "base_rate" in function else predictions
         frame = data(call.data), call.truth, call.estimate
@@ -329,7 +333,10 @@ def test_infinite_values_have_status_infinite() -> None:
     }
 
 
-@pytest.mark.parametrize("index", [tf.theil_index, tf.between_group_theil_index("sex"), tf.consistency(["x1"])])
+@pytest.mark.parametrize(
+    "index",
+    [tf.inequality.theil_index, tf.inequality.between_group_theil_index("sex"), tf.inequality.consistency(["x1"])],
+)
 def test_inequality_indices_use_weights(index: Any) -> None:
     frame = data("a400_weighted")
     plain, weighted = (index(frame, "y_true", "y_pred", case_weights=item)[".estimate"][0] for item in (None, "weight"))
@@ -342,13 +349,13 @@ def test_invalid_sides_raise_or_warn() -> None:
     def of(**sides: Any) -> Any:
         return tf.disparate_impact(tf.privileged({"sex": 1}, **sides))(frame, "y_true", "y_pred")
 
-    with pytest.raises(tf.ArgumentError, match="on both sides"):
+    with pytest.raises(tf.errors.ArgumentError, match="on both sides"):
         of(unprivileged={"sex": 1})
-    with pytest.warns(tf.UndefinedWarning, match="never 7"):
+    with pytest.warns(tf.errors.UndefinedWarning, match="never 7"):
         assert of(unprivileged={"sex": 7})[".estimate"].item() is None  # AIF360: nan
-    with pytest.raises(tf.ArgumentError, match="`concentration`"):
+    with pytest.raises(tf.errors.ArgumentError, match="`concentration`"):
         tf.differential_fairness("sex", concentration=-1)(frame, "y_true", "y_pred")
-    with pytest.raises(tf.AggregateError, match="has no sign"):
+    with pytest.raises(tf.errors.AggregateError, match="has no sign"):
         tf.average_odds_difference("sex")
     cases = [record["params"]["case"] for record in EVERY if "case" in record["params"]]
     assert len(cases) == 10  # the rest is about AIF360's own classes and arguments

@@ -88,7 +88,7 @@ def test_records_where_allennlp_raises_still_have_values() -> None:
 def test_mutual_information_equals_g_statistic_over_twice_the_rows() -> None:
     stats = pytest.importorskip("scipy.stats")
     frame = reference_data("a400_weighted")
-    result = tf.mutual_information("race")(frame, estimate="pred_multi")[".estimate"].item()
+    result = tf.distributions.mutual_information("race")(frame, estimate="pred_multi")[".estimate"].item()
     table = frame.pivot("pred_multi", index="race", values="y_true", aggregate_function="len").fill_null(0)
     g = stats.chi2_contingency(table.drop("race").to_numpy(), correction=False, lambda_="log-likelihood").statistic
     assert 2 * frame.height * result == pytest.approx(g, rel=1e-9)

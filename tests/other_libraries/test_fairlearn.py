@@ -18,7 +18,7 @@ from conftest import REFERENCES, check_every, deviations, records, reference_dat
 
 import tidyfair as tf
 
-METRICS: dict[str, tf.Metric] = {
+METRICS: dict[str, tf.types.Metric] = {
     "accuracy": tf.accuracy,
     "precision": tf.precision,
     "precision_nan": tf.precision,
@@ -30,7 +30,7 @@ METRICS: dict[str, tf.Metric] = {
     "true_negative_rate": tf.true_negative_rate,
     "false_positive_rate": tf.false_positive_rate,
     "false_negative_rate": tf.false_negative_rate,
-    "count": tf.instances,
+    "count": tf.counts.instances,
     "accuracy_score": tf.accuracy,
     "zero_one_loss": tf.error_rate,
     "balanced_accuracy_score": tf.bal_accuracy,
@@ -39,7 +39,7 @@ METRICS: dict[str, tf.Metric] = {
     "recall_score": tf.recall,
     "sklearn.metrics.fbeta_score": tf.metric_tweak(tf.f_meas, "fbeta", beta=0.6),
 }
-PARITIES: dict[str, tuple[tf.Metric, ...]] = {
+PARITIES: dict[str, tuple[tf.types.Metric, ...]] = {
     "demographic_parity": (tf.selection_rate,),
     "equal_opportunity": (tf.sens,),
     "equalized_odds": (tf.sens, tf.fall_out),
@@ -113,7 +113,7 @@ class Question:
         rows = call(self.compared(), self.data, tuple(self.control), self.weights)
         return {tuple(row[key] for key in self.control): row[".estimate"] for row in rows}
 
-    def compared(self) -> tf.GroupwiseMetric:
+    def compared(self) -> tf.types.GroupwiseMetric:
         """The metric by which the page compares groups."""
         row = page.ROWS["functions"].get(self.function) or page.ROWS["MetricFrame"][self.kind]
         given = {"metric": self.metrics[0], "by": self.by, "to": self.to, "across": self.across}
@@ -134,7 +134,7 @@ class Question:
             answer[control] = sum(known) / len(known) if self.across == "mean" else worst(numbers)
         return answer
 
-    def values(self, metric: tf.Metric) -> tuple[dict[tuple[Any, Any], float], dict[tuple[Any, ...], float]]:
+    def values(self, metric: tf.types.Metric) -> tuple[dict[tuple[Any, Any], float], dict[tuple[Any, ...], float]]:
         grouped = call(metric, self.data, (*self.control, *self.by), self.weights)
         overall = call(metric, self.data, tuple(self.control), self.weights)
         table = {
@@ -143,7 +143,7 @@ class Question:
         }
         return table, {tuple(row[key] for key in self.control): self.filled(metric, row) for row in overall}
 
-    def filled(self, metric: tf.Metric, row: dict[str, Any]) -> float:
+    def filled(self, metric: tf.types.Metric, row: dict[str, Any]) -> float:
         if row[".estimate"] is None and metric is tf.bal_accuracy:
             # scikit-learn averages the recalls of the classes that occur
             where = dict(
@@ -174,9 +174,9 @@ Call: TypeAlias = "tuple[str, tuple[str, ...], str | None]"
 
 
 @cache
-def compared_in_calls() -> dict[Call, dict[tf.GroupwiseMetric, None]]:
+def compared_in_calls() -> dict[Call, dict[tf.types.GroupwiseMetric, None]]:
     """Every comparison of groups that a record asks for, by call."""
-    calls: dict[Call, dict[tf.GroupwiseMetric, None]] = {}
+    calls: dict[Call, dict[tf.types.GroupwiseMetric, None]] = {}
     for question in map(Question, RECORDS):
         if question.kind not in {"overall", "by_group"}:
             call = (question.data, tuple(question.control), question.weights)

@@ -63,7 +63,7 @@ def share_of_label(selected: Number, overall_selected: Number) -> Rate:
     return selected, overall_selected
 
 
-def named(metric: Any, aggregate: Any) -> tf.GroupwiseFactory:
+def named(metric: Any, aggregate: Any) -> tf.types.GroupwiseFactory:
     return tf.new_groupwise_metric(metric, "it", aggregate)
 
 
@@ -97,7 +97,7 @@ NUMERIC = {
 }
 OF_LABELS = page.ROWS["Matrices of several labels"]
 MATRICES = {
-    "frequency_matrix None": tf.predicted_positives,
+    "frequency_matrix None": tf.counts.predicted_positives,
     "frequency_matrix group": OF_LABELS["frequency_matrix"](),
     "frequency_matrix class": tf.new_class_metric(share_of_label, "share_of_label"),
     **{name: OF_LABELS[name]() for name in ("accuracy_matrix", "precision_matrix", "recall_matrix")},
@@ -232,14 +232,14 @@ def success(data: str, groups: str, **cut: Any) -> dict[str, Field]:
 
 def jain(data: str, truth: str, estimate: str) -> Field:
     """1 / (1 + variation²), of which half is the generalized entropy of errors."""
-    entropy = tf.metric_tweak(tf.generalized_entropy_index, "entropy", benefit="amount", alpha=2)
+    entropy = tf.metric_tweak(tf.inequality.generalized_entropy_index, "entropy", benefit="amount", alpha=2)
     errors = DATA[data].with_columns((pl.col(estimate) - truth).abs().cast(pl.Float64).alias("error"))
     value = entropy(errors, truth, "error", on_undefined="ignore")[".estimate"].item()
     return Field(None, 1.0, "zero_over_zero") if value is None else plain(1 / (1 + 2 * value))
 
 
 @cache
-def matrix(metric: tf.Metric, data: str, by: str) -> dict[str, dict[str, float | None]]:
+def matrix(metric: tf.types.Metric, data: str, by: str) -> dict[str, dict[str, float | None]]:
     """Values of each group and class."""
     rows = named(metric, tf.difference())(by).by_group(DATA[data], "y_multi", "pred_multi", **BY_CLASS)
     table: dict[str, dict[str, float | None]] = {}
@@ -276,7 +276,7 @@ def multiclass(data: str, by: str) -> dict[str, Field]:
     ]
     mean_gap = tf.difference(signed=False, across="mean")
 
-    def ours(metric: tf.Metric, **options: Any) -> list[float]:
+    def ours(metric: tf.types.Metric, **options: Any) -> list[float]:
         metrics = tf.metric_set(*(named(metric, mean_gap)(pair) for pair in pairs))
         result = metrics(frame, "y_multi", "pred_multi", **BY_CLASS, **options)
         return result.group_by(".by", maintain_order=True).agg(pl.col(".estimate").mean())[".estimate"].to_list()
@@ -419,7 +419,7 @@ def test_every_record_is_compared_or_listed() -> None:
 
 
 def test_disparity_with_an_empty_side_is_null() -> None:
-    with pytest.warns(tf.UndefinedWarning, match="'sex' is never 2"):
+    with pytest.warns(tf.errors.UndefinedWarning, match="'sex' is never 2"):
         result = tf.statistical_parity_difference(tf.privileged(sex=0, unprivileged={"sex": 2}))(
             DATA["a400_weighted"], estimate="y_pred"
         )
@@ -428,7 +428,7 @@ def test_disparity_with_an_empty_side_is_null() -> None:
 
 def test_scores_given_as_estimate_raise() -> None:
     for metric in (tf.statistical_parity_difference, tf.accuracy.difference):
-        with pytest.raises(tf.ColumnError):
+        with pytest.raises(tf.errors.ColumnError):
             metric("sex")(DATA["a400_weighted"], "y_true", "score")
 
 

@@ -106,7 +106,7 @@ def check_record(name: str) -> None:
     record = RECORDS[name]
     rule = deviation(name)
     if record["params"].get("subset") == "numpy (n,1) mask":
-        with pytest.raises(tf.ArgumentError, match="one Boolean for each of"):
+        with pytest.raises(tf.errors.ArgumentError, match="one Boolean for each of"):
             ours(name)
         return
     mine = ours(name)

@@ -143,7 +143,7 @@ def test_ratios_of_segments_are_reproduced() -> None:
 def check_standardized(record: dict[str, Any]) -> None:
     spread = "pooled" if record["params"].get("smd_denominator") == "pooled" else "all"
     for feature, to in REFERENCES.items():
-        result = tdf.standardized_differences(data(record["data"]), "score", by=feature, to=to, spread=spread)
+        result = tdf.audits.standardized_differences(data(record["data"]), "score", by=feature, to=to, spread=spread)
         ours = dict(result.select(".group", ".disparity").rows())
         for row in record["value"]:
             by, group = GROUPS.get(row["Group"], (None, None))

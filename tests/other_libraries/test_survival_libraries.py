@@ -18,12 +18,12 @@ if TYPE_CHECKING:
 
 TIMES = (2.1, 5.1, 9.1)
 LEVELS = (0.05, 0.25, 0.5, 0.75, 0.95)
-TRUTH = tf.survival("time", "event")
+TRUTH = tf.survival.outcome("time", "event")
 PROBS = {time: f"survival_{number}" for number, time in enumerate(TIMES)}
 QUANTILES = {level: f"q{100 * level:02.0f}" for level in LEVELS}
-BY_RISK = tf.metric_tweak(tf.concordance_survival, "concordance", risk=True)
-UNO = tf.metric_tweak(tf.concordance_survival_uno, "uno", risk=True)
-UNO_TO_TAU = tf.metric_tweak(tf.concordance_survival_uno, "uno", risk=True, tau=12.1)
+BY_RISK = tf.metric_tweak(tf.survival.concordance, "concordance", risk=True)
+UNO = tf.metric_tweak(tf.survival.concordance_uno, "uno", risk=True)
+UNO_TO_TAU = tf.metric_tweak(tf.survival.concordance_uno, "uno", risk=True, tau=12.1)
 RECORDS = {f"{record['data']} {record['function']} {record['params']}": record for record in records("survival")}
 JUST_BEFORE = 1e-7
 """Less than the distance of any two times."""
@@ -35,48 +35,54 @@ def rows_of(data: str, group: str) -> pl.DataFrame:
     return rows.filter(sex=group) if group else rows
 
 
-def censoring(rows: pl.DataFrame, weights: str | None) -> tf.CensoringDistribution:
-    return tf.censoring_distribution(rows, TRUTH, case_weights=weights)
+def censoring(rows: pl.DataFrame, weights: str | None) -> tf.types.CensoringDistribution:
+    return tf.survival.censoring_distribution(rows, TRUTH, case_weights=weights)
 
 
-def numbers(metric: tf.Metric, rows: pl.DataFrame, weights: str | None, *columns: Any, **options: Any) -> list[float]:
+def numbers(
+    metric: tf.types.Metric, rows: pl.DataFrame, weights: str | None, *columns: Any, **options: Any
+) -> list[float]:
     return metric(rows, *columns, case_weights=weights, **options)[".estimate"].to_list()
 
 
-def calls(truth: tf.Survival) -> dict[str, Callable[[pl.DataFrame, str | None], list[float]]]:
-    interval = tf.prediction_interval("q05", "q95", level=0.9)
+def calls(truth: tf.types.Survival) -> dict[str, Callable[[pl.DataFrame, str | None], list[float]]]:
+    interval = tf.prediction_intervals.interval("q05", "q95", level=0.9)
     # divided by the last time, and there by the distance from the first to the last
     stretched = TIMES[-1] / (TIMES[-1] - TIMES[0])
     return {
         "sksurv concordance_index_censored": lambda rows, w: numbers(BY_RISK, rows, w, truth, "risk"),
         "sksurv concordance_index_ipcw": lambda rows, w: numbers(UNO, rows, w, truth, "risk"),
         "sksurv concordance_index_ipcw tau": lambda rows, w: numbers(UNO_TO_TAU, rows, w, truth, "risk"),
-        "sksurv brier_score": lambda rows, w: numbers(tf.brier_survival, rows, w, truth, probs=PROBS),
+        "sksurv brier_score": lambda rows, w: numbers(tf.survival.brier, rows, w, truth, probs=PROBS),
         "sksurv integrated_brier_score": lambda rows, w: [
-            stretched * value for value in numbers(tf.brier_survival_integrated, rows, w, truth, probs=PROBS)
+            stretched * value for value in numbers(tf.survival.brier_integrated, rows, w, truth, probs=PROBS)
         ],
-        "sksurv cumulative_dynamic_auc": lambda rows, w: numbers(tf.roc_auc_survival, rows, w, truth, probs=PROBS),
+        "sksurv cumulative_dynamic_auc": lambda rows, w: numbers(tf.survival.roc_auc, rows, w, truth, probs=PROBS),
         "sksurv CensoringDistributionEstimator": lambda rows, w: censoring(rows, w).before(np.array(TIMES)).tolist(),
         "lifelines KaplanMeierFitter of censoring": lambda rows, w: censoring(rows, w).before(np.array(TIMES)).tolist(),
         "lifelines concordance_index": lambda rows, w: numbers(
-            tf.concordance_survival, rows, w, truth, "predicted_time"
+            tf.survival.concordance, rows, w, truth, "predicted_time"
         ),
-        "scoringrules interval_score": lambda rows, w: numbers(tf.interval_score, rows, w, "y", interval),
+        "scoringrules interval_score": lambda rows, w: numbers(tf.prediction_intervals.score, rows, w, "y", interval),
         "scoringrules weighted_interval_score": lambda rows, w: numbers(
-            tf.weighted_interval_score, rows, w, "y", QUANTILES
+            tf.prediction_intervals.weighted_interval_score, rows, w, "y", QUANTILES
         ),
-        "scoringrules crps_quantile": lambda rows, w: numbers(tf.weighted_interval_score, rows, w, "y", QUANTILES),
-        "scoringrules quantile_score": lambda rows, w: numbers(tf.quantile_loss, rows, w, "y", QUANTILES),
-    }  # fmt: skip
+        "scoringrules crps_quantile": lambda rows, w: numbers(
+            tf.prediction_intervals.weighted_interval_score, rows, w, "y", QUANTILES
+        ),
+        "scoringrules quantile_score": lambda rows, w: numbers(
+            tf.prediction_intervals.quantile_loss, rows, w, "y", QUANTILES
+        ),
+    }
 
 
 def censored_at_the_event(record: dict[str, Any], rows: pl.DataFrame, weights: str | None) -> list[float]:
     """The number with the probability to be uncensored at a time, instead of just before it."""
     just_before = censoring(rows, weights)
-    at_time = tf.CensoringDistribution(
+    at_time = tf.types.CensoringDistribution(
         tuple(time - JUST_BEFORE for time in just_before.times), just_before.probabilities, just_before.rows
     )
-    return calls(tf.survival("time", "event", censoring=at_time))[record["function"]](rows, weights)
+    return calls(tf.survival.outcome("time", "event", censoring=at_time))[record["function"]](rows, weights)
 
 
 def events_at_risk(record: dict[str, Any], rows: pl.DataFrame, weights: str | None) -> list[float]:
@@ -135,4 +141,6 @@ def test_every_record_is_reproduced_or_follows_a_rule() -> None:
 def test_published_example_of_yardstick_is_reproduced() -> None:
     rows = pl.DataFrame({"truth": [3.3, 7.1], "a": [1, 8], "b": [2, 9], "c": [3, 10], "d": [4, 11]})
     levels = dict(zip((0.2, 0.4, 0.6, 0.8), "abcd", strict=True))
-    assert tf.weighted_interval_score(rows, "truth", levels)[".estimate"].item() == pytest.approx(1.275, rel=1e-12)
+    assert tf.prediction_intervals.weighted_interval_score(rows, "truth", levels)[".estimate"].item() == pytest.approx(
+        1.275, rel=1e-12
+    )

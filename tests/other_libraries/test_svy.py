@@ -18,20 +18,20 @@ if TYPE_CHECKING:
 PEOPLE = reference_data("survey400")
 REPLICATES: dict[str, Any] = {"weights": "weight", "replicates": [f"r{number}" for number in range(1, 17)]}
 DESIGNS: dict[str, Design] = {
-    "strata and clusters": tf.survey_design(weights="weight", strata="stratum", clusters="psu"),
-    "nested clusters": tf.survey_design(weights="weight", strata="stratum", clusters="number", nested=True),
-    "clusters": tf.survey_design(weights="weight", clusters="psu"),
-    "strata": tf.survey_design(weights="weight", strata="stratum"),
-    "weights": tf.survey_design(weights="weight"),
-    "finite population": tf.survey_design(weights="weight", strata="stratum", clusters="psu", fpc="population"),
-    "lonely adjust": tf.survey_design(weights="weight", strata="lonely", clusters="psu", lonely="adjust"),
-    "lonely certainty": tf.survey_design(weights="weight", strata="lonely", clusters="psu", lonely="certainty"),
-    "brr": tf.replicate_weights(**REPLICATES, method="brr"),
-    "fay": tf.replicate_weights(**REPLICATES, method="fay", fay=0.3),
-    "jackknife": tf.replicate_weights(**REPLICATES, method="jackknife"),
-    "bootstrap": tf.replicate_weights(**REPLICATES, method="bootstrap"),
-    "successive_difference": tf.replicate_weights(**REPLICATES, method="successive_difference"),
-    "successive_difference about the mean": tf.replicate_weights(
+    "strata and clusters": tf.surveys.design(weights="weight", strata="stratum", clusters="psu"),
+    "nested clusters": tf.surveys.design(weights="weight", strata="stratum", clusters="number", nested=True),
+    "clusters": tf.surveys.design(weights="weight", clusters="psu"),
+    "strata": tf.surveys.design(weights="weight", strata="stratum"),
+    "weights": tf.surveys.design(weights="weight"),
+    "finite population": tf.surveys.design(weights="weight", strata="stratum", clusters="psu", fpc="population"),
+    "lonely adjust": tf.surveys.design(weights="weight", strata="lonely", clusters="psu", lonely="adjust"),
+    "lonely certainty": tf.surveys.design(weights="weight", strata="lonely", clusters="psu", lonely="certainty"),
+    "brr": tf.surveys.replicate_weights(**REPLICATES, method="brr"),
+    "fay": tf.surveys.replicate_weights(**REPLICATES, method="fay", fay=0.3),
+    "jackknife": tf.surveys.replicate_weights(**REPLICATES, method="jackknife"),
+    "bootstrap": tf.surveys.replicate_weights(**REPLICATES, method="bootstrap"),
+    "successive_difference": tf.surveys.replicate_weights(**REPLICATES, method="successive_difference"),
+    "successive_difference about the mean": tf.surveys.replicate_weights(
         **REPLICATES, method="successive_difference", centre="mean"
     ),
 }

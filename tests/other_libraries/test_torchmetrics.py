@@ -120,8 +120,9 @@ def predicted(call: Call) -> dict[str, Any]:
     if call.preds == "int y_pred":
         return {"estimate": "y_pred"}
     return {
-        "probs": "score" if call.preds == "float score" else tf.sigmoid("logit"), "threshold": call.threshold,
-    }  # fmt: skip
+        "probs": "score" if call.preds == "float score" else tf.calibration.sigmoid("logit"),
+        "threshold": call.threshold,
+    }
 
 
 def kept(call: Call) -> pl.DataFrame:
@@ -130,7 +131,7 @@ def kept(call: Call) -> pl.DataFrame:
     return frame if call.ignore_index is None or truth is None else frame.filter(pl.col(truth) != call.ignore_index)
 
 
-def metrics(call: Call, *, shares: bool = False) -> tf.MetricSet:
+def metrics(call: Call, *, shares: bool = False) -> tf.types.MetricSet:
     """The page's row for all features at once: that of both ratios where there is a truth, or that of the shares."""
     rows = CLASSES if call.batch_size else FUNCTIONS
     named = (rows[name] for name in rows if name.replace("_", "").lower().endswith("rates" if shares else "fairness"))
@@ -142,7 +143,7 @@ def features(call: Call) -> list[str]:
     return ["sex", "race_code", "age_code", *(["race_code_rev"] if call.preds == "int y_pred" else [])]
 
 
-def tally(call: Call, metric: tf.MetricSet) -> Any:
+def tally(call: Call, metric: tf.types.MetricSet) -> Any:
     """The tallies of the batches added up."""
     batches = kept(call).group_by(pl.col("row") // call.batch_size, maintain_order=True)
     return sum(metric.tally(batch, truth_of(call), **predicted(call)) for _, batch in batches)
@@ -436,18 +437,18 @@ def test_small_cases_are_reproduced(name: str, mine: Ratio, theirs: dict[str, fl
 
 def test_cases_where_torchmetrics_raises() -> None:
     frame = data("a400_weighted")
-    with pytest.raises(tf.ColumnError, match="sens needs the column of true labels"):
+    with pytest.raises(tf.errors.ColumnError, match="sens needs the column of true labels"):
         FUNCTIONS["binary_fairness"]("sex")(frame, estimate="y_pred")
     # a third label that nobody predicts usually marks what has no truth; who knows better says so
-    with pytest.raises(tf.LabelError, match=r"holds -1 in 57 rows.*`ignore_index=-1`"):
+    with pytest.raises(tf.errors.LabelError, match=r"holds -1 in 57 rows.*`ignore_index=-1`"):
         OPPORTUNITY.arrays(frame["holes"], frame["y_pred"], by={"group": frame["sex"]})
     three = OPPORTUNITY.arrays(frame["holes"], frame["y_pred"], by={"group": frame["sex"]}, labels=[-1, 0, 1])
     assert three[".estimator"].to_list() == ["macro"]
     logit = CASES["functional.demographic_parity", "one logit outside [0,1] turns the whole tensor into logits"]
     params = logit["params"]
-    with pytest.raises(tf.ColumnError, match="Convert logits with `probs=sigmoid"):
+    with pytest.raises(tf.errors.ColumnError, match="Convert logits with `probs=sigmoid"):
         parity(params["groups"], probs=params["preds"], threshold=params["threshold"])
-    with pytest.raises(tf.LabelError, match="Which label"):
+    with pytest.raises(tf.errors.LabelError, match="Which label"):
         PARITY.arrays(estimate=frame["y_pred"] + 1, by={"group": frame["sex"]})
     # nobody has a score of 1.5
     result = OPPORTUNITY.arrays(
@@ -455,7 +456,7 @@ def test_cases_where_torchmetrics_raises() -> None:
     )
     assert pair(result, "EO") == {"EO": (None, None, None)}
     nothing: Any = sum([])
-    with pytest.raises(tf.ArgumentError, match="needs the result of `tally`"):
+    with pytest.raises(tf.errors.ArgumentError, match="needs the result of `tally`"):
         PARITY.compute(nothing)
     names = (
         "task='all' without target", "target has -1 and ignore_index=None", "preds int with value 2", "threshold = 1.5",

@@ -99,7 +99,7 @@ def check_record(record: dict[str, Any], results: list[dict[str, Any]]) -> None:
         assert result[".estimate"] == number
 
 
-@pytest.mark.filterwarnings("ignore::tidyfair.ConstantWarning")
+@pytest.mark.filterwarnings("ignore::tidyfair.errors.ConstantWarning")
 @pytest.mark.parametrize("call", CALLS, ids=lambda call: "-".join(map(str, astuple(call))))
 def test_records_are_reproduced(call: Call) -> None:
     rows: dict[tuple[str, str | None], list[dict[str, Any]]] = {}
@@ -121,7 +121,7 @@ def test_undefined_groups_are_dropped_by_default() -> None:
         and record["params"] == {"task": "binary", "by": "race", "group": "none", "weights": False}
     )
     assert ".estimate" not in record["values"][0]
-    with pytest.warns(tf.UndefinedWarning, match="sens has no value .zero denominator. in race 'rare'"):
+    with pytest.warns(tf.errors.UndefinedWarning, match="sens has no value .zero denominator. in race 'rare'"):
         (result,) = answer(call_of(record), metric_of(record), on_undefined="warn")
     others = reference_data("c1000_nopos").filter(race="rare").height
     assert others > 0

@@ -18,6 +18,7 @@ from typing import Any
 import polars as pl
 import pytest
 from conftest import DOCS, SHARED, check_every, deviations
+from public_names import public
 
 import tidyfair as tf
 
@@ -52,7 +53,7 @@ def levels(record: dict[str, Any]) -> list[str]:
 def metric(record: dict[str, Any]) -> Any:
     params = record["params"]
     if "aggregate" in params:
-        parts = [getattr(tf, name) for name in params["fn"]]
+        parts = [public(name) for name in params["fn"]]
         pooled: dict[str, Any] = {
             "diff_range": pl.col(".estimate").max() - pl.col(".estimate").min(),
             "ratio_range": pl.col(".estimate").min() / pl.col(".estimate").max(),
@@ -65,7 +66,7 @@ def metric(record: dict[str, Any]) -> Any:
         f2 = {"f2": tf.metric_tweak(tf.f_meas, "f2", beta=2)}
         return tf.metric_set(
             *(
-                getattr(tf, name)(feature, **ALL_GROUPS) if feature else f2.get(name) or tweaked(name, params)
+                public(name)(feature, **ALL_GROUPS) if feature else f2.get(name) or tweaked(name, params)
                 for name, feature in members
             )
         )
@@ -74,8 +75,8 @@ def metric(record: dict[str, Any]) -> Any:
     return tweaked(record["metric"], params)
 
 
-def tweaked(name: str, params: dict[str, Any]) -> tf.Metric:
-    result: tf.Metric = getattr(tf, name)
+def tweaked(name: str, params: dict[str, Any]) -> tf.types.Metric:
+    result: tf.types.Metric = public(name)
     options = {key: value for key, value in params["options"].items() if key in dict(result.definition.options)}
     if "costs" in options:
         options["costs"] = {(row["truth"], row["estimate"]): row["cost"] for row in options["costs"]}
@@ -145,7 +146,7 @@ def call_of(record: dict[str, Any]) -> Call:
 
 def members(record: dict[str, Any]) -> list[Any]:
     asked = metric(record)
-    return list(asked) if isinstance(asked, tf.MetricSet) else [asked]
+    return list(asked) if isinstance(asked, tf.types.MetricSet) else [asked]
 
 
 @cache
@@ -251,7 +252,7 @@ for each in RECORDS:
     OF_DATA.setdefault(each["data"], {})[f"{each['id']} {each['metric']}"] = each
 
 
-@pytest.mark.filterwarnings("ignore::tidyfair.ConstantWarning")
+@pytest.mark.filterwarnings("ignore::tidyfair.errors.ConstantWarning")
 @pytest.mark.parametrize("name", OF_DATA)
 def test_records_are_reproduced(name: str) -> None:
     check_every(OF_DATA[name], check_record)
@@ -260,7 +261,7 @@ def test_records_are_reproduced(name: str) -> None:
 def check_record(record: dict[str, Any]) -> None:
     reason = deviation(record)
     if raises(record):
-        with pytest.raises(tf.WeightError if str(reason).startswith("weights") else tf.ColumnError):
+        with pytest.raises(tf.errors.WeightError if str(reason).startswith("weights") else tf.errors.ColumnError):
             call_of(record)(tf.conf_mat if record["metric"] == "conf_mat" else metric(record))
         return
     result, theirs = cells(record) if record["metric"] == "conf_mat" else estimates(record)

@@ -21,14 +21,14 @@ pytestmark = pytest.mark.usefixtures("few_draws")
 ARGUMENTS = ["--truth", "repaid", "--estimate", "approved", "--pos-label", "yes"]
 
 
-def findings_of(made: tdf.Report) -> list[str]:
+def findings_of(made: tdf.types.Report) -> list[str]:
     """The findings at the top of a report in Markdown, one for each feature."""
     opening = made.markdown().partition("\n## ")[0].replace("\\", "")
     lines = [line for line in opening.split("\n") if line.startswith("- **") and " by " in line]
     return [line.replace("- ", "", 1).replace("**", "") for line in lines]
 
 
-def section(made: tdf.Report, heading: str) -> str:
+def section(made: tdf.types.Report, heading: str) -> str:
     """A section of a report in Markdown."""
     return made.markdown().partition(f"## {heading}")[2].partition("\n## ")[0]
 
@@ -337,16 +337,16 @@ def test_without_intervals_there_are_sentences_without_certainty(
     assert "Significant:" not in out
 
 
-def decided(people: pl.DataFrame, parity: tdf.GroupwiseMetric, limit: float) -> str:
+def decided(people: pl.DataFrame, parity: tdf.types.GroupwiseMetric, limit: float) -> str:
     """The verdict of `assert_fair`."""
     call: dict[str, Any] = {"estimate": "hired", "below": limit, "on_undefined": "ignore"}
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         try:
             tdf.assert_fair(parity, people, **call)
-        except tdf.UnfairError:
+        except tdf.inference.UnfairError:
             return "Fail"
-    return "Not enough evidence" if any(one.category is tdf.EvidenceWarning for one in caught) else "Pass"
+    return "Not enough evidence" if any(one.category is tdf.errors.EvidenceWarning for one in caught) else "Pass"
 
 
 def test_gates_in_reports_decide_as_assert_fair_does() -> None:

@@ -128,7 +128,7 @@ def test_nothing_to_show_makes_no_explorer() -> None:
     assert explorer(values(LOANS, "race"), [By.of(("race",), "test", Policy())], min_n=10**6) is None
 
 
-def opened(report: tdf.Report, folder: Path, state: str = "") -> str:
+def opened(report: tdf.types.Report, folder: Path, state: str = "") -> str:
     """The text of the charts of a report, as a browser without a network draws them."""
     page = report.save(folder / "report.html")
     drawn = in_a_browser(page, folder / "report.png", state=state)

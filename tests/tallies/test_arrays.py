@@ -162,7 +162,7 @@ def test_ignore_index_may_be_text_or_float() -> None:
 
 
 def test_ignore_index_without_truth_raises() -> None:
-    with pytest.raises(tf.ArgumentError, match="no truth was given"):
+    with pytest.raises(tf.errors.ArgumentError, match="no truth was given"):
         PARITY.arrays(estimate=[1, 0, 1, 1], by={"sex": ["f", "f", "m", "m"]}, ignore_index=0)
 
 
@@ -196,7 +196,7 @@ WRONG: dict[str, tuple[Callable[[], object], str]] = {
     "a mapping": (lambda: of_parity({"a": 1}), "must be an array of one plain value"),
     "an object": (lambda: of_parity(object()), "cannot be read as an array of plain values"),
     "a set": (lambda: of_parity({0, 1}), "must be an array of one plain value"),
-    "an expression": (lambda: tf.roc_auc.arrays([0, 1], probs=tf.sigmoid("logit")), (
+    "an expression": (lambda: tf.roc_auc.arrays([0, 1], probs=tf.calibration.sigmoid("logit")), (
         "cannot be read as an array of plain values"
     )),
     "scores of all labels": (lambda: tf.roc_auc.arrays([0, 1, 2], probs=np.eye(3)), (
@@ -214,31 +214,31 @@ WRONG: dict[str, tuple[Callable[[], object], str]] = {
 @pytest.mark.parametrize("name", WRONG)
 def test_non_arrays_raise(name: str) -> None:
     call, message = WRONG[name]
-    with pytest.raises(tf.ColumnError, match=message):
+    with pytest.raises(tf.errors.ColumnError, match=message):
         call()
 
 
 def test_arrays_in_place_of_a_frame_raise() -> None:
     arrays: Any = [0, 1, 1], [0, 1, 0]
-    with pytest.raises(tf.ArgumentError, match=r"`data` is a list, not a frame; pass arrays to `\.arrays"):
+    with pytest.raises(tf.errors.ArgumentError, match=r"`data` is a list, not a frame; pass arrays to `\.arrays"):
         tf.accuracy(*arrays)
     factory: Any = tf.demographic_parity_ratio
-    with pytest.raises(tf.TidyfairError):
+    with pytest.raises(tf.errors.TidyfairError):
         factory(*arrays)
-    with pytest.raises(tf.TidyfairError):
+    with pytest.raises(tf.errors.TidyfairError):
         factory(*map(np.array, arrays))
     with pytest.raises(AttributeError):  # it has no features to name yet
         factory.arrays(*arrays)
-    with pytest.raises(tf.ArgumentError, match="Did you mean 'threshold'"):
+    with pytest.raises(tf.errors.ArgumentError, match="Did you mean 'threshold'"):
         tf.accuracy.arrays(*arrays, thresold=0.5)
-    with pytest.raises(tf.ColumnError, match="the data are grouped by 'sex'"):
+    with pytest.raises(tf.errors.ColumnError, match="the data are grouped by 'sex'"):
         PARITY.arrays(estimate=[0, 1], by={"sex": [0, 1]}, group_by={"sex": [0, 1]})
 
 
 def test_labels_of_mixed_types_raise() -> None:
-    with pytest.raises(tf.ColumnError, match="holds values of several types: int, str"):
+    with pytest.raises(tf.errors.ColumnError, match="holds values of several types: int, str"):
         tf.accuracy.arrays([0, 1, "x"], [0, 1, 1])
-    with pytest.raises(tf.LabelError, match="different kinds of labels"):
+    with pytest.raises(tf.errors.LabelError, match="different kinds of labels"):
         tf.accuracy.arrays(["0", "1", "x"], [0, 1, 1])
 
 
@@ -261,12 +261,12 @@ def test_multiclass_scores_are_given_by_label() -> None:
     frame = pl.DataFrame({"y": truth, **{f"p{label}": item for label, item in by_label.items()}})
     result = tf.mn_log_loss.arrays(truth, probs=by_label)
     assert_frame_equal(result, tf.mn_log_loss(frame, "y", probs={label: f"p{label}" for label in range(3)}))
-    with pytest.raises(tf.ColumnError, match=r"as `probs=\{label: array\}`, but has 2 dimensions"):
+    with pytest.raises(tf.errors.ColumnError, match=r"as `probs=\{label: array\}`, but has 2 dimensions"):
         tf.mn_log_loss.arrays(truth, probs=scores)
 
 
 def test_same_name_with_different_arrays_raises() -> None:
-    with pytest.raises(tf.ArgumentError, match="give 'sex' different arrays"):
+    with pytest.raises(tf.errors.ArgumentError, match="give 'sex' different arrays"):
         PARITY.arrays(estimate=[0, 1], by={"sex": [0, 1]}, group_by={"sex": [1, 1]})
 
 
@@ -281,7 +281,7 @@ def test_integers_and_floats_in_one_list_keep_fractions(values: list[Any]) -> No
 
 @pytest.mark.parametrize("values", ["01", b"\x00\x01"])
 def test_text_in_place_of_an_array_raises(values: object) -> None:
-    with pytest.raises(tf.ColumnError):
+    with pytest.raises(tf.errors.ColumnError):
         of_parity([0, 1], values)
 
 
@@ -289,7 +289,7 @@ def test_masked_values_are_not_counted() -> None:
     masked = np.ma.array([1, 0, 0], mask=[False, False, True])
     try:
         result = tf.accuracy.arrays(masked, [1, 0, 1])
-    except tf.ColumnError:
+    except tf.errors.ColumnError:
         return
     assert result[".estimate"].item() == 1
 
@@ -303,13 +303,13 @@ def test_pandas_columns_with_missing_values(dtype: Any) -> None:
 
 
 def test_ignore_index_of_another_type_raises() -> None:
-    with pytest.raises(tf.TidyfairError):
+    with pytest.raises(tf.errors.TidyfairError):
         tf.accuracy.arrays(["a", "b"], ["a", "a"], ignore_index=-1)
 
 
 def test_features_without_names_raise() -> None:
     by: Any = [0, 1]
-    with pytest.raises(tf.TidyfairError):
+    with pytest.raises(tf.errors.TidyfairError):
         PARITY.arrays(estimate=[0, 1], by=by)
 
 
@@ -317,7 +317,7 @@ def test_tensors_are_read_by_dlpack() -> None:
     given = [Exchanged(FRAME[column].cast(pl.Int64)) for column in ("y_true", "y_pred")]
     result = tf.accuracy.arrays(*given, by={"sex": Exchanged(FRAME["sex"].cast(pl.Int64))})
     assert_frame_equal(result, tf.accuracy(FRAME, "y_true", "y_pred"))
-    with pytest.raises(tf.ColumnError, match="has 2 dimensions"):
+    with pytest.raises(tf.errors.ColumnError, match="has 2 dimensions"):
         of_parity([1, 0], Exchanged(PAIRS))
 
 
@@ -404,25 +404,27 @@ def test_accumulators_of_arrays_merge(tmp_path: Path) -> None:
 def test_accumulator_rejects_incompatible_arrays() -> None:
     truth, guess, by = [1, 0], [1, 1], {"sex": ["f", "m"]}
     named = tf.Accumulator(tf.accuracy, "y", "p")
-    with pytest.raises(tf.ArgumentError, match=r"created for frames, with `truth='y'`.* `Accumulator\(metrics\)`"):
+    with pytest.raises(
+        tf.errors.ArgumentError, match=r"created for frames, with `truth='y'`.* `Accumulator\(metrics\)`"
+    ):
         named.update(truth, guess)
-    with pytest.raises(tf.ArgumentError, match="created for frames, with `case_weights='w'`"):
+    with pytest.raises(tf.errors.ArgumentError, match="created for frames, with `case_weights='w'`"):
         tf.Accumulator(tf.accuracy, case_weights="w").update(truth, guess)
     seen = tf.Accumulator(tf.accuracy).update(truth, guess)
-    with pytest.raises(tf.ArgumentError, match="Only tallies of the same columns"):
+    with pytest.raises(tf.errors.ArgumentError, match="Only tallies of the same columns"):
         seen.update(truth, guess, case_weights=[1, 2])
-    with pytest.raises(tf.ArgumentError, match="counted with different 'truth', 'estimate'"):
+    with pytest.raises(tf.errors.ArgumentError, match="counted with different 'truth', 'estimate'"):
         named.merge(seen)
-    with pytest.raises(tf.ArgumentError, match="Only tallies of the same columns"):
+    with pytest.raises(tf.errors.ArgumentError, match="Only tallies of the same columns"):
         seen.merge(named.update(pl.DataFrame({"y": truth, "p": guess})))
-    with pytest.raises(tf.ArgumentError, match="the truth is given twice"):
+    with pytest.raises(tf.errors.ArgumentError, match="the truth is given twice"):
         seen.update(truth, guess, truth=truth)
     for frame in (pl.DataFrame({"y": truth, "p": guess}), pd.DataFrame({"y": truth, "p": guess})):
-        with pytest.raises(tf.ArgumentError, match="a frame must be the only argument"):
+        with pytest.raises(tf.errors.ArgumentError, match="a frame must be the only argument"):
             tf.Accumulator(tf.accuracy, "y", "p").update(frame, ignore_index=0)
-    with pytest.raises(tf.ColumnError, match="the array of 'sex' is missing"):
+    with pytest.raises(tf.errors.ColumnError, match="the array of 'sex' is missing"):
         tf.Accumulator(PARITY).update(truth, guess)
-    with pytest.raises(tf.ArgumentError, match="no truth was given"):
+    with pytest.raises(tf.errors.ArgumentError, match="no truth was given"):
         tf.Accumulator(PARITY).update(estimate=guess, by=by, ignore_index=0)
     assert seen.state.cells["n"].sum() == 2
 
@@ -432,36 +434,38 @@ def test_accumulator_rejects_incompatible_arrays() -> None:
 
 def test_sigmoid_equals_the_logistic_function() -> None:
     logits = [-30.0, -5.0, -1.5, -1e-3, -0.0, 0.0, 1e-9, 0.25, 1.0, 17.0]
-    result = pl.DataFrame({"logit": logits}).select(tf.sigmoid("logit")).to_series()
+    result = pl.DataFrame({"logit": logits}).select(tf.calibration.sigmoid("logit")).to_series()
     for probability, logit in zip(result, logits, strict=True):
         assert probability == pytest.approx(1 / (1 + math.exp(-logit)), rel=1e-15)
 
 
 @pytest.mark.parametrize("dtype", [pl.Int8, pl.UInt16, pl.Int64, pl.Float32, pl.Float64])
 def test_sigmoid_of_any_numeric_dtype(dtype: Any) -> None:
-    result = pl.DataFrame({"logit": [0, 2, 90]}, schema={"logit": dtype}).select(tf.sigmoid("logit")).to_series()
+    result = (
+        pl.DataFrame({"logit": [0, 2, 90]}, schema={"logit": dtype}).select(tf.calibration.sigmoid("logit")).to_series()
+    )
     assert result.dtype == pl.Float64
     assert result.to_list() == pytest.approx([0.5, 1 / (1 + math.exp(-2)), 1.0], rel=1e-15)
 
 
 def test_sigmoid_of_infinite_and_missing_values() -> None:
     logits = [-math.inf, -1e300, -1000.0, 1000.0, 1e300, math.inf, None]
-    result = pl.DataFrame({"logit": logits}).select(tf.sigmoid("logit")).to_series().to_list()
+    result = pl.DataFrame({"logit": logits}).select(tf.calibration.sigmoid("logit")).to_series().to_list()
     assert result == [0.0, 0.0, 0.0, 1.0, 1.0, 1.0, None]
-    undefined = pl.DataFrame({"logit": [math.nan]}).select(tf.sigmoid(pl.col("logit"))).item()
+    undefined = pl.DataFrame({"logit": [math.nan]}).select(tf.calibration.sigmoid(pl.col("logit"))).item()
     assert math.isnan(undefined)
 
 
 def test_sigmoid_of_logits_equals_probabilities() -> None:
     frame = FRAME.with_columns(logit=(pl.col("score") / (1 - pl.col("score"))).log())
-    calls: list[tuple[tf.MetricSet, dict[str, Any]]] = [(PROB, {}), (BOTH, {"threshold": 0.4})]
+    calls: list[tuple[tf.types.MetricSet, dict[str, Any]]] = [(PROB, {}), (BOTH, {"threshold": 0.4})]
     for metric, options in calls:
         expected = metric(frame, "y_true", probs="score", **options)
-        for scores in (tf.sigmoid("logit"), tf.sigmoid(pl.col("logit"))):
+        for scores in (tf.calibration.sigmoid("logit"), tf.calibration.sigmoid(pl.col("logit"))):
             result = metric(frame, "y_true", probs=scores, **options)
             assert_frame_equal(result, expected, rel_tol=1e-12)
     # of logits as they are only the order is read
-    with pytest.raises(tf.ColumnError, match="needs probabilities between 0 and 1"):
+    with pytest.raises(tf.errors.ColumnError, match="needs probabilities between 0 and 1"):
         tf.brier_class(frame, "y_true", probs="logit")
     auc = tf.roc_auc(frame, "y_true", probs="logit")
     assert auc[".estimate"].item() == tf.roc_auc(frame, "y_true", probs="score")[".estimate"].item()

@@ -49,7 +49,7 @@ def tallies(monkeypatch: pytest.MonkeyPatch) -> list[Tally]:
     return made
 
 
-def parity(*by: str) -> tf.GroupwiseMetric:
+def parity(*by: str) -> tf.types.GroupwiseMetric:
     return tf.demographic_parity(*by)
 
 
@@ -92,20 +92,20 @@ def test_pass_planning_samples_rows_on_every_engine(
 def test_intervals_and_warnings_with_several_passes(tallies: list[Tally], monkeypatch: pytest.MonkeyPatch) -> None:
     # of thousands of groups few draws are enough here
     monkeypatch.setattr(inversion, "_DRAWS", 20)
-    both = tf.metric_set(parity("user"), tf.demographic_parity("item", aggregate=tf.standard_deviation()))
+    both = tf.metric_set(parity("user"), tf.demographic_parity("item", aggregate=tf.aggregates.standard_deviation()))
     sure = both(VISITS, **CALL, interval="auto", times=20)
     assert len(tallies) == 2
     assert_frame_equal(sure[:1], parity("user")(VISITS, **CALL, interval="auto", times=20))
-    with pytest.warns(tf.UndefinedWarning) as caught:
+    with pytest.warns(tf.errors.UndefinedWarning) as caught:
         tf.metric_set(tf.equal_opportunity("user"), tf.equal_opportunity("item"))(VISITS, "y", "p")
     assert len(caught) == 1
 
 
 def test_bad_columns_raise_with_several_passes() -> None:
-    with pytest.raises(tf.ColumnError, match="no column 'nobody'"):
+    with pytest.raises(tf.errors.ColumnError, match="no column 'nobody'"):
         tf.metric_set(parity("user"), parity("nobody"))(VISITS, **CALL)
     broken = (pl.col("sex") + 1).alias("broken")
-    with pytest.raises(tf.TidyfairError, match="broken"):
+    with pytest.raises(tf.errors.TidyfairError, match="broken"):
         tf.metric_set(parity("user"), tf.demographic_parity(broken))(VISITS, **CALL)
 
 
@@ -182,7 +182,7 @@ def test_plan_is_made_once_for_calls_with_the_same_options() -> None:
 def test_options_of_other_types_are_other_options() -> None:
     few_rows, fair = VISITS.head(1000), tf.metric_set(tf.accuracy, parity("race"))
     fair(few_rows, **CALL, explain=True)
-    with pytest.raises(tf.ArgumentError, match="`explain` is True or False, not 1"):
+    with pytest.raises(tf.errors.ArgumentError, match="`explain` is True or False, not 1"):
         fair(few_rows, **CALL, explain=cast("Any", 1))
 
 

@@ -29,6 +29,7 @@ from conftest import (
     spark,
 )
 from polars.testing import assert_frame_equal
+from public_names import public
 from pyarrow import parquet
 
 import tidyfair as tf
@@ -89,7 +90,7 @@ CASES: dict[str, tuple[Any, dict[str, Any]]] = {
     "weighted bins of scores": (tf.roc_auc, {**SCORES, "score_bins": 64, "case_weights": "weight"}),
     "bins of scores and labels": (tf.metric_set(tf.roc_auc, tf.sens), {**SCORES, "score_bins": 8, "threshold": 0.5}),
     "numbers": (tf.metric_set(tf.mae, tf.rmse, tf.rsq, tf.mae.difference("race")), NUMBERS),
-    "functions of polars": (tf.metric_set(tf.pinball_loss, tf.huber_loss), NUMBERS),
+    "functions of polars": (tf.metric_set(tf.prediction_intervals.pinball_loss, tf.huber_loss), NUMBERS),
     "medians": (tf.median_absolute_error, NUMBERS),
     "intervals": (FAIR, {**LABELS, "interval": "auto", "times": 50}),
     "intervals of numbers": (tf.mae, {**NUMBERS, "interval": "auto", "times": 50}),
@@ -165,21 +166,21 @@ READS: dict[str, dict[str, Any]] = {
     "class": {"truth": "y_true", "estimate": "y_pred"}, "prob": {"truth": "y_true", "probs": "score"},
     "numeric": {"truth": "y_reg", "estimate": "pred_reg"},
     "survival": {
-        "truth": tf.survival("score", "y_true"), "estimate": "pred_reg", "probs": {0.2: "score", 0.4: "score"},
+        "truth": tf.survival.outcome("score", "y_true"), "estimate": "pred_reg", "probs": {0.2: "score", 0.4: "score"},
     },
-    "interval": {"truth": "y_reg", "estimate": tf.prediction_interval("low", "pred_reg", level=0.9)},
+    "interval": {"truth": "y_reg", "estimate": tf.prediction_intervals.interval("low", "pred_reg", level=0.9)},
 }  # fmt: skip
 REFUSED = {"mase": "depend on the order of rows"}
 """What rows elsewhere cannot be asked, and why."""
 
 
 @pytest.mark.parametrize("name", tf.catalogue()["name"])
-@pytest.mark.filterwarnings("ignore::tidyfair.UndefinedWarning")
+@pytest.mark.filterwarnings("ignore::tidyfair.errors.UndefinedWarning")
 def test_every_catalogue_metric_equals_polars(name: str) -> None:
     rows = reference_data("b1000_single").with_columns(low=pl.col("pred_reg") - 5)
-    asked = getattr(tf, name)
-    kind = (asked if isinstance(asked, tf.Metric) else asked.metrics[0]).kind
-    if not isinstance(asked, tf.Metric):
+    asked = public(name)
+    kind = (asked if isinstance(asked, tf.types.Metric) else asked.metrics[0]).kind
+    if not isinstance(asked, tf.types.Metric):
         signed = "signed=True" in repr(asked.aggregate)
         asked = asked(tf.privileged(sex=1) if signed else "race")
     elif asked.definition.compares:
@@ -188,7 +189,7 @@ def test_every_catalogue_metric_equals_polars(name: str) -> None:
         _OPENED["reference data"] = ELSEWHERE["duckdb"](rows)
     data = _OPENED["reference data"]
     if name in REFUSED:
-        with pytest.raises(tf.ColumnError, match=REFUSED[name]):
+        with pytest.raises(tf.errors.ColumnError, match=REFUSED[name]):
             asked(data, **READS[kind])
         return
     result, expected = (asked(item, **READS[kind], explain=True) for item in (data, rows))
@@ -217,7 +218,7 @@ PUSHED = ["labels", "outer groups", "weights", "a threshold", "thresholds", "sco
 
 
 @pytest.mark.parametrize("name", PUSHED)
-@pytest.mark.filterwarnings("ignore::tidyfair.UndefinedWarning")
+@pytest.mark.filterwarnings("ignore::tidyfair.errors.UndefinedWarning")
 def test_one_aggregation_query_returns_cells(name: str, queries: list[tuple[str, int]]) -> None:
     metric, call = CASES[name]
     metric(ELSEWHERE["duckdb"](LOANS), **call)
@@ -240,7 +241,7 @@ def test_score_bins_are_counted_in_the_database(weights: dict[str, Any], queries
     assert "GROUP BY" in sql
 
 
-@pytest.mark.filterwarnings("ignore::tidyfair.UndefinedWarning")
+@pytest.mark.filterwarnings("ignore::tidyfair.errors.UndefinedWarning")
 def test_numeric_metrics_take_one_more_query_for_the_center(queries: list[tuple[str, int]]) -> None:
     metric, call = CASES["numbers"]
     metric(ELSEWHERE["duckdb"](LOANS), **call)
@@ -256,7 +257,7 @@ def test_ranking_metrics_fetch_distinct_rows_with_counts(queries: list[tuple[str
 
 
 def test_continuous_estimate_raises_before_counting(queries: list[tuple[str, int]]) -> None:
-    with pytest.raises(tf.ColumnError, match="'score' holds fractional numbers"):
+    with pytest.raises(tf.errors.ColumnError, match="'score' holds fractional numbers"):
         tf.accuracy(ELSEWHERE["duckdb"](LOANS), "repaid", "score")
     assert [rows for _, rows in queries] == [1]
 
@@ -291,7 +292,7 @@ def test_group_keys_of_every_type(engine: Callable[[pl.DataFrame], Any], name: s
     assert grouped["key"].null_count() == wanted["key"].null_count()
 
 
-@pytest.mark.filterwarnings("ignore::tidyfair.UndefinedWarning")
+@pytest.mark.filterwarnings("ignore::tidyfair.errors.UndefinedWarning")
 def test_empty_table(engine: Callable[[pl.DataFrame], Any]) -> None:
     empty = LOANS.clear()
     result = FAIR(engine(empty), **LABELS, labels=["no", "yes"])
@@ -429,7 +430,9 @@ def test_two_ordered_numeric_categories_are_binary() -> None:
     assert as_polars(tf.sens(data, "y", "p"))[".estimate"].item() == 0.5
     wider = _ordered(pl.DataFrame({"y": truth, "p": estimate}), [0.0, 1.0, 2.0])
     one, other = (tf.sens.tally(frame, "y", "p") for frame in (data, wider))
-    with pytest.raises(tf.ArgumentError, match=r"levels of the column 'y' are 0.0, 1.0 in one part and 0.0, 1.0, 2.0"):
+    with pytest.raises(
+        tf.errors.ArgumentError, match=r"levels of the column 'y' are 0.0, 1.0 in one part and 0.0, 1.0, 2.0"
+    ):
         _ = one + other
     assert tf.sens(partitioned(data), "y", "p")[".estimate"].item() == 0.5
 
@@ -464,7 +467,7 @@ def test_requests_that_engines_cannot_answer_raise() -> None:
         ),
     ]
     for expected, ask in cases:
-        with pytest.raises(tf.TidyfairError, match=expected):
+        with pytest.raises(tf.errors.TidyfairError, match=expected):
             ask()
 
 
@@ -484,7 +487,7 @@ def _in_ibis() -> tuple[Any, str]:
 @pytest.mark.parametrize("connect", [_in_duckdb, _in_ibis])
 def test_missing_tables_are_engine_errors_with_the_nearest_name(connect: Callable[[], tuple[Any, str]]) -> None:
     connection, engine = connect()
-    with pytest.raises(tf.EngineError) as caught:
+    with pytest.raises(tf.errors.EngineError) as caught:
         tf.accuracy((connection, "peopel"), "repaid", "approved")
     expected = "there is no table 'peopel'. Did you mean 'people'? Tables: 'people'."
     assert str(caught.value) == f"{engine} could not run the query: {expected}"
@@ -494,17 +497,19 @@ def test_missing_tables_are_engine_errors_with_the_nearest_name(connect: Callabl
 def test_tables_of_a_closed_connection_are_engine_errors() -> None:
     connection = duckdb.connect()
     connection.close()
-    with pytest.raises(tf.EngineError, match="already been closed"):
+    with pytest.raises(tf.errors.EngineError, match="already been closed"):
         tf.accuracy((connection, "people"), "repaid", "approved")
 
 
 def test_connections_of_sqlite_are_met_with_the_way_through_ibis() -> None:
     connection = sqlite3.connect(":memory:")
     for data in (connection, (connection, "people")):
-        with pytest.raises(tf.ArgumentError, match=r"`data` is a sqlite3.Connection; .*`\(ibis.sqlite.connect\("):
+        with pytest.raises(
+            tf.errors.ArgumentError, match=r"`data` is a sqlite3.Connection; .*`\(ibis.sqlite.connect\("
+        ):
             tf.accuracy(data, "repaid", "approved")
     pytest.importorskip("ibis")
-    with pytest.raises(tf.ArgumentError, match=r"`data` is an ibis.Backend, which has many tables"):
+    with pytest.raises(tf.errors.ArgumentError, match=r"`data` is an ibis.Backend, which has many tables"):
         tf.accuracy(_in_ibis()[0], "repaid", "approved")
 
 
@@ -514,7 +519,7 @@ def test_pandas_without_pyarrow_names_what_to_install(monkeypatch: pytest.Monkey
         raise ImportError(msg)
 
     monkeypatch.setattr(pl, "from_pandas", needs_pyarrow)
-    with pytest.raises(tf.ColumnError, match=r"need pyarrow: pip install 'tidyfair\[pandas\]'"):
+    with pytest.raises(tf.errors.ColumnError, match=r"need pyarrow: pip install 'tidyfair\[pandas\]'"):
         tf.accuracy(LOANS.to_pandas(), "repaid", "approved")
 
 
@@ -528,7 +533,7 @@ OTHER_ROWS: dict[str, pl.Expr] = {
 
 @pytest.mark.parametrize("name", OTHER_ROWS)
 def test_expressions_reading_other_rows_raise(name: str) -> None:
-    with pytest.raises(tf.ColumnError, match="may depend on other rows"):
+    with pytest.raises(tf.errors.ColumnError, match="may depend on other rows"):
         tf.accuracy(ELSEWHERE["duckdb"](LOANS), "repaid", "approved", group_by=OTHER_ROWS[name].alias("odd"))
 
 
@@ -552,10 +557,10 @@ def test_unsupported_column_types_raise_only_when_used() -> None:
     data = connection.sql(query)
     assert tf.accuracy(data, "y", "e")[".estimate"].item() == 1
     for name in ("k", "b"):
-        with pytest.raises(tf.ColumnError, match="one plain value per row"):
+        with pytest.raises(tf.errors.ColumnError, match="one plain value per row"):
             tf.accuracy(data, "y", "e", group_by=name)
     tenths = connection.sql("select (0.5 + i % 2)::decimal(5, 1) as y, 1 as e from range(9) t(i)")
-    with pytest.raises(tf.ColumnError, match="fractional numbers"):
+    with pytest.raises(tf.errors.ColumnError, match="fractional numbers"):
         tf.accuracy(tenths, "y", "e")
 
 
@@ -563,9 +568,9 @@ def test_large_weights_and_frequencies() -> None:
     connection = duckdb.connect()
     some = "case when i < 4 then 4611686018427387904 else 1 end"
     many = connection.sql(f"select {some} as f, i < 4 as y, true as e from range(9) t(i)")  # noqa: S608 - our own
-    with pytest.raises(tf.WeightError, match="'f' add up to more than"):
+    with pytest.raises(tf.errors.WeightError, match="'f' add up to more than"):
         tf.accuracy(many, "y", "e", frequency_weights="f")
-    with pytest.raises(tf.WeightError, match="'y' are not all whole"):
+    with pytest.raises(tf.errors.WeightError, match="'y' are not all whole"):
         tf.accuracy(many, "y", "e", frequency_weights="y")
     for kind in ("bigint", "ubigint"):
         heavy = connection.sql(f"select 1 as y, 1 as e, 4611686018427387904::{kind} as w from range(3)")  # noqa: S608 - our own
@@ -579,7 +584,7 @@ def test_narwhals_columns_are_computed_in_the_engine(there: Any) -> None:
     heavy = (pl.col("weight") > 1).alias("heavy")
     metric = tf.demographic_parity("heavy")
     assert metric(made, **LABELS).equals(metric(LOANS.with_columns(heavy), **LABELS))
-    with pytest.raises(tf.ColumnError, match=r"`nw\.from_native\(data\)\.with_columns\(…\)` as the data"):
+    with pytest.raises(tf.errors.ColumnError, match=r"`nw\.from_native\(data\)\.with_columns\(…\)` as the data"):
         tf.demographic_parity(nw.col("heavy"))  # pyright: ignore[reportArgumentType] - bad input
 
 
@@ -674,7 +679,7 @@ def test_engine_errors_name_the_engine_and_the_metric(name: str, tmp_path: Path)
             assert type(caught.value).__module__ == "polars.exceptions"
             assert caught.value.__notes__ == ["while tidyfair counted the rows"]
             continue
-        assert isinstance(caught.value, tf.EngineError)
+        assert isinstance(caught.value, tf.errors.EngineError)
         assert type(caught.value.__cause__).__module__.split(".")[0].strip("_") == engine
         assert re.match(
             r"(DuckDB|Spark) could not run the query for (accuracy|demographic_parity): ", str(caught.value)
@@ -683,7 +688,7 @@ def test_engine_errors_name_the_engine_and_the_metric(name: str, tmp_path: Path)
 
 def test_dropped_column_is_named() -> None:
     opened = _changed_below("alter table people drop column approved")
-    with pytest.raises(tf.ColumnError, match="no column 'approved'"):
+    with pytest.raises(tf.errors.ColumnError, match="no column 'approved'"):
         tf.accuracy(opened, "repaid", "approved")
 
 

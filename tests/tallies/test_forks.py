@@ -41,7 +41,7 @@ def in_a_fork(work):
     signal.alarm(20)  # what hangs is ended
     try:
         tell(work())
-    except tf.TidyfairError as error:
+    except tf.errors.TidyfairError as error:
         tell(type(error).__name__)
     os._exit(0)
 """
@@ -102,5 +102,5 @@ def pooled(part: pl.DataFrame) -> float:
 @pytest.mark.skipif(sys.platform != "linux", reason="threads are seen in /proc")
 @pytest.mark.filterwarnings("ignore:This process .* is multi-threaded:DeprecationWarning")
 def test_pool_of_forks_raises_instead_of_hanging() -> None:
-    with get_context("fork").Pool(2) as pool, pytest.raises(tf.ForkError, match=r'get_context\("spawn"\)'):
+    with get_context("fork").Pool(2) as pool, pytest.raises(tf.errors.ForkError, match=r'get_context\("spawn"\)'):
         pool.map_async(pooled, [FRAME[:150], FRAME[150:]]).get(timeout=60)

@@ -253,7 +253,7 @@ def test_fractional_floats_may_be_keys_but_not_labels(rows: int, odd: float) -> 
     people = pl.DataFrame(columns).with_columns(pl.when(pl.col("key") == 1).then(odd).otherwise("key").alias("key"))
     assert_counted(people)
     if odd < 1:
-        with pytest.raises(tf.ColumnError, match="'key'"):
+        with pytest.raises(tf.errors.ColumnError, match="'key'"):
             tf.accuracy(people, "key", "p")
 
 
@@ -328,5 +328,5 @@ def test_gpu_engine_is_used_when_set() -> None:
 def test_errors_while_counting_are_raised() -> None:
     people = pl.DataFrame({"y": some([True, False]), "p": some([1, 2, 3])})
     odd = pl.col("p").cast(pl.String).str.to_date("%Y").is_null().alias("odd")
-    with pytest.raises(tf.TidyfairError, match="conversion"):
+    with pytest.raises(tf.errors.TidyfairError, match="conversion"):
         tf.accuracy(people, "y", odd)

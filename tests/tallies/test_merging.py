@@ -11,8 +11,7 @@ from typing import Any
 import polars as pl
 import pytest
 from conftest import examples, reference_data
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
+from hypothesis import HealthCheck, given, settings, strategies as st
 from polars.testing import assert_frame_equal
 
 import tidyfair as tf

@@ -56,7 +56,7 @@ def test_tallies_of_parts_equal_the_whole(loans: DataFrame, engine: Callable[[Da
 def test_overflow_of_merged_weights_raises() -> None:
     data = pl.DataFrame({"t": [1], "e": [1], "w": [2**62 + 1]})
     half = tf.accuracy.tally(data, "t", "e", case_weights="w")
-    with pytest.raises(tf.WeightError, match="rescale them"):
+    with pytest.raises(tf.errors.WeightError, match="rescale them"):
         _ = half + half
 
 
@@ -121,7 +121,7 @@ def test_lazy_frame_equals_eager_frame(tmp_path: Any, loans: DataFrame) -> None:
     file = tmp_path / "loans.parquet"
     loans.write_parquet(file)
     lazy = pl.scan_parquet(file)
-    with pytest.warns(tf.UndefinedWarning):
+    with pytest.warns(tf.errors.UndefinedWarning):
         result = tf.equal_opportunity("race")(lazy, "truth", "estimate")
     assert (
         result.to_dicts() == tf.equal_opportunity("race")(loans, "truth", "estimate", on_undefined="ignore").to_dicts()
@@ -145,7 +145,7 @@ OFTEN: dict[str, tuple[Any, dict[str, Any]]] = {
 
 
 @pytest.mark.parametrize("name", OFTEN)
-@pytest.mark.filterwarnings("ignore::tidyfair.UndefinedWarning", "ignore::tidyfair.SelectionWarning")
+@pytest.mark.filterwarnings("ignore::tidyfair.errors.UndefinedWarning", "ignore::tidyfair.errors.SelectionWarning")
 def test_frequency_weights_equal_repeated_rows(loans: DataFrame, name: str) -> None:
     metric, call = OFTEN[name]
     often = [(index * 7) % 4 for index in range(loans.height)]
@@ -178,7 +178,7 @@ def test_arrays_take_frequency_weights() -> None:
 def test_bad_frequency_weights_raise(loans: DataFrame, values: list[Any]) -> None:
     weighted = loans.with_columns(often=pl.Series((values * 12)[:12], strict=False))
     for metric, call in (OFTEN["labels"], OFTEN["order of scores"]):
-        with pytest.raises(tf.WeightError, match="`frequency_weights`: the values of 'often'"):
+        with pytest.raises(tf.errors.WeightError, match="`frequency_weights`: the values of 'often'"):
             metric(weighted, "truth", **call, frequency_weights="often")
-    with pytest.raises(tf.ColumnError, match="no column 'oftn'"):
+    with pytest.raises(tf.errors.ColumnError, match="no column 'oftn'"):
         tf.accuracy(weighted, "truth", "estimate", frequency_weights="oftn")

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 pytestmark = [
-    pytest.mark.filterwarnings("ignore::tidyfair.UndefinedWarning"),
+    pytest.mark.filterwarnings("ignore::tidyfair.errors.UndefinedWarning"),
     pytest.mark.filterwarnings("ignore:The 'future.infer_string' option"),  # of pandas, to Ibis
 ]
 
@@ -124,7 +124,7 @@ def test_lists_of_columns_and_thresholds_do_not_make_deep_queries(tables: list[i
     count = 40
     shares = {f"p{index}": [(index + 1) / (count * (count + 1) / 2)] * count for index in range(count)}
     people = ELSEWHERE["ibis"](pl.DataFrame({"y": range(count), "one": [0, 1] * (count // 2), "s": 0.5, **shares}))
-    design = tf.replicate_weights(weights="s", replicates=list(shares), method="brr")
+    design = tf.surveys.replicate_weights(weights="s", replicates=list(shares), method="brr")
     tf.sens(people, "one", probs="s", threshold=[index / count for index in range(count)])
     tf.ranked_prob_score(people, "y", probs=list(shares))
     tf.accuracy(people, "one", "one", design=design)
@@ -180,7 +180,7 @@ def test_nan_of_either_sign_is_missing(database: Callable[[pl.DataFrame], Any]) 
 
 def test_infinite_numbers_raise(database: Callable[[pl.DataFrame], Any]) -> None:
     endless = LOANS.with_columns(score=pl.when(pl.int_range(pl.len()) > 0).then("score").otherwise(-math.inf))
-    with pytest.raises(tf.ColumnError, match="'score' holds infinite values"):
+    with pytest.raises(tf.errors.ColumnError, match="'score' holds infinite values"):
         tf.mae(database(endless), **NUMBERS)
 
 
@@ -274,7 +274,9 @@ def test_either_zero_is_shown_as_zero(name: str) -> None:
 
 def test_whole_numbers_that_ibis_rounds_in_sqlite_raise() -> None:
     people = keyed(pl.Series([2**53, 2**53 + 1, None]))
-    with pytest.raises(tf.ColumnError, match=r"SQLite has missing values beside whole numbers of 2\*\*53 and more"):
+    with pytest.raises(
+        tf.errors.ColumnError, match=r"SQLite has missing values beside whole numbers of 2\*\*53 and more"
+    ):
         tf.accuracy(WAREHOUSES["sqlite"](people), "y", "p", group_by="k")
     known = people.drop_nulls()
     result = tf.accuracy(WAREHOUSES["sqlite"](known), "y", "p", group_by="k")
@@ -285,12 +287,14 @@ def test_whole_numbers_that_ibis_rounds_in_sqlite_raise() -> None:
 def test_fractions_in_whole_numbers_of_sqlite_raise(column: str) -> None:
     table = WAREHOUSES["sqlite"](pl.DataFrame({"y": [0, 1], "p": [0, 1], "k": [0, 1], "s": [0.1, 0.9]}))
     table.get_backend().con.execute(f"update people set {column} = 0.5 where p = 1")  # noqa: S608 - our own
-    calls: list[tuple[tf.Metric, dict[str, Any]]] = [
+    calls: list[tuple[tf.types.Metric, dict[str, Any]]] = [
         (tf.accuracy, {"estimate": "p"}),
         (tf.roc_auc, {"probs": "s", "score_bins": "exact"}),
     ]
     for metric, call in calls:
-        with pytest.raises(tf.ColumnError, match=f"The column '{column}' is one of whole numbers, but SQLite has frac"):
+        with pytest.raises(
+            tf.errors.ColumnError, match=f"The column '{column}' is one of whole numbers, but SQLite has frac"
+        ):
             metric(table, "y", **call, group_by="k")
 
 
@@ -315,7 +319,7 @@ def transfers(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     return sizes
 
 
-AREAS = tf.metric_set(tf.roc_auc, tf.auc_parity("sex"), tf.abroca("sex"), tf.kolmogorov_smirnov("sex"))
+AREAS = tf.metric_set(tf.roc_auc, tf.auc_parity("sex"), tf.abroca("sex"), tf.distributions.kolmogorov_smirnov("sex"))
 CONTINUOUS = LOANS.with_columns(score=pl.col("score") + pl.int_range(pl.len()) * 1e-9)
 
 
@@ -326,9 +330,9 @@ def test_many_distinct_scores_are_counted_in_bins(name: str, transfers: list[int
     message = (
         rf"{engine} has so many distinct scores in 'score' that they were counted in 4,096 bins; values are off by"
     )
-    with pytest.warns(tf.EngineWarning, match=message) as caught:
+    with pytest.warns(tf.errors.EngineWarning, match=message) as caught:
         result = AREAS(data, **SCORES)
-    assert [warning.category for warning in caught].count(tf.EngineWarning) == 1
+    assert [warning.category for warning in caught].count(tf.errors.EngineWarning) == 1
     asked = AREAS(CONTINUOUS, **SCORES, score_bins=4_096)
     assert f"off by {asked['.error_bound'].max():.2g} at most" in " ".join(str(warning.message) for warning in caught)
     # columns follow from the call, not from the data
@@ -338,7 +342,7 @@ def test_many_distinct_scores_are_counted_in_bins(name: str, transfers: list[int
     assert ((result[".estimate"] - exact[".estimate"]).abs() <= asked[".error_bound"]).all()
     # one row more than the limit shows that there are more; then there are cells
     assert transfers[0] == 101
-    with pytest.warns(tf.EngineWarning, match="4,096 bins"):
+    with pytest.warns(tf.errors.EngineWarning, match="4,096 bins"):
         groups = AREAS.by_group(data, **SCORES)
     assert groups.columns == AREAS.by_group(CONTINUOUS, **SCORES).columns
 
@@ -358,13 +362,13 @@ TRANSFERRED: dict[str, tuple[Any, dict[str, Any], str]] = {
     "medians": (tf.median_absolute_error, NUMBERS, "'weight', 'score' for median_absolute_error"),
     "logits": (tf.roc_auc, {**SCORES, "probs": "logit"}, "'repaid', 'logit' for roc_auc"),
     "other curves": (
-        tf.abroca_debiased("sex"),
+        tf.distributions.abroca_debiased("sex"),
         SCORES,
         "'sex', 'repaid', 'score' for abroca_debiased",
     ),
     "survival times": (
-        tf.brier_survival.difference("sex"),
-        {"truth": tf.survival("weight", "paid"), "probs": {1.0: "score"}},
+        tf.survival.brier.difference("sex"),
+        {"truth": tf.survival.outcome("weight", "paid"), "probs": {1.0: "score"}},
         "'sex', 'weight', 'paid', 'score' for brier_survival_difference",
     ),
     "intervals of ranks": (tf.roc_auc, {**SCORES, "interval": "auto"}, "'repaid', 'score' for roc_auc"),
@@ -378,7 +382,7 @@ def test_many_rows_are_transferred_with_a_warning(name: str) -> None:
     metric, call, what = TRANSFERRED[name]
     people = CONTINUOUS.with_columns(logit=pl.col("score") * 9 - 4, paid=pl.col("repaid") == "yes")
     message = rf"Ibis on duckdb transfers 600 distinct rows of the columns {what}\. .*`data\.to_polars\(\)`"
-    with pytest.warns(tf.EngineWarning, match=message):
+    with pytest.warns(tf.errors.EngineWarning, match=message):
         result = metric(ELSEWHERE["ibis"](people), **call)
     assert_frame_equal(result, metric(people, **call), rel_tol=1e-9)
 
@@ -386,14 +390,14 @@ def test_many_rows_are_transferred_with_a_warning(name: str) -> None:
 @pytest.mark.usefixtures("transfers")
 def test_tallies_keep_scores_so_that_they_merge() -> None:
     halves = [ELSEWHERE["ibis"](part) for part in (CONTINUOUS[:300], CONTINUOUS[300:])]
-    with pytest.warns(tf.EngineWarning, match="Ibis on duckdb transfers 300 distinct rows"):
+    with pytest.warns(tf.errors.EngineWarning, match="Ibis on duckdb transfers 300 distinct rows"):
         one, other = (tf.roc_auc.tally(half, "repaid", probs="score") for half in halves)
     assert_frame_equal(tf.roc_auc.compute(one + other, pos_label="yes"), tf.roc_auc(CONTINUOUS, **SCORES))
 
 
 def test_too_many_rows_raise_before_they_are_transferred(transfers: list[int]) -> None:
     message = r"DuckDB would have to transfer 1,200 distinct rows .* at most 700 are transferred\..*`data\.pl\(\)`"
-    with pytest.raises(tf.ColumnError, match=message):
+    with pytest.raises(tf.errors.ColumnError, match=message):
         tf.median_absolute_error(ELSEWHERE["duckdb"](lending(1_200).with_columns(score=pl.int_range(1_200))), **NUMBERS)
     assert transfers == [101, 1]
 
@@ -418,10 +422,12 @@ WHOLE_ROWS: dict[str, tuple[str, Callable[[Any], Any]]] = {
 @pytest.mark.usefixtures("transfers")
 def test_functions_that_read_all_rows_say_so(name: str) -> None:
     columns, call = WHOLE_ROWS[name]
-    with pytest.warns(tf.EngineWarning, match=f"DuckDB transfers 600 rows of the columns {columns}"):
+    with pytest.warns(tf.errors.EngineWarning, match=f"DuckDB transfers 600 rows of the columns {columns}"):
         result = call(ELSEWHERE["duckdb"](CONTINUOUS))
     assert_frame_equal(result, call(CONTINUOUS))
-    with pytest.raises(tf.ColumnError, match=r"would have to transfer 1,200 rows .* at most 700 are transferred"):
+    with pytest.raises(
+        tf.errors.ColumnError, match=r"would have to transfer 1,200 rows .* at most 700 are transferred"
+    ):
         call(ELSEWHERE["duckdb"](pl.concat([CONTINUOUS, CONTINUOUS])))
 
 
@@ -434,7 +440,7 @@ def test_queries_that_an_engine_cannot_run_name_engine_metric_and_way_out() -> N
         r"Ibis on sqlite could not run the query for accuracy: .*\. If the engine cannot do this, pass the rows as a "
         r"frame in memory: `data\.to_polars\(\)`\."
     )
-    with pytest.raises(tf.EngineError, match=message) as caught:
+    with pytest.raises(tf.errors.EngineError, match=message) as caught:
         tf.accuracy(WAREHOUSES["sqlite"](people), "y", "p", group_by="k")
     assert caught.value.__cause__ is not None
     again = pickle.loads(pickle.dumps(caught.value))  # noqa: S301 - our own
@@ -466,7 +472,7 @@ def test_errors_while_a_query_is_built_are_those_of_the_engine(step: str, monkey
             monkeypatch.setattr(nw.LazyFrame, step, failing)
             try:
                 ask()
-            except tf.EngineError as error:
+            except tf.errors.EngineError as error:
                 assert isinstance(error.__cause__, ResourceWarning)  # noqa: PT017 - it may also pass
             else:
                 break
@@ -478,7 +484,7 @@ def test_one_relation_in_many_threads_gives_the_same_or_an_error_of_the_engine()
     def ask(_: int) -> None:
         try:
             assert_frame_equal(tf.demographic_parity("race")(data, **LABELS), expected)
-        except tf.EngineError as error:
+        except tf.errors.EngineError as error:
             assert isinstance(error.__cause__, duckdb.Error)  # noqa: PT017 - threads may also wait for each other
 
     with ThreadPoolExecutor(8) as threads:

@@ -48,7 +48,7 @@ class StandardizedTable(AuditTable):
         heading: The heading of the published table.
         needs: The arguments without which there is no such table: `("probs",)`, or `("truth", "probs")`.
         of_residuals: Compare the truth less the score, in place of the score.
-        spread: The standard deviation, as `standardized_differences` has it.
+        spread: The standard deviation, as `audits.standardized_differences` has it.
         columns: The columns as they are published.
     """
 

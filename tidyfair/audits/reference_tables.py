@@ -418,7 +418,7 @@ def compare_groups(
             such as `{"race": "White", "sex": "male"}`. Left out, the best.
         scale: `"difference"` (group less reference), `"ratio"` (group over reference), of rates `"odds_ratio"`, or of
             `mean_prediction`, `mean_truth` and `mean_score` `"standardized"`, the difference in standard deviations, as
-            `standardized_differences` has it. Left out, that of groupwise metrics, and differences.
+            `audits.standardized_differences` has it. Left out, that of groupwise metrics, and differences.
         test: The test of `.p_value`: `"interval"`, the level at which the interval just holds equality, so that both
             agree; or of rates of rows that count alike, `"fisher"`, the exact test, its `"mid_p"`, or `"z"`, of the
             standard deviations between two rates. `.test` says which it was.

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import inspect
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
-from collections.abc import Set as AbstractSet
+from collections.abc import Mapping, Set as AbstractSet
 from functools import cached_property
 from textwrap import fill
 from typing import Any, ClassVar, Self, Unpack, overload
@@ -32,8 +31,8 @@ from tidyfair.tallies.source import PolarsFrame
 from tidyfair.tallies.tally import Tally
 
 INTERNAL = frozenset({
-    "constant_average", "constant_averages", "definition", "explained", "explained_call", "formulas", "label_by_label",
-    "least_rows", "meaning_with", "of_all_rows", "of_distances", "of_kind", "others", "otherwise",
+    "comparison_by", "constant_average", "constant_averages", "definition", "explained", "explained_call", "formulas",
+    "label_by_label", "least_rows", "meaning_with", "of_all_rows", "of_distances", "of_kind", "others", "otherwise",
     "own_direction", "range_of", "reading", "readings", "run", "several", "specs", "subtracted", "tweaked",
     "with_policy", "with_readings",
 })  # fmt: skip
@@ -139,9 +138,10 @@ class Evaluable(ABC):
 
         Args:
             data: A polars, pandas or pyarrow frame, grouped or not.
-            truth: Column of the true labels, or numbers; or survival times, `survival("time", "event")`.
-            estimate: Column of the predicted labels, or numbers; or `prediction_interval("lower", "upper", level=0.9)`,
-                or quantiles, as a mapping from level to column.
+            truth: Column of the true labels, or numbers; or survival times, `survival.outcome("time", "event")`.
+            estimate: Column of the predicted labels, or numbers; or a prediction interval,
+                `prediction_intervals.interval("lower", "upper", level=0.9)`, or quantiles, as a mapping from level to
+                column.
             options: Keyword arguments, listed below.
             group_by: Columns whose groups (folds, models, months) get separate rows; or `privileged(…)`, for separate
                 rows of the two sides, named in a column `side`.
@@ -162,8 +162,8 @@ class Evaluable(ABC):
                 are counted in 4,096 bins, with an `EngineWarning`; `"exact"` transfers them.
             cluster: Column that identifies dependent rows, such as those of one patient, for intervals that allow for
                 it.
-            design: The design of a complex survey, made by `survey_design` or `replicate_weights`, with its weights;
-                for `interval="auto"` of rates, means and areas, and their differences and ratios.
+            design: The design of a complex survey, made by `surveys.design` or `surveys.replicate_weights`, with its
+                weights; for `interval="auto"` of rates, means and areas, and their differences and ratios.
             parts: A seed, needed for a tally of scores or numbers if intervals are to be computed: rows are assigned to
                 400 random parts. A call with `interval=` leaves out up to 20,000 rows one by one, and does this itself
                 with more.

@@ -5,27 +5,25 @@ from __future__ import annotations
 import inspect
 import math
 import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from collections.abc import Set as AbstractSet
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set as AbstractSet
 from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self, TypeAlias, Unpack
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self, TypeAlias
 
 import polars as pl
 
 from tidyfair.calling.calls import INTERNAL, Evaluable, call_in_words, in_lines
+from tidyfair.calling.comparisons import COMPARISONS, Comparable
 from tidyfair.errors import AggregateError, ArgumentError, in_short, listed, nearest
 from tidyfair.escapes import visible
 from tidyfair.other_keywords import belongs_to_calls, hint
-from tidyfair.specs import contrasts, spreads
 from tidyfair.specs.aggregates import Aggregate, Better, Direction, as_aggregate
 from tidyfair.specs.arguments import text
-from tidyfair.specs.columns import ColumnLike
 from tidyfair.specs.formulas import Formula, Kind
-from tidyfair.specs.groups import ALL_GROUPS, By, Policy, Privileged, Treatment, privileged
+from tidyfair.specs.groups import ALL_GROUPS, By, FeatureLike, Policy, Privileged, Treatment, privileged
 from tidyfair.specs.metric_specs import MetricSpec
 from tidyfair.specs.notebook_html import display
-from tidyfair.specs.options import GroupCallOptions, GroupOptions, refuse_unknown_keywords, show_keywords
+from tidyfair.specs.options import GroupCallOptions, GroupOptions
 from tidyfair.specs.signatures import refuse_unknown_settings
 
 CALL = "(data, truth, estimate, …)"
@@ -53,7 +51,7 @@ class _OfObject:
 
 
 @dataclass(frozen=True)
-class Metric(Evaluable):
+class Metric(Evaluable, Comparable["GroupwiseMetric"]):
     """A named formula with a direction and a range; made by `class_metric`."""
 
     # so that `help()` of a metric describes it, and its call
@@ -182,94 +180,24 @@ class Metric(Evaluable):
         columns = {"truth": '"truth"', "estimate": '"estimate"' if "truth" in reads else 'estimate="estimate"'}
         columns["probs"] = 'probs="score"'
         if self.kind == "survival":
-            columns |= {"truth": 'survival("time", "event")', "probs": 'probs={365: "survival_at_365"}'}
+            columns |= {"truth": 'survival.outcome("time", "event")', "probs": 'probs={365: "survival_at_365"}'}
         if self.kind == "interval":
             of_quantiles = self.definition.reads_points
-            interval = '{0.05: "q05", 0.95: "q95"}' if of_quantiles else 'prediction_interval("low", "high", level=0.9)'
+            interval = (
+                '{0.05: "q05", 0.95: "q95"}'
+                if of_quantiles
+                else 'prediction_intervals.interval("low", "high", level=0.9)'
+            )
             columns["estimate"] = interval if "truth" in reads else f"estimate={interval}"
         given = [f", {text}" for role, text in columns.items() if role in reads]
         return f"{self.name}(data{''.join(given)})"
 
-    @refuse_unknown_keywords
-    @show_keywords(GroupOptions)
-    def difference(
-        self, *by: ColumnLike | Privileged, to: object = None, signed: bool | None = None, name: str | None = None,
-        **groups: Unpack[GroupOptions],
+    def comparison_by(
+        self, method: str, by: tuple[FeatureLike, ...], name: str | None, groups: GroupOptions,
+        aggregate: Aggregate,
     ) -> GroupwiseMetric:  # fmt: skip
-        """Compare groups by the difference of their values.
-
-        Args:
-            by: Columns (several make intersections), or one `privileged(…)`.
-            to: The reference: `"range"` (the largest minus the smallest value), `"overall"`, `"rest"`, `"majority"` or
-                a group. By default the range for columns, and the privileged side for `privileged(…)`.
-            signed: Whether differences from a reference keep their sign.
-            name: The name in `.metric`; by default the name of the metric with `_difference`.
-            groups: Options that select the groups to compare, as for a factory: `min_n`, `min_share`, `unknown` and
-                `unknown_values`.
-
-        >>> from tidyfair import accuracy
-        >>> accuracy.difference("sex")
-        <groupwise metric accuracy_difference('sex'): difference(to='range') of accuracy, minimize>
-        """
-        return self._compared("difference", by, name, groups, contrasts.difference(to, signed=signed))
-
-    @refuse_unknown_keywords
-    @show_keywords(GroupOptions)
-    def ratio(
-        self, *by: ColumnLike | Privileged, to: object = None, signed: bool | None = None, name: str | None = None,
-        **groups: Unpack[GroupOptions],
-    ) -> GroupwiseMetric:  # fmt: skip
-        """Compare groups by the ratio of their values; arguments are those of `difference`.
-
-        >>> from tidyfair import roc_auc
-        >>> roc_auc.ratio("race", to="White")
-        <groupwise metric roc_auc_ratio('race'): ratio(to='White') of roc_auc, maximize>
-        """
-        return self._compared("ratio", by, name, groups, contrasts.ratio(to, signed=signed))
-
-    @refuse_unknown_keywords
-    @show_keywords(GroupOptions)
-    def group_minimum(
-        self, *by: ColumnLike | Privileged, name: str | None = None, **groups: Unpack[GroupOptions]
-    ) -> GroupwiseMetric:
-        """The smallest value of a group; arguments are those of `difference`.
-
-        >>> from tidyfair import sens
-        >>> sens.group_minimum("race", "sex")
-        <groupwise metric sens_group_minimum('race', 'sex'): group_minimum() of sens, maximize>
-        """
-        return self._compared("group_minimum", by, name, groups)
-
-    @refuse_unknown_keywords
-    @show_keywords(GroupOptions)
-    def group_maximum(
-        self, *by: ColumnLike | Privileged, name: str | None = None, **groups: Unpack[GroupOptions]
-    ) -> GroupwiseMetric:
-        """The largest value of a group; arguments are those of `difference`.
-
-        >>> from tidyfair import error_rate
-        >>> error_rate.group_maximum("race")
-        <groupwise metric error_rate_group_maximum('race'): group_maximum() of error_rate, minimize>
-        """
-        return self._compared("group_maximum", by, name, groups)
-
-    def _compared(
-        self, method: str, by: tuple[ColumnLike | Privileged, ...], name: str | None, groups: GroupOptions,
-        aggregate: Aggregate | None = None,
-    ) -> GroupwiseMetric:  # fmt: skip
-        """A comparison of groups; refused without a feature, with data in its place, or with another aggregate."""
-        call = f"{self.name}.{method}"
-        if not by:
-            msg = f'{call}() needs the sensitive feature: `{call}("column")`.'
-            raise ArgumentError(msg)
-        if "aggregate" in groups:
-            others = ", ".join(f"`{self.name}.{other}(…)`" for other in COMPARISONS if other != method)
-            msg = (
-                f"{call}() takes no `aggregate`, which its name says. Write {others}, or "
-                f'`new_groupwise_metric({self.name}, "name", aggregate)(…)` for any other.'
-            )
-            raise ArgumentError(msg)
-        _check_is_feature(by, {}, call)
+        """A comparison of groups; refused for a ratio of values that may be negative."""
+        _check_comparison(self.name, method, by, groups)
         if method == "ratio" and self.range[0] == -math.inf:
             msg = (
                 f"ratio() is not defined for negative values of {self.name}; where all of them are above 0, take "
@@ -510,7 +438,7 @@ class GroupwiseMetric(Evaluable):
 
 
 @dataclass(frozen=True)
-class GroupwiseFactory:
+class GroupwiseFactory(Comparable[GroupwiseMetric]):
     """A factory of groupwise metrics, called with the sensitive feature; made by `new_groupwise_metric`."""
 
     # so that `help()` of a factory describes the metric that it makes
@@ -531,7 +459,7 @@ class GroupwiseFactory:
 
     def __call__(
         self,
-        *by: ColumnLike | Privileged,
+        *by: FeatureLike,
         aggregate: Aggregate | pl.Expr | Callable[[pl.DataFrame], float] | None = None,
         name: str | None = None,
         min_n: int = Policy.min_n,
@@ -543,7 +471,7 @@ class GroupwiseFactory:
         """Compare the groups of one or more columns, or the two sides of `privileged(…)`.
 
         Args:
-            by: Columns (several make intersections), or one `privileged(…)`.
+            by: Columns (several, also as a tuple, make intersections), or one `privileged(…)`.
             aggregate: An aggregate that replaces the factory's.
             name: Another name for `.metric`.
             min_n: Groups whose denominator has fewer rows are not compared; `by_group` lists them as `below_min_n`.
@@ -588,8 +516,16 @@ class GroupwiseFactory:
         otherwise = tuple(_with(metric, options) for metric in self.otherwise)
         return GroupwiseMetric(name, metrics, By.of(by, name, policy), used, direction, less, source, otherwise)
 
+    def comparison_by(
+        self, method: str, by: tuple[FeatureLike, ...], name: str | None, groups: GroupOptions,
+        aggregate: Aggregate,
+    ) -> GroupwiseMetric:  # fmt: skip
+        """Another comparison of its metrics, under a name that says which."""
+        _check_comparison(self.name, method, by, groups)
+        return self(*by, aggregate=aggregate, name=name or f"{self.name.removesuffix(f'_{method}')}_{method}", **groups)
+
     def __dir__(self) -> list[str]:
-        return [name for name in super().__dir__() if name not in {"explained", "fixed", "signature", "typical"}]
+        return [name for name in super().__dir__() if name not in _INTERNAL_TO_FACTORIES]
 
     @property
     def options(self) -> dict[str, object]:
@@ -650,13 +586,9 @@ class GroupwiseFactory:
         return display("factory of groupwise metrics", columns, name=self.name, remark=remark, call=call)
 
 
+_INTERNAL_TO_FACTORIES = frozenset({"comparison_by", "explained", "fixed", "signature", "typical"})
 _OF_CALLS = frozenset({"data", "truth", "estimate", *GroupCallOptions.__annotations__})
 """The arguments of a call on data."""
-COMPARISONS: dict[str, Callable[[], Aggregate]] = {
-    "difference": contrasts.difference, "ratio": contrasts.ratio,
-    "group_minimum": spreads.group_minimum, "group_maximum": spreads.group_maximum,
-}  # fmt: skip
-"""The comparisons of every metric, each a method of `Metric`."""
 _OTHER_WORDS = {
     "diff": "difference", "disparity": "difference", "gap": "difference",
     "min": "group_minimum", "minimum": "group_minimum", "group_min": "group_minimum",
@@ -668,6 +600,22 @@ _OTHER_WORDS = {
 def comparison(metric: Metric, method: str, aggregate: Aggregate | None = None) -> GroupwiseFactory:
     """The factory of a metric's own comparison, such as `accuracy_difference`."""
     return GroupwiseFactory(f"{metric.name}_{method}", (metric,), aggregate or COMPARISONS[method]())
+
+
+def _check_comparison(name: str, method: str, by: Sequence[object], groups: Mapping[str, object]) -> None:
+    """Refuse a comparison without a feature, with data in its place, or with an aggregate besides that of its name."""
+    call = f"{name}.{method}"
+    if not by:
+        msg = f'{call}() needs the sensitive feature: `{call}("column")`.'
+        raise ArgumentError(msg)
+    if "aggregate" in groups:
+        others = ", ".join(f"`{name}.{other}(…)`" for other in COMPARISONS if other != method)
+        msg = (
+            f"{call}() takes no `aggregate`, which its name says. Write {others}, or "
+            f'`new_groupwise_metric({name}, "name", aggregate)(…)` for any other.'
+        )
+        raise ArgumentError(msg)
+    _check_is_feature(by, {}, call)
 
 
 def _check_is_feature(by: Sequence[object], options: Mapping[str, object], name: str) -> None:
@@ -696,7 +644,7 @@ def _with(metric: Metric, options: Mapping[str, object]) -> Metric:
 
 
 @dataclass(frozen=True)
-class MetricSet(Evaluable):
+class MetricSet(Evaluable, Comparable["MetricSet"]):
     """Several metrics in one call and one pass over the data; made by `metric_set`."""
 
     __doc__ = _OfObject(lambda metrics: metrics.explained, __doc__)  # pyright: ignore[reportAssignmentType] - a text
@@ -730,52 +678,20 @@ class MetricSet(Evaluable):
         """The sets of variants by the given columns."""
         return {}
 
-    @refuse_unknown_keywords
-    @show_keywords(GroupOptions)
-    def difference(
-        self, *by: ColumnLike | Privileged, to: object = None, signed: bool | None = None,
-        **groups: Unpack[GroupOptions],
+    def comparison_by(
+        self, method: str, by: tuple[FeatureLike, ...], name: str | None, groups: GroupOptions,
+        aggregate: Aggregate,
     ) -> MetricSet:  # fmt: skip
-        """Compare groups by the difference of each of its metrics; arguments are those of `Metric.difference`.
-
-        >>> from tidyfair import accuracy, metric_set, sens
-        >>> metric_set(accuracy, sens).difference("sex")
-        <metric set of
-          <groupwise metric accuracy_difference('sex'): difference(to='range') of accuracy, minimize>
-          <groupwise metric sens_difference('sex'): difference(to='range') of sens, minimize>
-        >
-        """
-        return self._each(lambda metric: metric.difference(*by, to=to, signed=signed, **groups))
-
-    @refuse_unknown_keywords
-    @show_keywords(GroupOptions)
-    def ratio(
-        self, *by: ColumnLike | Privileged, to: object = None, signed: bool | None = None,
-        **groups: Unpack[GroupOptions],
-    ) -> MetricSet:  # fmt: skip
-        """Compare groups by the ratio of each of its metrics; arguments are those of `Metric.difference`."""
-        return self._each(lambda metric: metric.ratio(*by, to=to, signed=signed, **groups))
-
-    @refuse_unknown_keywords
-    @show_keywords(GroupOptions)
-    def group_minimum(self, *by: ColumnLike | Privileged, **groups: Unpack[GroupOptions]) -> MetricSet:
-        """The smallest value of a group for each of its metrics."""
-        return self._each(lambda metric: metric.group_minimum(*by, **groups))
-
-    @refuse_unknown_keywords
-    @show_keywords(GroupOptions)
-    def group_maximum(self, *by: ColumnLike | Privileged, **groups: Unpack[GroupOptions]) -> MetricSet:
-        """The largest value of a group for each of its metrics."""
-        return self._each(lambda metric: metric.group_maximum(*by, **groups))
-
-    def _each(self, compare: Callable[[Metric], GroupwiseMetric]) -> MetricSet:
         """The set of its metrics, each compared between groups."""
+        if name is not None:
+            msg = f"A set takes no `name`: each of its metrics has one of its own, such as `sens_{method}`."
+            raise ArgumentError(msg)
         compared: list[GroupwiseMetric] = []
         for metric in self.metrics:
             if not isinstance(metric, Metric):
                 msg = f"{metric.name} already compares groups; this method needs a set of ordinary metrics."
                 raise ArgumentError(msg)
-            compared.append(compare(metric))
+            compared.append(metric.comparison_by(method, by, None, groups, aggregate))
         return MetricSet(tuple(compared))
 
     def __iter__(self) -> Iterator[Metric | GroupwiseMetric]:

@@ -8,8 +8,7 @@ from typing import Any
 
 import polars as pl
 
-from tidyfair.audits.filing import NAMED_AUDITS
-from tidyfair.audits.filing import audit as file_audit
+from tidyfair.audits.filing import NAMED_AUDITS, audit as file_audit
 from tidyfair.cli.inputs import GROUPS, read_inputs
 from tidyfair.cli.outputs import Document, Outputs, Part, plain_rows, records
 from tidyfair.cli.terminal import say, show

@@ -58,11 +58,7 @@ def __getattr__(name: str) -> object:
         globals()[name] = value
         return value
     other_names = import_module("tidyfair.metrics.other_names")
-    way_out = ""
-    if name in import_module("tidyfair").__all__:
-        way_out = f": write tidyfair.{name}"
-    elif not name.startswith("_"):
-        way_out = other_names.way_out(name, (), _MODULE_OF)
+    way_out = "" if name.startswith("_") else other_names.way_out(name)
     raise other_names.missing(__name__, name, way_out)
 
 

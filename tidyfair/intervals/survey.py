@@ -138,8 +138,8 @@ def _lonely(design: SurveyDesign, strata: GroupIndex, lonely: Array) -> str:
     column = ", ".join(repr(own.name) for own in design.strata)
     return (
         f"`{ROLE}`: a single PSU is in the stratum {', '.join(shown[:SHOWN])}{more} of {column}, so the variation "
-        'between its PSUs is unknown. Combine strata, or write `survey_design(…, lonely="adjust")` to use its distance '
-        'from the mean of all PSUs, or `lonely="certainty"` if it was included with certainty.'
+        'between its PSUs is unknown. Combine strata, or write `surveys.design(…, lonely="adjust")` to use its '
+        'distance from the mean of all PSUs, or `lonely="certainty"` if it was included with certainty.'
     )
 
 

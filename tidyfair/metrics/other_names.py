@@ -5,6 +5,8 @@ from __future__ import annotations
 import inspect
 import re
 from collections.abc import Collection
+from functools import cache
+from importlib import import_module
 from importlib.util import find_spec
 
 from tidyfair.errors import nearest
@@ -69,7 +71,7 @@ OTHER_NAMES = {
     "num_instances": "instances",
     "num_true_negatives": "true_negatives",
     "num_true_positives": "true_positives",
-    "permutation_test": "inference.disparity_test",
+    "permutation_test": "disparity_test",
     "power": "true_positives",
     "precision_recall_curve": "pr_curve",
     "precision_score": "precision",
@@ -81,12 +83,13 @@ OTHER_NAMES = {
     "smoothed_empirical_differential_fairness": "differential_fairness",
     "tnr": "true_negative_rate",
     "tpr": "true_positive_rate",
-    "worst_group": "inference.worst_groups",
+    "worst_group": "worst_groups",
     "youden_index": "j_index",
     "zero_one_loss": "error_rate",
 }
 """The names of other libraries, with ours."""
 _COMPARED = re.compile(r"(?P<metric>\w+)_(?P<way>difference|ratio|group_minimum|group_maximum|group_min|group_max)")
+_NAME = re.compile(r"\w+")
 _WAYS = {"group_min": "group_minimum", "group_max": "group_maximum"}
 
 
@@ -101,7 +104,7 @@ def expression_for(name: str, metrics: Collection[str], others: Collection[str] 
     'predictive_parity("column", aggregate=ratio())'
     """
     ours = OTHER_NAMES.get(name, name)
-    if ours in metrics or ours in others or "." in ours:
+    if ours in metrics or ours in others:
         return ours
     compared = _COMPARED.fullmatch(name.replace(".", "_"))
     if compared is None:
@@ -114,10 +117,36 @@ def expression_for(name: str, metrics: Collection[str], others: Collection[str] 
     return f'{base}("column", aggregate={way}())' if base in others and base.islower() else None
 
 
-def way_out(name: str, metrics: Collection[str], others: Collection[str]) -> str:
-    """The end of a message about an unknown name: the name to write instead."""
-    expression = expression_for(name, metrics, others)
-    return f": write {expression}" if expression else f".{nearest(name, [*metrics, *others])}"
+@cache
+def places() -> dict[str, str]:
+    """Where the public names are, below `tidyfair`; those that are shorter in their family by the longer name.
+
+    >>> places()["accuracy"], places()["concordance_survival"]
+    ('accuracy', 'survival.concordance')
+    """
+    top = import_module("tidyfair")
+    found = {name: name for name in (*top.__all__, *vars(top)["_MODULE_OF_ALIAS"])}
+    for family in vars(top)["_FAMILIES"]:
+        module = import_module(f"tidyfair.{family}")
+        for name in dir(module):
+            if name.startswith("_"):
+                continue
+            value = getattr(module, name)
+            found.setdefault(getattr(value, "name", None) or getattr(value, "__name__", name), f"{family}.{name}")
+    return found
+
+
+def way_out(name: str) -> str:
+    """The end of a message about a name that does not exist in Python: the name to write instead."""
+    catalog = import_module("tidyfair.metrics.catalog")
+    known = places()
+    in_families = {place.rpartition(".")[2]: place for place in known.values()} | known
+    if name in in_families:
+        return f": write tidyfair.{in_families[name]}"
+    expression = expression_for(name, catalog.names_of_metrics(), known)
+    if expression is None:
+        return f".{nearest(name, known)}"
+    return f": write {_NAME.sub(lambda match: known[match[0]], expression, count=1)}"
 
 
 def missing(package: str, name: str, way_out: str) -> AttributeError | ImportError:

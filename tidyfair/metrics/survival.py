@@ -1,11 +1,12 @@
 """Metrics of survival times. A metric is its formula: of sums over rows, or a function of the rows of a group.
 
-The truth is `survival("time", "event")`; the estimate is a predicted time, or a risk score. Survival probabilities at
-evaluation times are a mapping, `probs={365: "column"}`, and results have a row for each of them, named in `.eval_time`.
-`instances` is the number (weight) of rows. A row that is censored before an evaluation time says nothing of it: the
-others stand for it by `censoring_weight`, one over the probability to be uncensored (just before the event, of rows
-with an event by then; just before the evaluation time, of all later ones; 0 for rows that are censored before). In
-formulas, *t* is the time, *s* the evaluation time, *S* the survival probability and *c* the censoring weight.
+The truth is `survival.outcome("time", "event")`; the estimate is a predicted time, or a risk score. Survival
+probabilities at evaluation times are a mapping, `probs={365: "column"}`, and results have a row for each of them, named
+in `.eval_time`. `instances` is the number (weight) of rows. A row that is censored before an evaluation time says
+nothing of it: the others stand for it by `censoring_weight`, one over the probability to be uncensored (just before the
+event, of rows with an event by then; just before the evaluation time, of all later ones; 0 for rows that are censored
+before). In formulas, *t* is the time, *s* the evaluation time, *S* the survival probability and *c* the censoring
+weight.
 """
 
 from __future__ import annotations

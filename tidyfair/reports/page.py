@@ -33,8 +33,7 @@ from tidyfair.intervals.progress import in_progress
 from tidyfair.intervals.shares import share_of
 from tidyfair.reports.blocks import Content, Findings, Section, html_of, markdown_of
 from tidyfair.reports.findings import Finding, feature_in_words, of_feature
-from tidyfair.reports.interactive import Explorer, explorer_of, script_policy
-from tidyfair.reports.interactive import style as explorer_style
+from tidyfair.reports.interactive import Explorer, explorer_of, script_policy, style as explorer_style
 from tidyfair.reports.reproduction import call_of, how_to_repeat
 from tidyfair.reports.sections import (
     GroupValues,
@@ -143,8 +142,8 @@ def report(
 
     Args:
         data: A frame, as metrics take it; it is not grouped.
-        truth: Column of the true labels, or numbers; or `survival(…)`.
-        estimate: Column of the predictions; or a `prediction_interval(…)`, or quantiles by level.
+        truth: Column of the true labels, or numbers; or `survival.outcome(…)`.
+        estimate: Column of the predictions; or a `prediction_intervals.interval(…)`, or quantiles by level.
         by: The feature that is compared, or a list of them: columns, tuples of columns whose combinations are the
             groups, or `privileged(…)`.
         metrics: Metrics and disparities in place of the usual ones, which are those of labels, of scores too where

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import operator
 import sys
 from collections.abc import Iterable, Mapping
 from functools import singledispatch
@@ -13,7 +14,8 @@ from typing import Any
 from tidyfair.calling.metric_sets import COMPARISONS, GroupwiseFactory, GroupwiseMetric, Metric, MetricSet, comparison
 from tidyfair.errors import TidyfairError
 from tidyfair.inference.gates.checks import Gate, four_fifths
-from tidyfair.metrics.catalog import factories
+from tidyfair.metrics.catalog import factories, metric_named
+from tidyfair.metrics.other_names import places
 from tidyfair.reports.blocks import Code, Section
 from tidyfair.specs.aggregates import Aggregate
 from tidyfair.specs.forecasts import PredictionInterval, Survival
@@ -114,13 +116,13 @@ def _(value: Survival) -> str | None:
         return None
     if value.censoring_by:
         options["censoring_by"] = [_source_of(column) for column in value.censoring_by]
-    return _call_in_code("tdf.survival", [_source_of(value.time), _source_of(value.event)], options)
+    return _call_in_code("tdf.survival.outcome", [_source_of(value.time), _source_of(value.event)], options)
 
 
 @_in_code.register(PredictionInterval)
 def _(value: PredictionInterval) -> str | None:
     ends = [_source_of(value.lower), _source_of(value.upper)]
-    return _call_in_code("tdf.prediction_interval", ends, {"level": value.level})
+    return _call_in_code("tdf.prediction_intervals.interval", ends, {"level": value.level})
 
 
 @_in_code.register(Privileged)
@@ -159,14 +161,14 @@ def _(metrics: MetricSet) -> str | None:
 
 @_in_code.register(Aggregate)
 def _(aggregate: Aggregate) -> str | None:
-    is_ours = hasattr(sys.modules["tidyfair"], aggregate.kind)
-    return _call_in_code(f"tdf.{aggregate.kind}", [], _options_of_aggregate(aggregate)) if is_ours else None
+    place = places().get(aggregate.kind)
+    return place and _call_in_code(f"tdf.{place}", [], _options_of_aggregate(aggregate))
 
 
 @_in_code.register(Metric)
 def _(metric: Metric) -> str | None:
-    if getattr(sys.modules["tidyfair"], metric.name, None) == metric:
-        return f"tdf.{metric.name}"
+    if metric_named(metric.name) == metric:
+        return f"tdf.{places()[metric.name]}"
     base = _in_code(metric.base)
     if metric.base is None or base is None:
         # the user's own
@@ -198,7 +200,7 @@ def _factories_of(metric: GroupwiseMetric) -> list[tuple[str, GroupwiseFactory]]
     made: list[tuple[str, GroupwiseFactory]] = []
     for factory in factories():
         if [one.name for one in factory.metrics] == names:
-            made.append((f"tdf.{factory.name}", factory))
+            made.append((f"tdf.{places()[factory.name]}", factory))
     for base in (metric.metrics[0].base, metric.metrics[0]) if len(names) == 1 else ():
         code = _in_code(base)
         if base is not None and code is not None:
@@ -220,8 +222,8 @@ def _options_of(factory: GroupwiseFactory, metric: GroupwiseMetric) -> dict[str,
         options |= {name: value for name, value in asked.items() if usual.get(name) != value}
         if plain.across == metric.aggregate.across:
             return options
-    make = getattr(sys.modules["tidyfair"], metric.aggregate.kind, None)
-    if make is not None:
+    if metric.aggregate.kind in places():
+        make = operator.attrgetter(places()[metric.aggregate.kind])(sys.modules["tidyfair"])
         options = {name: value for name, value in options.items() if name not in metric.aggregate.options}
         options["aggregate"] = make(**_options_of_aggregate(metric.aggregate))
     return options

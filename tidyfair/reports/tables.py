@@ -8,14 +8,14 @@ from typing import Any, TypeAlias
 
 import polars as pl
 
-from tidyfair.errors import ArgumentError, Status
+from tidyfair.errors import ArgumentError, ColumnError, Status
 from tidyfair.escapes import as_html, visible, visible_texts
 from tidyfair.specs.arguments import string, whole
-from tidyfair.specs.result_columns import GROUP_KEYS, key_columns, open_ends
+from tidyfair.specs.result_columns import GROUP_KEYS, RESERVED, key_columns, open_ends
 from tidyfair.specs.signatures import refuse_unknown_settings
 from tidyfair.tallies.source import open_frame
 
-__all__ = ["as_table"]
+__all__ = ["as_table", "plain_names"]
 
 _DIGITS = 3
 _HUNDRED, _THOUSAND = 100, 1_000
@@ -308,3 +308,46 @@ def _published(table: pl.DataFrame, notes: Sequence[Note], title: str | None, *,
 def worded(name: str) -> str:
     """A column of results in words."""
     return _LABELS.get(name, name.removeprefix(".").replace("_", " "))
+
+
+@refuse_unknown_settings
+def plain_names(result: Any) -> Any:
+    """A result as databases and spreadsheets take it: names of columns without dots, and lists as text.
+
+    `.metric` becomes `metric`, `.estimate` `estimate` and so on; `.by`, `.group` and `.to`, which are words of SQL,
+    become `feature`, `group_name` and `to_group`. Your own columns keep their names.
+
+    Args:
+        result: The result of a metric, `by_group`, a test, a gate …, a polars, pandas or pyarrow frame.
+
+    Returns:
+        A frame of the same kind.
+
+    Raises:
+        ColumnError: If a column of yours has the name that a column of the result would get.
+
+    >>> from tidyfair import sens
+    >>> from tidyfair.datasets import lending
+    >>> plain_names(sens(lending(), "repaid", "approved", pos_label="yes", group_by="sex")).columns
+    ['sex', 'metric', 'feature', 'estimator', 'estimate']
+    """
+    source = open_frame(result)
+    frame = source.to_polars()
+    plain = {name: _WORDS_OF_SQL.get(name, name.removeprefix(".")) for name in frame.columns if name in RESERVED}
+    if taken := [name for name in plain if plain[name] in frame.columns]:
+        name = taken[0]
+        msg = f"plain_names(): {name!r} would be named like your column {plain[name]!r}; rename that column."
+        raise ColumnError(msg)
+    texts = [_lists_as_text(column) for column in frame if isinstance(column.dtype, pl.List)]
+    return source.restore(frame.with_columns(texts).rename(plain))
+
+
+_WORDS_OF_SQL = {".by": "feature", ".group": "group_name", ".to": "to_group"}
+"""Other names for columns whose plain names are words of SQL."""
+
+
+def _lists_as_text(column: pl.Series) -> pl.Series:
+    """The names of each list, or its groups with their metrics and reasons, one after the other; null if empty."""
+    in_words = left_out_in_words if column.name == ".left_out" else ", ".join
+    texts = [None if not entries else in_words(entries) for entries in column.to_list()]
+    return pl.Series(column.name, texts, dtype=pl.String)

@@ -40,7 +40,7 @@ Prediction: TypeAlias = "ColumnLike | PredictionInterval | Mapping[float, Column
 
 @dataclass(frozen=True)
 class CensoringDistribution:
-    """The probability to be uncensored after each time, a step function; made by `censoring_distribution`."""
+    """The probability to be uncensored after each time, a step function; made by `survival.censoring_distribution`."""
 
     times: tuple[float, ...]
     """The times at which rows are censored, rising."""
@@ -88,7 +88,7 @@ class Survival:
     def __repr__(self) -> str:
         more = "" if self.censoring is None else ", censoring=…"
         more += f", censoring_by={names_of(self.censoring_by)}" if self.censoring_by else ""
-        return f"survival({_shown(self.time)}, {_shown(self.event)}{more})"
+        return f"survival.outcome({_shown(self.time)}, {_shown(self.event)}{more})"
 
 
 @refuse_unknown_settings
@@ -104,13 +104,13 @@ def survival(
     Args:
         time: Column of the times, not negative (an array in `.arrays`).
         event: Column that is true (or 1) if the event happened at that time, and false (or 0) for censored rows.
-        censoring: The distribution of censoring times, made by `censoring_distribution`, often from the training data;
-            or a mapping from evaluation times to columns of censoring weights. By default the distribution is
-            estimated (Kaplan and Meier, 1958) from all rows of each outer group.
+        censoring: The distribution of censoring times, made by `survival.censoring_distribution`, often from the
+            training data; or a mapping from evaluation times to columns of censoring weights. By default the
+            distribution is estimated (Kaplan and Meier, 1958) from all rows of each outer group.
         censoring_by: Columns within whose groups that distribution is estimated, if censoring differs between them.
 
     >>> survival("days", "died")
-    survival('days', 'died')
+    survival.outcome('days', 'died')
     """
     own: CensoringDistribution | tuple[tuple[float, Column], ...] | None = None
     if isinstance(censoring, Mapping):
@@ -120,7 +120,7 @@ def survival(
         own = censoring
     else:
         msg = (
-            "`censoring` is made by `censoring_distribution(data, survival(…))`, or a mapping from evaluation times to "
+            "`censoring` is made by `survival.censoring_distribution(data, …)`, or a mapping from evaluation times to "
             f"columns of weights, not {in_short(censoring)}."
         )
         raise ArgumentError(msg)
@@ -136,14 +136,14 @@ def survival(
 
 @dataclass(frozen=True)
 class PredictionInterval:
-    """The columns of a prediction interval, and its nominal level; made by `prediction_interval`."""
+    """The columns of a prediction interval, and its nominal level; made by `prediction_intervals.interval`."""
 
     lower: Any
     upper: Any
     level: float
 
     def __repr__(self) -> str:
-        return f"prediction_interval({_shown(self.lower)}, {_shown(self.upper)}, level={self.level:g})"
+        return f"prediction_intervals.interval({_shown(self.lower)}, {_shown(self.upper)}, level={self.level:g})"
 
 
 @refuse_unknown_settings
@@ -157,7 +157,7 @@ def prediction_interval(lower: object, upper: object, *, level: float) -> Predic
             side.
 
     >>> prediction_interval("low", "high", level=0.9)
-    prediction_interval('low', 'high', level=0.9)
+    prediction_intervals.interval('low', 'high', level=0.9)
     """
     return PredictionInterval(_source(lower, "lower"), _source(upper, "upper"), proper_share("level", level))
 
@@ -241,14 +241,15 @@ class Forecast:
             return cls(points=points, columns=ends, level=estimate.level)
         if not isinstance(estimate, Mapping):
             msg = (
-                '`estimate` of metrics of intervals is `prediction_interval("lower", "upper", level=0.9)`, or a '
-                'mapping from levels to columns of quantiles, such as `{0.05: "q05", 0.5: "q50", 0.95: "q95"}`, and '
+                '`estimate` of metrics of intervals is `prediction_intervals.interval("lower", "upper", level=0.9)`, '
+                "or a mapping from levels to columns of quantiles, such as "
+                '`{0.05: "q05", 0.5: "q50", 0.95: "q95"}`, and '
                 f"not {in_short(estimate)}."
             )
             raise ColumnError(msg)
         columns = _points(
             "estimate", cast("Mapping[object, object]", estimate), "a level between 0 and 1", "quantiles", share=True
-        )  # fmt: skip
+        )
         return cls(points=tuple(columns), columns=tuple(columns.values()))
 
     @property

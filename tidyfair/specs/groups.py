@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, fields, replace
-from typing import Any, Literal, TypeAlias
+from typing import Any, Literal, TypeAlias, cast
 
 import polars as pl
 
@@ -23,6 +23,8 @@ WORDS_FOR_UNKNOWN = (
     "refused", "unavailable", "undisclosed", "unknown", "unspecified",
 )  # fmt: skip
 """Default texts of unknown groups, in lower case."""
+FeatureLike: TypeAlias = "ColumnLike | tuple[ColumnLike, ...] | Privileged"
+"""A feature as factories take it: a column, a crossing of several, or two sides."""
 Treatment: TypeAlias = Literal["group", "apart", "drop"]
 """Ways to treat rows whose group is unknown."""
 _FEW_VALUES = 1_000
@@ -333,6 +335,15 @@ class By:
         if not features:
             msg = f'{name}() needs the sensitive feature: {name}("column").'
             raise ArgumentError(msg)
+        if len(features) == 1 and isinstance(features[0], tuple):
+            # a tuple crosses features wherever features are named
+            return cls.of(cast("tuple[object, ...]", features[0]), name, policy)
+        if len(features) == 1 and isinstance(features[0], list):
+            msg = (
+                f"{name}: a list is one feature after the other, and a comparison is of one feature. Compare each, and "
+                "put the comparisons into a `metric_set`; or cross the features: write them without brackets."
+            )
+            raise ColumnError(msg)
         for feature in features:
             if isinstance(feature, Privileged):
                 if len(features) > 1:

@@ -189,7 +189,7 @@ class Options:
     def _check_design(self, design: object) -> None:
         """Refuse an invalid design, and options that conflict with a design."""
         if not isinstance(design, ReplicateWeights | SurveyDesign):
-            way_out = '`survey_design(weights="w", strata="region", clusters="psu")` or `replicate_weights(…)`'
+            way_out = '`surveys.design(weights="w", strata="region", clusters="psu")` or `surveys.replicate_weights(…)`'
             msg = f"`design` must be made by {way_out}, not {in_short(design)}."
             raise ArgumentError(msg)
         for name, same in _IN_DESIGN.items():

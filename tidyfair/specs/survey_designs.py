@@ -26,7 +26,7 @@ ROLE = "design"
 
 @dataclass(frozen=True)
 class SurveyDesign:
-    """The design of a sample from strata and clusters, for linearised standard errors; made by `survey_design`."""
+    """The design of a sample from strata and clusters, for linearised standard errors; made by `surveys.design`."""
 
     interval_method: ClassVar[str] = "survey_linearized"
     replicates: ClassVar[tuple[Column, ...]] = ()
@@ -51,7 +51,7 @@ class SurveyDesign:
 
 @dataclass(frozen=True)
 class ReplicateWeights:
-    """Weights with replicates, from which variances are estimated; made by `replicate_weights`."""
+    """Weights with replicates, from which variances are estimated; made by `surveys.replicate_weights`."""
 
     interval_method: ClassVar[str] = "survey_replicates"
     keys: ClassVar[tuple[Column, ...]] = ()
@@ -120,11 +120,11 @@ def survey_design(
     )
     given = [column for column in (design.weights, *design.strata, design.clusters, design.fpc) if column is not None]
     if not given:
-        msg = 'survey_design() needs a column: `weights="w"`, `strata="region"` or `clusters="psu"`.'
+        msg = 'surveys.design() needs a column: `weights="w"`, `strata="region"` or `clusters="psu"`.'
         raise ArgumentError(msg)
-    _refuse_repeated("survey_design()", given)
+    _refuse_repeated("surveys.design()", given)
     if design.nested and not (design.strata and design.clusters):
-        msg = "survey_design(): `nested` needs clusters within strata; give `strata=` and `clusters=`."
+        msg = "surveys.design(): `nested` needs clusters within strata; give `strata=` and `clusters=`."
         raise ArgumentError(msg)
     return design
 
@@ -173,17 +173,17 @@ def replicate_weights(
     """
     if not are_columns(replicates):
         msg = (
-            'replicate_weights(): `replicates` must be a list of columns, such as `["r1", "r2"]`, not '
+            'surveys.replicate_weights(): `replicates` must be a list of columns, such as `["r1", "r2"]`, not '
             f"{in_short(replicates)}."
         )
         raise ArgumentError(msg)
     columns = tuple(Column.of(column, "replicates") for column in replicates)
     count = len(columns)
     if count < 2:
-        msg = f"replicate_weights(): a variance needs two replicates or more, not {count}."
+        msg = f"surveys.replicate_weights(): a variance needs two replicates or more, not {count}."
         raise ArgumentError(msg)
     base = Column.of(weights, "weights")
-    _refuse_repeated("replicate_weights()", (base, *columns))
+    _refuse_repeated("surveys.replicate_weights()", (base, *columns))
     own_method = cast("Method", one_of("method", method, METHODS))
     own_centre = cast("Centre", one_of("centre", centre, CENTRES))
     factors = _rscales(rscales, count)
@@ -213,7 +213,7 @@ def _fay(method: Method, fay: object) -> float:
     """Fay's coefficient, 0 for other methods."""
     if method == "fay":
         if fay is None:
-            msg = 'replicate_weights(): `method="fay"` needs Fay\'s coefficient, such as `fay=0.5`.'
+            msg = 'surveys.replicate_weights(): `method="fay"` needs Fay\'s coefficient, such as `fay=0.5`.'
             raise ArgumentError(msg)
         coefficient = number("fay", fay, 0, 1)
         if coefficient == 1:
@@ -221,7 +221,7 @@ def _fay(method: Method, fay: object) -> float:
             raise ArgumentError(msg)
         return coefficient
     if fay is not None:
-        msg = f'replicate_weights(): `fay` belongs to `method="fay"`, not to {method!r}.'
+        msg = f'surveys.replicate_weights(): `fay` belongs to `method="fay"`, not to {method!r}.'
         raise ArgumentError(msg)
     return 0.0
 
@@ -232,16 +232,18 @@ def _rscales(rscales: object, count: int) -> tuple[float, ...]:
         return (1.0,) * count
     if not is_list(rscales):
         msg = (
-            "replicate_weights(): `rscales` must be a list of numbers, one for each replicate, not "
+            "surveys.replicate_weights(): `rscales` must be a list of numbers, one for each replicate, not "
             f"{in_short(rscales)}."
         )
         raise ArgumentError(msg)
     factors = tuple(number("rscales", factor, 0) for factor in cast("Sequence[object]", rscales))
     if len(factors) != count:
-        msg = f"replicate_weights(): `rscales` has {len(factors)} factors for {count} replicates; give one for each."
+        msg = (
+            f"surveys.replicate_weights(): `rscales` has {len(factors)} factors for {count} replicates; give one each."
+        )
         raise ArgumentError(msg)
     if not math.fsum(factors):
-        msg = "replicate_weights(): all `rscales` are 0, so the variance would be 0."
+        msg = "surveys.replicate_weights(): all `rscales` are 0, so the variance would be 0."
         raise ArgumentError(msg)
     return factors
 

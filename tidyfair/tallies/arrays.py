@@ -52,12 +52,12 @@ def _named(roles: Mapping[str, object]) -> tuple[dict[str, Any], dict[str, objec
                 arrays[name] = scores
         elif isinstance(values, Survival):
             times = {"time": values.time, "event": values.event}
-            arrays |= _given_arrays("survival", times)
+            arrays |= _given_arrays("survival.outcome", times)
             named = {own: Column(ARRAY + own) for own in times}
             names[role] = replace(values, **named)
         elif isinstance(values, PredictionInterval):
             ends = {"lower": values.lower, "upper": values.upper}
-            arrays |= _given_arrays("prediction_interval", ends)
+            arrays |= _given_arrays("prediction_intervals.interval", ends)
             names[role] = replace(values, **{own: Column(ARRAY + own) for own in ends})
         elif values is not None:
             names[role] = ARRAY + role

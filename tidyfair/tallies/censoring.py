@@ -32,17 +32,17 @@ def censoring_distribution(
 
     Args:
         data: A frame, as in a call of a metric.
-        truth: The survival times, `survival("time", "event")`; rows without one of the two are left out.
+        truth: The survival times, `survival.outcome("time", "event")`; rows without one of the two are left out.
         case_weights: Column of weights.
 
     >>> import polars as pl
-    >>> from tidyfair import survival
+    >>> from tidyfair.survival import outcome
     >>> train = pl.DataFrame({"days": [10, 20, 30, 40], "died": [True, False, True, False]})
-    >>> censoring_distribution(train, survival("days", "died")).probabilities
+    >>> censoring_distribution(train, outcome("days", "died")).probabilities
     (0.6666666666666666, 0.0)
     """
     if not isinstance(truth, Survival):  # pyright: ignore[reportUnnecessaryIsInstance] - user input
-        msg = f'censoring_distribution() takes `survival("time", "event")`, not {in_short(truth)}.'
+        msg = f'censoring_distribution() takes `survival.outcome("time", "event")`, not {in_short(truth)}.'
         raise ArgumentError(msg)
     if truth.censoring is not None or truth.censoring_by:
         msg = "censoring_distribution() estimates one distribution: leave out `censoring` and `censoring_by`."
@@ -51,7 +51,7 @@ def censoring_distribution(
     if source.group_by:
         msg = (
             "censoring_distribution() estimates one distribution, but the data are grouped. Give the frame without "
-            "groups, or estimate it in each group by `survival(…, censoring_by=…)`."
+            "groups, or estimate it in each group by `survival.outcome(…, censoring_by=…)`."
         )
         raise ArgumentError(msg)
     wanted = {ACTUAL: ("truth", truth.column_of_time), EVENT: ("truth", truth.column_of_events)}

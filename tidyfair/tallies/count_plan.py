@@ -276,7 +276,7 @@ def _with_forecast(formulas: _Formulas, options: Options) -> tuple[object, objec
     estimate: object = options.estimate
     if formula.kind == "survival" and not isinstance(truth, Survival):
         shown = "" if truth is None else f", not {in_short(truth)}"
-        msg = f'{name} reads survival times: write `truth=survival("time", "event")`{shown}.'
+        msg = f'{name} reads survival times: write `truth=survival.outcome("time", "event")`{shown}.'
         raise ColumnError(msg)
     if formula.kind != "survival" and isinstance(truth, Survival):
         msg = f"{name} reads {CONTENT[formula.kind]}, not survival times: give a column as `truth=`."
@@ -365,7 +365,7 @@ def _check_forecast(forecast: Forecast, formulas: _Formulas, sides: Privileged |
     """Refuse predictions at points that some metric cannot use."""
     for name, formula in formulas:
         if formula.columns_of_rows & OF_INTERVAL and forecast.level is None:
-            way_out = '`estimate=prediction_interval("q05", "q95", level=0.9)`'
+            way_out = '`estimate=prediction_intervals.interval("q05", "q95", level=0.9)`'
             msg = f"{name} reads an interval, not quantiles: name its two columns, as in {way_out}."
             raise ColumnError(msg)
         if formula.over_points and forecast.is_survival and len(forecast.points) == 1:
@@ -374,7 +374,7 @@ def _check_forecast(forecast: Forecast, formulas: _Formulas, sides: Privileged |
         if formula.columns_of_rows & OF_CENSORING and sides is not None and forecast.censoring is None:
             msg = (
                 f"{name} estimates the censoring distribution in each outer group, and the sides of "
-                "`group_by=privileged(…)` are known only later; give `survival(…, censoring=…)`, or group by "
+                "`group_by=privileged(…)` are known only later; give `survival.outcome(…, censoring=…)`, or group by "
                 "columns."
             )
             raise ArgumentError(msg)

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import math
 import sys
-from collections.abc import Generator, Iterable, Mapping, Sequence
-from collections.abc import Set as AbstractSet
+from collections.abc import Generator, Iterable, Mapping, Sequence, Set as AbstractSet
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from importlib.metadata import version

@@ -359,7 +359,7 @@ class Tally:
         elif self.forecast is not None and self.forecast.censoring is None and self.needs.censored:
             reason = (
                 "Censoring weights are estimated from all rows together (unless "
-                "`survival(…, censoring=censoring_distribution(…))` gives them)"
+                "`survival.outcome(…, censoring=censoring_distribution(…))` gives them)"
             )
         elif any(key.column.name == ROW for key in self.keys):
             reason = "Rows of a design without clusters are numbered"

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Iterable, Sequence
-from collections.abc import Set as AbstractSet
+from collections.abc import Iterable, Sequence, Set as AbstractSet
 from typing import Any, cast
 
 import polars as pl
@@ -70,7 +69,8 @@ def _missing(name: str, formula: Formula, role: str, given: AbstractSet[str]) ->
     if formula.kind == "survival" and role == "probs":
         return f'{name} needs survival probabilities by evaluation time: `probs={{365: "survival_at_365"}}`.'
     if formula.kind == "interval" and role == "estimate":
-        return f'{name} needs an interval: `estimate=prediction_interval("lower", "upper", level=0.9)`, or quantiles.'
+        way_out = '`estimate=prediction_intervals.interval("lower", "upper", level=0.9)`, or quantiles'
+        return f"{name} needs an interval: {way_out}."
     if formula.kind == "survival" and role == "estimate":
         return f"{name} needs the column of predicted times, or of risks: `estimate=`."
     if not formula.of_labels:
@@ -227,8 +227,8 @@ def _check_nested(tally: Tally, strata: Sequence[Column], clusters: Column) -> N
     if len(repeated):
         msg = (
             f"`{ROLE}`: the clusters {listed(repeated, shown=SHOWN)} of {clusters.name!r} are in several strata. If "
-            "cluster numbers start again in each stratum, write `survey_design(…, nested=True)`; otherwise correct the "
-            "data."
+            "cluster numbers start again in each stratum, write `surveys.design(…, nested=True)`; otherwise correct "
+            "the data."
         )
         raise ColumnError(msg)
 

@@ -29,7 +29,7 @@ _GOOD, _WORSE = Classifier(0.5, 0.85, 0.85), Classifier(0.5, 0.7, 0.8)
 _IN_CLUSTERS = {"cluster": "cluster", "frequency_weights": "rows"}
 
 
-def _with_gaps(metric: tdf.Metric) -> tdf.MetricSet:
+def _with_gaps(metric: tdf.types.Metric) -> tdf.types.MetricSet:
     """A metric of all rows, its signed difference between two groups, and its range."""
     of_pair, gap = f"{metric.name}, signed", f"{metric.name}, range"
     return tdf.metric_set(

@@ -116,7 +116,7 @@ def of_metrics(runs: int, random: np.random.Generator) -> Table:
     return table.close()
 
 
-def _test_of(metric: tdf.Metric) -> tdf.inference.DisparityTest:
+def _test_of(metric: tdf.types.Metric) -> tdf.inference.DisparityTest:
     gap = tdf.new_groupwise_metric(metric, "gap", tdf.difference())("group")
     return tdf.inference.disparity_test(gap, times=SHUFFLES, adjust="none")
 
@@ -146,7 +146,7 @@ def pairs(runs: int, random: np.random.Generator) -> Table:
         # one call for each run, because Holm's family is that of a call
         parts = data.partition_by("run", include_key=False)
         for options in asked.values():
-            test = tdf.pairwise(tdf.demographic_parity("group"), times=1_000, **options)
+            test = tdf.inference.pairwise(tdf.demographic_parity("group"), times=1_000, **options)
             outcomes = [_outcome(test(part, estimate="hired", labels=[0, 1]), setting) for part in parts]
             shares += np.mean(outcomes, axis=0).tolist()
         name = "equal" if setting.difference == 0 else "some different"

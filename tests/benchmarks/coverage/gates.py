@@ -98,7 +98,7 @@ def of_fair_rates(runs: int, random: np.random.Generator) -> Table:
 class Case:
     """A gap of a metric between groups: how its data are drawn, how it is called, and its truth."""
 
-    metric: tdf.Metric
+    metric: tdf.types.Metric
     setting: str
     rows: int
     drawn: Callable[[int, np.random.Generator], pl.DataFrame]
@@ -118,7 +118,7 @@ class Case:
         ]
 
 
-def _gap(metric: tdf.Metric) -> tdf.GroupwiseMetric:
+def _gap(metric: tdf.types.Metric) -> tdf.types.GroupwiseMetric:
     return tdf.new_groupwise_metric(metric, "gap", tdf.difference())("group")
 
 

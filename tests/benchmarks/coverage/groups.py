@@ -136,7 +136,7 @@ def _rate_table(kind: str, reference: object) -> Callable[[int, np.random.Genera
     return lambda runs, random: of_rates(runs, random, kind, reference)
 
 
-def _comparisons(metrics: tuple[tdf.Metric, ...], groups: int) -> list[tdf.GroupwiseMetric]:
+def _comparisons(metrics: tuple[tdf.types.Metric, ...], groups: int) -> list[tdf.types.GroupwiseMetric]:
     """The range of groups, and of two the signed difference too."""
     compared = [
         tdf.new_groupwise_metric(metric, f"{metric.name} of {groups} groups", tdf.difference())("group")
@@ -211,7 +211,7 @@ def of_scores(runs: int, random: np.random.Generator) -> Table:
         (calibrated, rare, sure, high), ((15, 15), (40, 40), (300, 300), (15, 300), (40,) * 5, (300,) * 20)
     ):
         risks = (calibrated,) * (len(sizes) - 1) + (last,)
-        metrics = tdf.metric_set(*_comparisons((tdf.brier_class, tdf.calibration_in_the_large), len(sizes)))
+        metrics = tdf.metric_set(*_comparisons((tdf.brier_class, tdf.calibration.in_the_large), len(sizes)))
         population = pl.concat(
             of_group.population().with_columns(pl.col("share") * rows, group=pl.lit(group))
             for group, (of_group, rows) in enumerate(zip((risks[0], risks[-1]), (sizes[0], sizes[-1]), strict=True))
@@ -297,7 +297,7 @@ def spreads(runs: int, random: np.random.Generator) -> Table:
         even(equal, 200), even(equal, 1_000), with_rare(equal, 1_000, 20), even(unequal, 1_000),
         with_rare(unequal, 1_000, 20),
     ]  # fmt: skip
-    for aggregate, setting in itertools.product((tdf.standard_deviation(), own), settings):
+    for aggregate, setting in itertools.product((tdf.aggregates.standard_deviation(), own), settings):
         metric = tdf.demographic_parity("group", aggregate=aggregate)
         (truth,) = true_values(metric, setting.population(), estimate="hired").values()
         fewer = max(1, runs // 4)

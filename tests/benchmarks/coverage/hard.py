@@ -153,8 +153,8 @@ def _gaps(table: Table, runs: int, random: np.random.Generator) -> None:
                 result = of_runs(gap, data, "truth", "estimate")
                 add_metrics(table, f"{name} | {sizes[0]} and {sizes[1]}", result, {gap.name: 0.0}, runs)
         data = grouped([with_runs(_intervals(runs * rows, random), runs) for rows in sizes])
-        gap = tdf.new_groupwise_metric(tdf.interval_score, "interval_score gap", _GAP)("group")
-        result = of_runs(gap, data, "truth", tdf.prediction_interval("low", "high", level=0.9))
+        gap = tdf.new_groupwise_metric(tdf.prediction_intervals.score, "interval_score gap", _GAP)("group")
+        result = of_runs(gap, data, "truth", tdf.prediction_intervals.interval("low", "high", level=0.9))
         add_metrics(table, f"normal intervals | {sizes[0]} and {sizes[1]}", result, {gap.name: 0.0}, runs)
     setting = Setting((0.02, 0.98), (20, 20))
     data = setting.decisions(setting.hits(runs, random))
@@ -170,7 +170,7 @@ def _intervals(rows: int, random: np.random.Generator) -> pl.DataFrame:
 
 def _calibration(table: Table, runs: int, random: np.random.Generator) -> None:
     """Scores that are risks, and scores that are too far from one half."""
-    metrics = tdf.metric_set(tdf.expected_calibration_error, tdf.expected_calibration_error_debiased)
+    metrics = tdf.metric_set(tdf.calibration.error, tdf.calibration.error_debiased)
 
     def scored(rows: int, slope: float) -> pl.DataFrame:
         score = random.random(rows)

@@ -36,7 +36,7 @@ def _shares(changed: float, gained: float) -> list[float]:
     return [share / 2 for share in of_truth * 2]
 
 
-def _changes(metrics: tdf.MetricSet, population: pl.DataFrame, *, scores: bool = False) -> dict[str, float]:
+def _changes(metrics: tdf.types.MetricSet, population: pl.DataFrame, *, scores: bool = False) -> dict[str, float]:
     """The true change of each metric from one model to the other."""
     sides = [
         true_values(metrics, population, "truth", probs=name)
@@ -47,7 +47,7 @@ def _changes(metrics: tdf.MetricSet, population: pl.DataFrame, *, scores: bool =
     return {metric: sides[1][metric] - value for metric, value in sides[0].items()}
 
 
-def _compared(metrics: tdf.MetricSet, data: pl.DataFrame, **options: Any) -> pl.DataFrame:
+def _compared(metrics: tdf.types.MetricSet, data: pl.DataFrame, **options: Any) -> pl.DataFrame:
     compare = tdf.compare_models(metrics)
     return compare(
         data, "truth", one="one", other="other", group_by="run", conf_level=LEVEL, times=TIMES, on_undefined="ignore",

@@ -62,7 +62,7 @@ def certificates(runs: int, random: np.random.Generator) -> Table:
             f"fall_out | {counted(rates)} | {counted(sizes)}", float((epsilon < max(excess)).mean()),
             float(epsilon.mean()), max(excess),
         )  # fmt: skip
-    certificate = tdf.inference.certify_subgroups(tdf.calibration_in_the_large, features, min_n=10)
+    certificate = tdf.inference.certify_subgroups(tdf.calibration.in_the_large, features, min_n=10)
     for risks, sizes in itertools.product((RISKS[0], RISKS[1], RISKS[3]), (_EVEN, _UNEVEN)):
         data = _in_cells(sizes, fewer)
         data = pl.concat([data, risks.drawn(len(data), random)], how="horizontal")

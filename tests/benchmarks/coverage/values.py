@@ -32,8 +32,8 @@ _OF_CLASSES = (
     tdf.positive_likelihood_ratio, tdf.diagnostic_odds_ratio,
 )  # fmt: skip
 _OF_NUMBERS = (tdf.rmse, tdf.mae, tdf.rsq, tdf.ccc)
-_OF_SURVIVAL = (tdf.brier_survival, tdf.calibration_in_the_large_survival, tdf.calibration_ratio_survival)
-_OF_SCORES = (tdf.brier_class, tdf.mn_log_loss, tdf.calibration_in_the_large, tdf.calibration_ratio)
+_OF_SURVIVAL = (tdf.survival.brier, tdf.survival.calibration_in_the_large, tdf.survival.calibration_ratio)
+_OF_SCORES = (tdf.brier_class, tdf.mn_log_loss, tdf.calibration.in_the_large, tdf.calibration.ratio)
 
 
 def of_rates(runs: int, random: np.random.Generator) -> Table:
@@ -116,7 +116,7 @@ def of_survival(runs: int, random: np.random.Generator) -> Table:
             people = pl.DataFrame({"time": np.minimum(event, end), "event": event <= end, "survival": np.exp(-hazard)})
             data = with_runs(people.with_row_index("person"), part)
             probs = {1: "survival"}
-            parts.append(of_runs(metrics, data, tdf.survival("time", "event"), probs=probs, cluster="person"))
+            parts.append(of_runs(metrics, data, tdf.survival.outcome("time", "event"), probs=probs, cluster="person"))
         add_metrics(table, f"{share:g} | {censored:g} | {rows}", pl.concat(parts), truths, runs)
     return table.close()
 
@@ -136,7 +136,7 @@ def of_areas(runs: int, random: np.random.Generator) -> Table:
 def of_fits(runs: int, random: np.random.Generator) -> Table:
     """Calibration lines, which are fitted; with lognormal weights, too."""
     table = Table("Calibration lines", "metric | risks | standard deviation of the log weights | rows", INTERVAL)
-    metrics = tdf.metric_set(tdf.calibration_slope, tdf.calibration_intercept)
+    metrics = tdf.metric_set(tdf.calibration.slope, tdf.calibration.intercept)
     for spread, risks, rows in itertools.product((0.0, 0.5, 1.0, 1.5), RISKS, (15, 40, 100, 300)):
         # the logit of the risk is that of the score, less its shift
         truths = {"calibration_slope": 1.0, "calibration_intercept": -risks.shift}

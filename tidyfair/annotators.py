@@ -1,0 +1,3 @@
+"""Labels by several people: their agreement, and the label that they give together."""
+
+from tidyfair.metrics.annotators import *

@@ -1,0 +1,22 @@
+"""Calibration of scores: whether they agree with the share of events, for all rows and by group."""
+
+from tidyfair.metrics.curves import calibration_curve as curve
+from tidyfair.metrics.fairness import (
+    calibration_error_parity as error_parity, calibration_parity as parity,
+    negative_class_balance as negative_class_balance, positive_class_balance as positive_class_balance,
+)  # fmt: skip
+from tidyfair.metrics.probability import (
+    balance_for_negative_class as balance_for_negative_class, balance_for_positive_class as balance_for_positive_class,
+    calibration_in_the_large as in_the_large, calibration_intercept as intercept, calibration_ratio as ratio,
+    calibration_slope as slope, expected_calibration_error as error,
+    expected_calibration_error_debiased as error_debiased,
+    expected_calibration_error_if_calibrated as error_if_calibrated,
+)  # fmt: skip
+from tidyfair.metrics.regression import squared_shift as squared_shift
+from tidyfair.tallies.thresholds import sigmoid as sigmoid
+
+__all__ = [
+    "balance_for_negative_class", "balance_for_positive_class", "curve", "error", "error_debiased",
+    "error_if_calibrated", "error_parity", "in_the_large", "intercept", "negative_class_balance", "parity",
+    "positive_class_balance", "ratio", "sigmoid", "slope", "squared_shift",
+]  # fmt: skip

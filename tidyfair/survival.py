@@ -1,0 +1,38 @@
+"""Survival times: the outcome that a call compares, its metrics, and their comparisons between groups."""
+
+import sys
+from types import ModuleType
+from typing import Never
+
+from tidyfair.errors import ArgumentError
+from tidyfair.metrics.fairness import (
+    concordance_parity as concordance_parity, survival_calibration_parity as calibration_parity,
+)  # fmt: skip
+from tidyfair.metrics.survival import (
+    brier_survival as brier, brier_survival_integrated as brier_integrated,
+    calibration_in_the_large_survival as calibration_in_the_large, calibration_ratio_survival as calibration_ratio,
+    concordance_survival as concordance, concordance_survival_uno as concordance_uno, roc_auc_survival as roc_auc,
+)  # fmt: skip
+from tidyfair.specs.forecasts import survival as outcome
+from tidyfair.tallies.censoring import censoring_distribution as censoring_distribution
+
+__all__ = [
+    "brier", "brier_integrated", "calibration_in_the_large", "calibration_parity", "calibration_ratio",
+    "censoring_distribution", "concordance", "concordance_parity", "concordance_uno", "outcome", "roc_auc",
+]  # fmt: skip
+
+
+def __dir__() -> list[str]:
+    return __all__
+
+
+class _Family(ModuleType):
+    """A module that says what to write where it is called, as the function of this name was."""
+
+    def __call__(self, *_: object, **__: object) -> Never:
+        """Refuse the call."""
+        msg = '`survival` is a family of names: write `survival.outcome("time", "event")`.'
+        raise ArgumentError(msg)
+
+
+sys.modules[__name__].__class__ = _Family
