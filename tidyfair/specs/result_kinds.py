@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from itertools import accumulate
-from typing import Literal
 
 import polars as pl
 
@@ -31,8 +30,6 @@ class ResultKind:
     known_by: frozenset[str]
     """The columns that each result of the kind has, and no result of another kind has besides nothing but its own."""
     columns: tuple[str, ...]
-    judged: Literal["", ".estimate", ".disparity", ".change"] = ""
-    """The column that a limit of `check` is about, where a stored result of the kind can be judged."""
 
     def frame(self, table: pl.DataFrame) -> pl.DataFrame:
         """A table with its columns in the order of the kind; features of the user stay behind the column before."""
@@ -48,21 +45,19 @@ class ResultKind:
         return self.known_by <= columns and (columns & RESERVED).issubset(self.columns)
 
 
-def _kind(
-    name: str, title: str, known_by: str, columns: str, judged: Literal["", ".estimate", ".disparity", ".change"] = ""
-) -> ResultKind:
+def _kind(name: str, title: str, known_by: str, columns: str) -> ResultKind:
     """A kind whose columns are written with spaces between them."""
-    return ResultKind(name, title, frozenset(known_by.split()), tuple(columns.split()), judged)
+    return ResultKind(name, title, frozenset(known_by.split()), tuple(columns.split()))
 
 
 METRICS = _kind(
     "metrics", "Values of metrics and disparities", ".metric .by .estimate",
-    f".metric .by .estimator {_CUTS} .estimate .error_bound {_INTERVAL} {_EXPLAINED}", ".estimate",
+    f".metric .by .estimator {_CUTS} .estimate .error_bound {_INTERVAL} {_EXPLAINED}",
 )  # fmt: skip
 VERDICTS = _kind(
-    "verdicts", "Verdicts of a gate on metrics and disparities", f".metric .by .estimate {_JUDGED}",
+    "verdicts", "Verdicts of a gate on metrics and disparities", ".metric .by .estimate .verdict",
     f".metric .by .estimator {_CUTS} .estimate .error_bound .std_error .method .replicates_lost {_EXPLAINED} "
-    f".unknown .unknown_share .with_unknown .lower .upper {_JUDGED}", ".estimate",
+    f".unknown .unknown_share .with_unknown .lower .upper {_JUDGED}",
 )  # fmt: skip
 GROUPS = _kind(
     "groups", "Values of groups", ".metric .group .estimate",
@@ -80,19 +75,19 @@ WORST = _kind(
 BOUNDS = _kind(
     "bounds", "Rates of groups known by probability", ".metric .group .lower_bound .upper_bound",
     ".metric .group .n_expected .estimate .lower_bound .upper_bound .lower .upper .reference .disparity "
-    ".disparity_lower_bound .disparity_upper_bound .disparity_lower .disparity_upper .status " + _JUDGED, ".disparity",
+    ".disparity_lower_bound .disparity_upper_bound .disparity_lower .disparity_upper .status " + _JUDGED,
 )  # fmt: skip
 COMPARISONS = _kind(
     "comparisons", "Groups compared with a reference", ".metric .group .reference .disparity",
     f".metric .by .group .level .estimator {_CUTS} .n .share .estimate .reference .estimate_reference .scale .method "
     ".p_value .test .status .numerator .denominator .numerator_reference .denominator_reference .shortfall "
     ".deviations .flip_flop .spread .disparity .lower .upper .p_adjusted .note .marginal_effect .odds_ratio "
-    ".relative_rate " + _JUDGED, ".disparity",
+    ".relative_rate " + _JUDGED,
 )  # fmt: skip
 FOUR_FIFTHS = _kind(
     "four fifths", "Groups compared by the four-fifths rule", ".metric .group .reference .disparity .below_four_fifths",
     f"{' '.join(COMPARISONS.columns[:-2])} .below_four_fifths .shortfall_pooled .flips .within_one .p_fisher "
-    f".p_mid_p {_JUDGED}", ".disparity",
+    f".p_mid_p {_JUDGED}",
 )  # fmt: skip
 STANDARDIZED = _kind(
     "standardized differences", "Standardized differences of means", ".group .mean .reference .disparity",
@@ -105,12 +100,12 @@ QUANTILES = _kind(
 PAIRS = _kind(
     "pairs", "Groups compared pair by pair", ".metric .group .other .scale .disparity",
     f".metric .by {_CUTS} .group .other .level .estimator .n .n_other .estimate .estimate_other .scale .method "
-    f".p_value .test .adjustment .status .disparity .lower .upper .p_adjusted {_JUDGED}", ".disparity",
+    f".p_value .test .adjustment .status .disparity .lower .upper .p_adjusted {_JUDGED}",
 )  # fmt: skip
 PAIRED = _kind(
     "paired groups", "Groups compared on the same items", ".metric .group .other .disparity .pairs",
     ".metric .by .group .other .estimator .estimate .estimate_other .disparity .lower .upper .std_error .flip_rate "
-    ".pairs .unmatched .p_value .p_adjusted " + _JUDGED, ".disparity",
+    ".pairs .unmatched .p_value .p_adjusted " + _JUDGED,
 )  # fmt: skip
 COCHRANS_Q = _kind(
     "Cochran's Q", "Tests of equal rates in all groups of the same items", ".metric .statistic .df .pairs",
@@ -161,7 +156,7 @@ SMALLEST = _kind(
 MODELS = _kind(
     "models", "Two models on the same rows", ".metric .by .one .other .change",
     f".metric .by .one .other .estimator {_CUTS} .n .std_error .groups_left_out .groups_outside .left_out .unknown "
-    ".unknown_share .with_unknown .model_one .model_other .change .lower .upper .p_value " + _JUDGED, ".change",
+    ".unknown_share .with_unknown .model_one .model_other .change .lower .upper .p_value " + _JUDGED,
 )  # fmt: skip
 RESAMPLES = _kind(
     "resamples of models", "Mean differences of two models over resamples", ".metric .by .difference .n .std_error",
@@ -179,11 +174,11 @@ SUMMARIES = _kind(
     f".metric .by .group .level .estimator {_CUTS} .mean .n .std_error",
 )  # fmt: skip
 LOOK = _kind(
-    "look", "Verdicts of a monitor on all rows so far", f".metric .by .estimate {_JUDGED} .e_value",
+    "look", "Verdicts of a monitor on all rows so far", ".metric .by .estimate .verdict .e_value",
     f".metric .by .n .estimate .lower .upper .limit .e_value .verdict .groups_left_out",
 )  # fmt: skip
 LOOKS = _kind(
-    "looks", "Verdicts of a monitor, period by period", ".metric .by .estimate .limit .period .look .verdict",
+    "looks", "Verdicts of a monitor, period by period", ".metric .by .estimate .period .look .verdict",
     ".period .metric .by .look .since .n .estimate .lower .upper .limit .e_value .verdict .groups_left_out",
 )  # fmt: skip
 GROUPS_OF_LOOKS = _kind(

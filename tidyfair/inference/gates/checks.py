@@ -62,7 +62,7 @@ from tidyfair.specs.forecasts import Prediction, TruthLike
 from tidyfair.specs.groups import By, Privileged, Treatment
 from tidyfair.specs.options import CallOptions, Options, ReadOptions, refuse_unknown_keywords, show_keywords
 from tidyfair.specs.result_columns import key_columns
-from tidyfair.specs.result_kinds import VERDICTS, ResultKind
+from tidyfair.specs.result_kinds import COMPARISONS, VERDICTS, ResultKind
 from tidyfair.tallies.source import open_frame
 from tidyfair.tallies.tally import Tally
 
@@ -519,7 +519,7 @@ class ComparisonGate(CalledOnData):
     def _compared(self, tally: Tally, options: Options, error: float) -> pl.DataFrame:
         """The comparisons with one-sided limits of an error rate, and the groups that are in none of them."""
         table = self.comparison.at_level(1 - 2 * error)._results(tally, options)  # noqa: SLF001 # pyright: ignore[reportPrivateUsage] - as above
-        if ".reference" in table.columns:
+        if self.comparison.kind is COMPARISONS:
             return table
         values_alone = replace(options, interval=None, on_undefined="ignore")
         groups = metric_set(*self.comparison.metrics).run.groups_of(tally, values_alone)
