@@ -60,16 +60,16 @@ VERDICTS = _kind(
     f".unknown .unknown_share .with_unknown .lower .upper {_JUDGED}",
 )  # fmt: skip
 GROUPS = _kind(
-    "groups", "Values of groups", ".metric .group .estimate",
+    "groups", "Values of groups", ".metric .by .group .estimate",
     f".metric .by .group .level .estimator {_CUTS} .estimate .error_bound {_INTERVAL} .n .denominator .effective_n "
     ".status .note",
 )  # fmt: skip
 SHRUNKEN = _kind(
-    "shrunken rates", "Rates of groups that learn from each other", ".metric .group .estimate .raw",
+    "shrunken rates", "Rates of groups that learn from each other", ".metric .by .group .estimate .raw",
     ".metric .by .group .estimator .estimate .lower .upper .raw .n .weight .additive .vpc .interaction_share",
 )  # fmt: skip
 WORST = _kind(
-    "worst groups", "Groups by the probability of being the worst", ".metric .group .estimate .worst",
+    "worst groups", "Groups by the probability of being the worst", ".metric .by .group .estimate .worst",
     ".metric .by .group .estimate .n .lower .upper .worst .p_worst",
 )  # fmt: skip
 BOUNDS = _kind(
@@ -113,8 +113,8 @@ COCHRANS_Q = _kind(
 )  # fmt: skip
 STRATA = _kind(
     "strata", "Groups compared within strata", ".metric .group .other .crude .adjusted",
-    f".metric .by .group .other {_CUTS} .strata .crude .std_error .p_value .p_homogeneity .p_equal_odds .pattern .ratio "
-    ".ratio_lower .ratio_upper .odds_ratio .odds_ratio_lower .odds_ratio_upper .n .n_other .adjustment .adjusted "
+    f".metric .by .group .other {_CUTS} .strata .crude .std_error .p_value .p_homogeneity .p_equal_odds .pattern "
+    ".ratio .ratio_lower .ratio_upper .odds_ratio .odds_ratio_lower .odds_ratio_upper .n .n_other .adjustment .adjusted "
     ".lower .upper .p_adjusted .marginal_effect .marginal_effect_within .marginal_effect_lower "
     ".marginal_effect_upper .note",
 )  # fmt: skip
@@ -175,14 +175,14 @@ SUMMARIES = _kind(
 )  # fmt: skip
 LOOK = _kind(
     "look", "Verdicts of a monitor on all rows so far", ".metric .by .estimate .verdict .e_value",
-    f".metric .by .n .estimate .lower .upper .limit .e_value .verdict .groups_left_out",
+    ".metric .by .n .estimate .lower .upper .limit .e_value .verdict .groups_left_out",
 )  # fmt: skip
 LOOKS = _kind(
     "looks", "Verdicts of a monitor, period by period", ".metric .by .estimate .period .look .verdict",
     ".period .metric .by .look .since .n .estimate .lower .upper .limit .e_value .verdict .groups_left_out",
 )  # fmt: skip
 GROUPS_OF_LOOKS = _kind(
-    "groups of looks", "Values of groups of a monitor, period by period", ".metric .group .estimate .period .look",
+    "groups of looks", "Values of groups of a monitor, period by period", ".metric .by .group .estimate .period .look",
     ".period .metric .by .group .look .since .n .estimate .lower .upper",
 )  # fmt: skip
 PERIODS = _kind(
