@@ -109,7 +109,7 @@ def groups_over_cuts(plot: PlotInput, frame: pl.DataFrame, cut: str) -> Picture:
     """A panel for each metric and feature, and a colour for each group."""
     values = _with_treat_all(_with_cuts(frame, cut), cut, [OUTER] if plot.outer else [])
     series = plot.with_outer(pl.col(".group"))
-    metrics = listed_titles(values.select(plot.metric(over_cuts=True)).to_series())
+    metrics = listed_titles(values.select(plot.metric()).to_series())
     name = f"{metrics} by {listed_names(map(by_words, values['.by']))}"
     return _over_cuts(plot, frame, cut, values.with_columns(series=series), name)
 
@@ -143,7 +143,7 @@ def _over_cuts(plot: PlotInput, frame: pl.DataFrame, cut: str, values: pl.DataFr
     # different groups can have the same text
     table = unique_names(table, "series", "panel", "x")
     notes: list[str] = []
-    others = frame.filter(pl.col(cut).is_null()).select(plot.metric(over_cuts=True)).to_series()
+    others = frame.filter(pl.col(cut).is_null()).select(plot.metric()).to_series()
     without = others.unique(maintain_order=True)
     if len(without):
         verb = "does" if len(without) == 1 else "do"

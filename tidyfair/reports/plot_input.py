@@ -16,7 +16,7 @@ from tidyfair.metrics.catalog import comparison_named, metric_named
 from tidyfair.metrics.titles import at_cut, in_prose, short_title, title_of
 from tidyfair.reports.charts import SPAN, Span
 from tidyfair.specs.result_columns import CUTS, POINTS, RESERVED
-from tidyfair.specs.result_kinds import COMPARISONS, FOUR_FIFTHS, ResultKind
+from tidyfair.specs.result_kinds import COMPARISONS, FOUR_FIFTHS, GROUPS, LOOK, METRICS, VERDICTS, ResultKind
 
 Form = Literal["dots", "heat map"]
 OUTER = ".outer"
@@ -28,12 +28,13 @@ CUT_TITLES: dict[str, str] = dict(
     )
 )
 """The columns of lists of cuts, and of the points of predictions, over which values are lines, in words."""
-METRICS, DIFFERENCES, RATIOS, DISPARITIES = "Metrics", "Differences", "Ratios", "Disparities"
-"""The panels of results."""
 _REFERENCES = {
     "mean_prediction": None, "mean_truth": None, "net_benefit": 0.0, "standardized_net_benefit": 0.0, "lift": 1.0
 }  # fmt: skip
-_OF_DISPARITIES = {DIFFERENCES: Span(reference=0), RATIOS: Span(low=0, reference=1), DISPARITIES: Span()}
+_OF_DISPARITIES = {"Differences": Span(reference=0), "Ratios": Span(low=0, reference=1), "Disparities": Span()}
+"""The panels of disparities, beside that of metrics."""
+_OVER_CUTS = (METRICS, VERDICTS, LOOK, GROUPS)
+"""The kinds whose values are drawn over a list of cuts."""
 _NAMED = 2
 """The number of metrics or features that a title names."""
 
@@ -79,9 +80,10 @@ class PlotInput:
         counts = Counter(titles.values())
         return {name: f"{title} ({name})" if counts[title] > 1 else title for name, title in titles.items()}
 
-    def metric(self, *, over_cuts: bool = False) -> pl.Expr:
+    def metric(self) -> pl.Expr:
         """The title of the metric of a row, with its time or other cut, unless values are drawn over these."""
-        if over_cuts or not self.cuts:
+        is_over_cuts = self.kind in _OVER_CUTS and self.cut is not None
+        if is_over_cuts or not self.cuts:
             return pl.col(".metric").replace_strict(self.titles, default="", return_dtype=pl.String)
 
         def title_at_cut(row: Mapping[str, Any]) -> str:
@@ -89,9 +91,9 @@ class PlotInput:
 
         return pl.struct(".metric", *self.cuts).map_elements(title_at_cut, return_dtype=pl.String)
 
-    def compared(self, *, over_cuts: bool = False) -> pl.Expr:
+    def compared(self) -> pl.Expr:
         """The title of a metric, and the feature by which it is compared."""
-        return self.metric(over_cuts=over_cuts) + by_text()
+        return self.metric() + by_text()
 
     def label(self) -> pl.Expr:
         """The same, with the outer group."""
@@ -101,10 +103,9 @@ class PlotInput:
         """A text with the outer group, if there is one."""
         return pl.format("{}, {}", text, OUTER) if self.outer else text
 
-    def panel(self, *, one_feature: bool = False, over_cuts: bool = False) -> pl.Expr:
-        """The metric of a value of a group, its label, and the feature where there are several."""
-        metric = self.metric(over_cuts=over_cuts) + of_level()
-        return metric if one_feature else metric + by_text()
+    def panel(self) -> pl.Expr:
+        """The metric of a value of a group, its label, and the feature."""
+        return self.metric() + of_level() + by_text()
 
     def with_counts(self, frame: pl.DataFrame, label: pl.Expr) -> tuple[pl.Series, str]:
         """Labels of groups with the rows that their metrics are shares of, and the note on these.
@@ -149,8 +150,8 @@ class PlotInput:
         for key in dict.fromkeys(keys):
             kind = _panel_of(*key)
             span = _OF_DISPARITIES.get(kind) or span_of_metric(key[0])
-            alone = kind == METRICS and (span.reference is not None or kind in large_kinds)
-            panel = self.titles[key[0]] if alone or kind in large_kinds - {RATIOS} else kind
+            alone = kind == "Metrics" and (span.reference is not None or kind in large_kinds)
+            panel = self.titles[key[0]] if alone or kind in large_kinds - {"Ratios"} else kind
             panels[key] = panel
             spans[panel] = _of_both(spans[panel], span) if panel in spans else span
         names = pl.Series("panel", [panels[key] for key in keys], pl.String)
@@ -264,10 +265,10 @@ def scale_of_metric() -> pl.Expr:
 def _panel_of(metric: str, by: str | None) -> str:
     """The panel of a metric, or of a disparity: the scale of its aggregate, if it is in the catalogue."""
     if by is None:
-        return METRICS
+        return "Metrics"
     factory = comparison_named(metric)
     scale = None if factory is None else getattr(factory.aggregate, "scale", None)
-    return {"differences": DIFFERENCES, "ratios": RATIOS}.get(str(scale), DISPARITIES)
+    return {"differences": "Differences", "ratios": "Ratios"}.get(str(scale), "Disparities")
 
 
 def span_of_metric(name: str) -> Span:

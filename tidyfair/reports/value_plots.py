@@ -22,6 +22,7 @@ from tidyfair.reports.plot_input import (
     crossed_features,
     listed_names,
     listed_titles,
+    of_level,
     reason,
     table_of,
     with_group_text,
@@ -68,7 +69,7 @@ def _results_picture(plot: PlotInput) -> Picture:
     """Metrics and disparities: one value each, or one for each threshold or outer group."""
     cut, judged = plot.cut, plot.kind is not METRICS
     at_points = judged and cut in POINTS
-    frame = plot.frame.with_columns(what=plot.compared(over_cuts=cut is not None))
+    frame = plot.frame.with_columns(what=plot.compared())
     if plot.expected is not None and not at_points and (cut or (plot.outer and not judged)):
         msg = "`beside` is drawn behind single disparities, not behind lines and strips."
         raise ArgumentError(msg)
@@ -142,8 +143,8 @@ def _groups_picture(plot: PlotInput) -> Picture:
     if grouped.is_empty():
         msg = "autoplot() draws the values of groups, and these are of all rows: compare groups, or draw the result."
         raise ArgumentError(msg)
-    one_feature = grouped[".by"].n_unique() == 1
-    panel = plot.panel(one_feature=one_feature, over_cuts=plot.cut is not None)
+    # a single feature is in the title
+    panel = plot.metric() + of_level() if grouped[".by"].n_unique() == 1 else plot.panel()
     grouped = with_spans(grouped.with_columns(panel=panel))
     named = with_group_text(grouped)
     if plot.cut is not None:
