@@ -7,7 +7,7 @@ import math
 import polars as pl
 
 from tidyfair.reports import charts
-from tidyfair.reports.charts import Axes, Picture, Span, Vega, constant, ends_of_axis, nominal
+from tidyfair.reports.charts import Axes, Picture, Span, Vega, ends_of_axis, nominal
 from tidyfair.reports.dot_charts import arrows, intervals, within_axis
 from tidyfair.reports.theme import LIGHT, SERIES
 
@@ -133,7 +133,7 @@ def _reference_lines(axes: Axes, across: Axes, picture: Picture, span: Span) -> 
         text = pl.DataFrame({"at": [picture.at], "text": [f"{picture.at:.4g}"]})
         side: Vega = {"align": "right", "dx": -5} if across.share(picture.at) > 0.5 else {"dx": 5}
         layers.append(across.line_at(picture.at, charts.INK, dashed=True))
-        layers += across.text("text", {"x": across.place("at"), "y": constant(9)}, text, **side)
+        layers += across.text("text", {"x": across.place("at"), "y": {"value": 9}}, text, **side)
     return layers
 
 
