@@ -170,12 +170,12 @@ RESULTS: dict[str, tuple[ResultKind, Callable[[], Any]]] = {
 def test_results_have_the_columns_of_their_kind_in_order(name: str) -> None:
     kind, make = RESULTS[name]
     result = make()
-    assert [other.name for other in KINDS if other.describes(frozenset(result.columns))] == [kind.name]
+    assert [other for other in KINDS if other.describes(frozenset(result.columns))] == [kind]
     assert kind.frame(result).columns == result.columns
 
 
 def test_every_kind_has_a_result() -> None:
-    assert {kind.name for kind, _ in RESULTS.values()} == {kind.name for kind in KINDS}
+    assert {kind for kind, _ in RESULTS.values()} == set(KINDS)
 
 
 def test_no_columns_are_those_of_two_kinds() -> None:
@@ -183,7 +183,7 @@ def test_no_columns_are_those_of_two_kinds() -> None:
         assert not (one.known_by.issubset(other.columns) and other.known_by.issubset(one.columns)), (one, other)
 
 
-@pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.name)
+@pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.title)
 def test_columns_of_kinds_have_a_meaning_and_a_place(kind: ResultKind) -> None:
     assert kind.known_by.issubset(kind.columns)
     assert len(set(kind.columns)) == len(kind.columns)

@@ -11,6 +11,7 @@ import math
 import textwrap
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from importlib import import_module
 from typing import Any, Literal
 
 import polars as pl
@@ -131,7 +132,7 @@ class Picture:
     def finished(self, title: str | None, width: float) -> Any:
         """The altair chart with its title, and its description for those who do not see it."""
         try:
-            import altair as alt  # noqa: PLC0415 - only where pictures are drawn
+            alt: Any = import_module("altair")
         except ModuleNotFoundError as error:
             msg = f"Pictures are drawn by altair: pip install 'tidyfair[plot]' ({error})."
             raise ArgumentError(msg) from error
@@ -162,14 +163,17 @@ class Picture:
             description=f"{titles[0]}. {without_tags(_described(table))}", usermeta={"width": width},
         )  # fmt: skip
         # the panels are ours: given at once, all of them would be copied several times
-        chart.concat = []
-        for panel in panels:
-            layered: Any = alt.LayerChart(**{name: value for name, value in panel.items() if name != "layer"})
-            layered.layer = [
-                alt.Chart(**{**layer, "encoding": alt.FacetedEncoding(**layer["encoding"])}) for layer in panel["layer"]
-            ]
-            chart.concat.append(layered)
+        chart.concat = [_as_altair(alt, panel) for panel in panels]
         return chart
+
+
+def _as_altair(alt: Any, panel: Vega) -> Any:
+    """A panel of Vega-Lite as a chart of altair."""
+    chart = alt.LayerChart(**{name: value for name, value in panel.items() if name != "layer"})
+    chart.layer = [
+        alt.Chart(**{**layer, "encoding": alt.FacetedEncoding(**layer["encoding"])}) for layer in panel["layer"]
+    ]
+    return chart
 
 
 def _lines(text: str, width: float, size: float, most: int | None = None) -> list[str]:

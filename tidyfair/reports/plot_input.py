@@ -62,7 +62,8 @@ class PlotInput:
         outer = list(takewhile(lambda name: name not in {*RESERVED, *kind.columns}, result.columns))
         frame = with_outer_text(result, outer)
         lacking = RESERVED.difference(frame.columns)
-        completed = frame.with_columns(pl.lit(None).alias(name) for name in lacking)
+        nothing = pl.repeat(None, len(frame), dtype=pl.Null, eager=True)
+        completed = frame.hstack([nothing.alias(name) for name in lacking])
         return cls(kind, completed, outer, [name for name in CUTS if name not in lacking])
 
     @property
@@ -133,7 +134,7 @@ class PlotInput:
         # a comparison with a reference has all rows of a group in `.n`, of which few may count for its metric
         if self.kind in (COMPARISONS, FOUR_FIFTHS):
             metrics = map(metric_named, frame[".metric"].unique())
-            if not all(metric is not None and metric.definition.reads == {"estimate"} for metric in metrics):
+            if not all(metric is not None and metric.definition.reads == frozenset({"estimate"}) for metric in metrics):
                 return pl.repeat(None, len(frame), dtype=pl.Float64, eager=True)
         return frame[".n"].cast(pl.Float64)
 
