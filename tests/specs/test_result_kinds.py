@@ -211,6 +211,13 @@ def test_columns_of_the_user_change_no_kind() -> None:
     assert kind_of(keyed) is kinds.METRICS
 
 
+def test_columns_of_another_kind_are_named_by_the_error() -> None:
+    result = FAIR.by_group(LOANS, **QUIET).with_columns(pl.lit(1.0).alias(".share"), pl.lit(1.0).alias("mine"))
+    with pytest.raises(tf.ArgumentError, match=r"Drop '\.share' to draw: values of groups\.$"):
+        tf.autoplot(result)
+    assert tf.autoplot(result.drop(".share")).to_dict()["concat"]
+
+
 def test_order_leaves_features_behind_the_column_before() -> None:
     table = pl.DataFrame(schema=["fold", ".estimate", ".metric", ".by", "sex", ".group"])
     assert kinds.GROUPS.frame(table).columns == ["fold", ".metric", ".by", "sex", ".group", ".estimate"]

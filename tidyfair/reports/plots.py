@@ -80,7 +80,7 @@ def autoplot(
     if kind_of_result is None or draw is None:
         msg = (
             "autoplot() draws results of tidyfair: values, groups, tests, gates, pairs, models, means, curves; and has "
-            f"no picture of the columns {listed(frame.columns)}."
+            f"no picture of the columns {listed(frame.columns)}.{_way_out(frozenset(frame.columns))}"
         )
         raise ArgumentError(msg)
     plot = PlotInput.of(kind_of_result, frame)
@@ -98,6 +98,15 @@ def autoplot(
     names = _names_of(models, plot.frame)
     plot = replace(plot, expected=expected, form=kind, at=marked, models=names)
     return draw(plot).finished(title, pixels)
+
+
+def _way_out(columns: frozenset[str]) -> str:
+    """The columns without which a frame would be a result, as a sentence."""
+    odd = {kind: kind.odd(columns) for kind in _PICTURES if kind.known_by <= columns}
+    if not odd:
+        return ""
+    nearest = min(odd, key=lambda kind: len(odd[kind]))
+    return f" Drop {listed(sorted(odd[nearest]))} to draw: {nearest.title.lower()}."
 
 
 def _names_of(models: object, frame: pl.DataFrame) -> tuple[str, str]:

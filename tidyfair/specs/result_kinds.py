@@ -44,7 +44,11 @@ class ResultKind:
 
     def describes(self, columns: frozenset[str]) -> bool:
         """True for the columns of a result of the kind, which may be fewer than a call gives."""
-        return self.known_by <= columns and (columns & RESERVED).issubset(self.columns)
+        return self.known_by <= columns and not self.odd(columns)
+
+    def odd(self, columns: frozenset[str]) -> frozenset[str]:
+        """The columns that only results of other kinds have."""
+        return (columns & RESERVED).difference(self.columns)
 
 
 def _kind(title: str, known_by: str, columns: str) -> ResultKind:
