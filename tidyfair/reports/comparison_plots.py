@@ -260,7 +260,8 @@ def smallest_differences_plot(plot: PlotInput) -> Picture:
 def models_plot(plot: PlotInput) -> Picture:
     """Two models side by side, and the change from one to the other."""
     frame = plot.with_scales(plot.frame.with_columns(pl.col(".one").alias(".estimate")))
-    table = table_of(frame, ".one", ".other", ".lower", ".upper", what=plot.label(), estimate=".change")
+    columns = {"what": plot.label(), "one": ".one", "other": ".other", "estimate": ".change"}
+    table = table_of(frame, ".lower", ".upper", **columns)
     one, other = plot.models
     sure = frame.filter((pl.col(".lower") > 0) | (pl.col(".upper") < 0)).height
     finding = f"{sure or 'None'} of {len(frame)} values {'is' if sure == 1 else 'are'} clearly different"

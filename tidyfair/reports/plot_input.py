@@ -35,6 +35,10 @@ _OF_DISPARITIES = {"Differences": Span(reference=0), "Ratios": Span(low=0, refer
 """The panels of disparities, beside that of metrics."""
 _OVER_CUTS = (METRICS, VERDICTS, LOOK, GROUPS)
 """The kinds whose values are drawn over a list of cuts."""
+_OTHER_ENDS = {
+    ".lower": ".upper", ".upper": ".lower", ".expected_lower": ".expected_upper", ".expected_upper": ".expected_lower"
+}  # fmt: skip
+"""The other end of an interval, which is drawn if either has values."""
 _NAMED = 2
 """The number of metrics or features that a title names."""
 
@@ -236,10 +240,17 @@ def table_of(frame: pl.DataFrame, *marks: str, **columns: Any) -> pl.DataFrame:
 
     Names have no dot, which Vega would take for a path.
     """
-    names = [name for name in ("panel", "span", "scale") if name in frame.columns]
-    names += [name for name in marks if name == ".estimate" or frame[name].count()]
-    shown = {name.removeprefix("."): pl.col(name) for name in names}
+    shown = {name: pl.col(name) for name in ("panel", "span", "scale") if name in frame.columns}
+    for name in marks:
+        if name == ".estimate" or frame[name].count() or frame[_OTHER_ENDS.get(name, name)].count():
+            is_empty = frame.schema[name] == pl.Null
+            shown[name.removeprefix(".")] = pl.col(name).cast(pl.Float64) if is_empty else pl.col(name)
     return frame.select(**{"panel": pl.lit(""), **shown, **columns})
+
+
+def has_intervals(frame: pl.DataFrame) -> bool:
+    """True for results of which a row has an end of an interval."""
+    return bool(frame[".lower"].count() or frame[".upper"].count())
 
 
 def reason(value: str = ".estimate", otherwise: str = "no value") -> pl.Expr:

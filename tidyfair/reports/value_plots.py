@@ -20,6 +20,7 @@ from tidyfair.reports.plot_input import (
     PlotInput,
     by_words,
     crossed_features,
+    has_intervals,
     listed_names,
     listed_titles,
     of_level,
@@ -188,8 +189,8 @@ def _crossing(plot: PlotInput, grouped: pl.DataFrame, titles: list[str]) -> Pict
     parts = [(texts_of(grouped.select(name)), name) for name in features]
     (row, row_name), (column, column_name) = sorted(parts, key=lambda part: -part[0].n_unique())
     count = pl.coalesce(".denominator", ".n")
-    has_intervals = grouped[".lower"].count() and plot.form is None
-    if has_intervals or row.n_unique() * column.n_unique() > _LARGEST_CROSSING:
+    as_dots = has_intervals(grouped) and plot.form is None
+    if as_dots or row.n_unique() * column.n_unique() > _LARGEST_CROSSING:
         panel = pl.format("{}, {}", "panel", column) if grouped["panel"].n_unique() > 1 else column
         marks = (".estimate", ".lower", ".upper", ".raw")
         table = table_of(grouped, *marks, panel=panel, what=row, rows=count, why=reason())
@@ -209,7 +210,7 @@ def _over_outer(plot: PlotInput, frame: pl.DataFrame) -> Picture:
     outer = " and ".join(plot.outer)
     names = frame["panel"] if of_groups else frame["what"]
     titles = [f"{listed_titles(names)} in each {outer}", f"Values in each {outer}"]
-    if frame[".lower"].count():
+    if has_intervals(frame):
         panel = pl.format("{}: {}", "panel", "what") if of_groups else pl.col("what")
         table = table_of(frame, ".estimate", ".lower", ".upper", panel=panel, what=OUTER, why=reason())
         return Picture(dots, table, titles, [_INTERVALS])
