@@ -139,7 +139,8 @@ RESULTS: dict[str, tuple[ResultKind, Callable[[], Any]]] = {
         kinds.SUMMARIES, lambda: inference.summarize(PARITY.by_group(LOANS, **IN_FOLDS))
     ),
     "compare_resamples": (
-        kinds.RESAMPLES, lambda: inference.compare_resamples(*[PARITY.by_group(LOANS, **IN_FOLDS)] * 2)
+        kinds.RESAMPLES,
+        lambda: inference.compare_resamples(PARITY.by_group(LOANS, **IN_FOLDS), PARITY.by_group(LOANS, **IN_FOLDS)),
     ),
     "monitor": (kinds.LOOK, lambda: inference.monitor(PARITY, below=0.1)(LOANS, **DECIDED)),
     "monitor by period": (
