@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import math
-
 import polars as pl
 
 from tidyfair.reports import charts
@@ -71,19 +69,13 @@ def _heights(part: pl.DataFrame) -> list[float | None]:
     values = part["estimate"].to_list()
     if not _has_intervals(part):
         return values
-    low, high = _reach_of(part)
-    ends = part.select(pl.col("lower", "upper").clip(low, high))
-    return [*values, *ends["lower"], *ends["upper"]]
-
-
-def _reach_of(part: pl.DataFrame) -> tuple[float, float]:
-    """The ends within which intervals are shown."""
     finite = part.filter(pl.col("estimate").is_finite())["estimate"]
     low, high = finite.min(), finite.max()
-    if not (isinstance(low, float) and isinstance(high, float) and low < high):
-        return -math.inf, math.inf
-    reach = (high - low) * _REACH
-    return low - reach, high + reach
+    ends = part.select("lower", "upper")
+    if isinstance(low, float) and isinstance(high, float) and low < high:
+        reach = (high - low) * _REACH
+        ends = ends.select(pl.all().clip(low - reach, high + reach))
+    return [*values, *ends["lower"], *ends["upper"]]
 
 
 def _has_intervals(part: pl.DataFrame) -> bool:
