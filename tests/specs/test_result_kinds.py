@@ -42,7 +42,7 @@ def audited(name: str, table: str, **options: Any) -> Any:
 
 def bounds() -> Any:
     people = LOANS.with_columns(a=pl.col("score").round(1), b=1 - pl.col("score").round(1))
-    with pytest.warns(tf.ProxyWarning):
+    with pytest.warns(tf.errors.ProxyWarning):
         return inference.probabilistic_groups(tf.selection_rate, {"a": "a", "b": "b"})(people, **SELECTED)
 
 
@@ -60,7 +60,7 @@ RESULTS: dict[str, tuple[ResultKind, Callable[[], Any]]] = {
     "performance": (kinds.GROUPS, lambda: audited("model_card", "performance", **DECIDED)),
     "check": (kinds.VERDICTS, lambda: tf.check(PARITY, below=0.1)(LOANS, **QUIET, times=40)),
     "four_fifths": (kinds.VERDICTS, lambda: tf.four_fifths("race")(LOANS, **SELECTED)),
-    "check of pairs": (kinds.PAIRS, lambda: tf.check(tf.pairwise(PARITY), below=0.1)(LOANS, **DECIDED)),
+    "check of pairs": (kinds.PAIRS, lambda: tf.check(tf.inference.pairwise(PARITY), below=0.1)(LOANS, **DECIDED)),
     "check of comparisons": (
         kinds.COMPARISONS, lambda: tf.check(tf.compare_groups(tf.sens, by="race"), below=0.1)(LOANS, **DECIDED)
     ),
@@ -79,10 +79,10 @@ RESULTS: dict[str, tuple[ResultKind, Callable[[], Any]]] = {
     ),
     "unknown rows": (kinds.UNKNOWN_ROWS, lambda: audited("eeoc_uniform_guidelines", "unknown", **DECIDED)),
     "standardized_differences": (
-        kinds.STANDARDIZED, lambda: tf.standardized_differences(LOANS, "score", **TO_WHITE, group_by="fold")
+        kinds.STANDARDIZED, lambda: tf.audits.standardized_differences(LOANS, "score", **TO_WHITE, group_by="fold")
     ),
-    "quantile_ratios": (kinds.QUANTILES, lambda: tf.quantile_ratios(LOANS, "weight", **TO_WHITE)),
-    "pairwise": (kinds.PAIRS, lambda: tf.pairwise(PARITY)(LOANS, **IN_FOLDS)),
+    "quantile_ratios": (kinds.QUANTILES, lambda: tf.audits.quantile_ratios(LOANS, "weight", **TO_WHITE)),
+    "pairwise": (kinds.PAIRS, lambda: tf.inference.pairwise(PARITY)(LOANS, **IN_FOLDS)),
     "paired_groups": (kinds.PAIRED, lambda: PAIRED(PROMPTS, estimate="invited")),
     "cochrans_q": (kinds.COCHRANS_Q, lambda: PAIRED.cochrans_q(PROMPTS, estimate="invited")),
     "stratified": (kinds.STRATA, lambda: inference.stratified(PARITY, within="age_band")(LOANS, **DECIDED)),
@@ -158,7 +158,7 @@ RESULTS: dict[str, tuple[ResultKind, Callable[[], Any]]] = {
     "gain_curve": (kinds.GAIN_CURVE, lambda: tf.gain_curve(LOANS, **SCORED)),
     "lift_curve": (kinds.LIFT_CURVE, lambda: tf.lift_curve(LOANS, **SCORED)),
     "calibration_curve": (
-        kinds.CALIBRATION_CURVE, lambda: tf.calibration_curve(LOANS, **SCORED, case_weights="weight")
+        kinds.CALIBRATION_CURVE, lambda: tf.calibration.curve(LOANS, **SCORED, case_weights="weight")
     ),
     "conf_mat": (kinds.CONFUSION, lambda: tf.conf_mat(LOANS, "repaid", "approved", group_by="sex")),
     "confusion matrices of thresholds": (
@@ -194,7 +194,7 @@ def test_columns_of_kinds_have_a_meaning_and_a_place(kind: ResultKind) -> None:
 def test_stored_results_keep_their_kind_when_they_are_judged() -> None:
     values = tf.check(FAIR(LOANS, **QUIET, interval="auto", explain=True), below=0.1)
     assert kind_of(values) is kinds.VERDICTS
-    pairs = tf.check(tf.pairwise(PARITY)(LOANS, **DECIDED), below=0.1, outside="state")
+    pairs = tf.check(tf.inference.pairwise(PARITY)(LOANS, **DECIDED), below=0.1, outside="state")
     assert kind_of(pairs) is kinds.PAIRS
     models = tf.check(tf.compare_models(PARITY)(LOANS, **MODELS), below=0.1, outside="state")
     assert kind_of(models) is kinds.MODELS
@@ -214,7 +214,7 @@ def test_columns_of_the_user_change_no_kind() -> None:
 
 def test_columns_of_another_kind_are_named_by_the_error() -> None:
     result = FAIR.by_group(LOANS, **QUIET).with_columns(pl.lit(1.0).alias(".share"), pl.lit(1.0).alias("mine"))
-    with pytest.raises(tf.ArgumentError, match=r"Drop '\.share' to draw: values of groups\.$"):
+    with pytest.raises(tf.errors.ArgumentError, match=r"Drop '\.share' to draw: values of groups\.$"):
         tf.autoplot(result)
     assert tf.autoplot(result.drop(".share")).to_dict()["concat"]
 
