@@ -43,6 +43,7 @@ from tidyfair.metrics.other_names import OTHER_NAMES, places
 from tidyfair.specs.formulas import Statistic, unprefixed
 from tidyfair.specs.options import INTERVALS
 from tidyfair.specs.result_columns import COLUMNS
+from tidyfair.specs.result_kinds import KINDS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -321,6 +322,13 @@ Printed frames leave out the columns in the middle. This shows those that are re
 `result.pipe(tdf.as_table)` makes a table of it for people, with each value beside its interval."""
 
 
+KINDS_OF_RESULTS = """\
+## Kinds of results
+
+A result is of one kind, which `autoplot` and `as_table` know by the columns in bold. The other columns are those that
+options of the call add, and you may drop them; columns of your own make no difference."""
+
+
 METHODS_OF_INTERVALS = """# Methods of intervals
 
 The table that `interval=` is looked up in, as the library reads it: the first row that admits the kind of value, what
@@ -451,6 +459,12 @@ def _columns_of_results() -> Iterator[str]:
         yield f"## {heading}"
         rows = ["| column | holds |", "|---|---|", *(f"| `{name}` | {text} |" for name, text in columns.items())]
         yield "\n".join(rows)
+    yield KINDS_OF_RESULTS
+    rows = ["| rows | columns, in order |", "|---|---|"]
+    for kind in KINDS:
+        names = [f"**`{name}`**" if name in kind.known_by else f"`{name}`" for name in kind.columns]
+        rows.append(f"| {kind.title} | {', '.join(names)} |")
+    yield "\n".join(rows)
 
 
 def _methods_of_intervals() -> Iterator[str]:

@@ -767,6 +767,25 @@ def test_missing_ends_of_intervals_are_arrows() -> None:
         assert not [layer for layer in layers_of(tf.autoplot(values)) if layer["mark"].get("shape") == shape]
 
 
+@pytest.mark.parametrize("name", ["intervals", "groups", "folds with intervals", "pairs", "thresholds with intervals"])
+def test_intervals_without_any_upper_end_are_drawn(name: str) -> None:
+    made: dict[str, Callable[[], Any]] = {
+        **RESULTS,
+        "folds with intervals": lambda: tf.accuracy(LOANS, **LABELS, group_by="fold", interval="analytic"),
+        "thresholds with intervals": lambda: tf.sens(LOANS, **SCORES, threshold=[0.2, 0.5], interval="analytic"),
+    }
+    result = made[name]()
+    open_above = tf.autoplot(result.with_columns(pl.lit(None, pl.Float64).alias(".upper")))
+    assert "arrows: intervals that go on" in str(open_above.to_dict()["title"]["subtitle"])
+    without = tf.autoplot(result.drop(".lower", ".upper"))
+    assert "arrows" not in str(without.to_dict()["title"])
+
+
+def test_models_without_a_value_are_drawn() -> None:
+    result = RESULTS["models"]().with_columns(pl.col(".one", ".change", ".lower", ".upper") * None)
+    assert tf.autoplot(result).to_dict()["concat"]
+
+
 def test_confusion_matrix_shows_counts_and_shares_of_the_truth() -> None:
     counts = RESULTS["confusion matrix"]()
     chart = tf.autoplot(counts)

@@ -20,6 +20,7 @@ from tidyfair.specs.columns import Column, ColumnLike
 from tidyfair.specs.groups import By, Policy, Privileged, Treatment
 from tidyfair.specs.options import OuterGroups, refuse_unknown_keywords
 from tidyfair.specs.result_columns import refuse_reserved
+from tidyfair.specs.result_kinds import QUANTILES, STANDARDIZED, ResultKind
 from tidyfair.tallies.count_plan import refuse_outer
 from tidyfair.tallies.counting import check_size
 from tidyfair.tallies.source import Source, open_frame
@@ -128,7 +129,7 @@ def standardized_differences(
     standardization = Standardization(spread, flag("corrected", corrected))
     z = z_value(proper_share("conf_level", conf_level))
     measure = _Measure(
-        ".mean", pl.col("value").mean(), (".spread", ".disparity", ".lower", ".upper", ".p_value"), 0.0,
+        STANDARDIZED, ".mean", pl.col("value").mean(), (".spread", ".disparity", ".lower", ".upper", ".p_value"), 0.0,
         partial(_standardized, standardization, z),
     )  # fmt: skip
     policy = Policy.of("standardized_differences()", min_n, min_share, unknown, unknown_values)
@@ -187,8 +188,8 @@ def quantile_ratios(
     share = proper_share("quantile", quantile)
     z = z_value(proper_share("conf_level", conf_level))
     measure = _Measure(
-        ".quantile", pl.col("value").quantile(share, "linear"), (".disparity", ".lower", ".upper", ".p_value"), 1.0,
-        partial(_ratio_of_quantiles, share, z), is_relative=True,
+        QUANTILES, ".quantile", pl.col("value").quantile(share, "linear"),
+        (".disparity", ".lower", ".upper", ".p_value"), 1.0, partial(_ratio_of_quantiles, share, z), is_relative=True,
     )  # fmt: skip
     policy = Policy.of("quantile_ratios()", min_n, min_share, unknown, unknown_values)
     groups = _Groups("quantile_ratios", by, to, policy, one_of("adjust", adjust, _ADJUSTMENTS))
@@ -199,6 +200,7 @@ def quantile_ratios(
 class _Measure:
     """A number of each group, and how that of a group is compared with that of another."""
 
+    kind: ResultKind
     name: str
     """The column of the number."""
     value: pl.Expr
@@ -310,7 +312,7 @@ class _Groups:
                 compared = self._compared(own, keys, feature, reference, measure)
                 parts.append(own.select(list(outer)).head(1).join(compared, how="cross") if outer else compared)
         table = with_adjusted_p_values(pl.concat(parts), [], self.adjust)
-        return source.restore(table.rename(outer))
+        return source.restore(measure.kind.frame(table.rename(outer)))
 
     def _features(self) -> list[By]:
         """The features whose groups are compared."""

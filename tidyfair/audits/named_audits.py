@@ -22,6 +22,7 @@ from tidyfair.specs.groups import By, Policy, Treatment
 from tidyfair.specs.notebook_html import display
 from tidyfair.specs.options import Options
 from tidyfair.specs.result_columns import key_columns
+from tidyfair.specs.result_kinds import UNKNOWN_ROWS
 from tidyfair.tallies.source import open_frame
 from tidyfair.tallies.tally import Tally, columns_of, key_names
 from tidyfair.tallies.thresholds import Cut
@@ -526,7 +527,7 @@ def unknown_rows(call: AuditCall, audit: NamedAudit) -> pl.DataFrame:
         parts.append(
             counted.rename(outer).insert_column(len(names), pl.Series(".by", [by.text]).new_from_index(0, len(counted)))
         )
-    return pl.concat(parts)
+    return UNKNOWN_ROWS.frame(pl.concat(parts))
 
 
 def _with_incomplete_rows_unknown(tally: Tally, bys: list[By]) -> Tally:

@@ -55,6 +55,7 @@ from tidyfair.specs.contrasts import Contrast, difference
 from tidyfair.specs.forecasts import Prediction, TruthLike
 from tidyfair.specs.groups import By, Policy, Treatment
 from tidyfair.specs.options import ComputeOptions, Options, SurveyCallOptions, refuse_unknown_keywords, show_keywords
+from tidyfair.specs.result_kinds import COMPARISONS, ResultKind
 from tidyfair.tallies.tally import BLOCK, HIDDEN, Tally, check_tally
 
 Array: TypeAlias = np.ndarray[Any, Any]
@@ -89,7 +90,7 @@ class GroupComparison(GroupsCompared):
 
     subject: ClassVar[str] = "compare_groups()"
     lists_unknown: ClassVar[bool] = True
-    findings: ClassVar[tuple[str, ...]] = (".disparity", ".lower", ".upper", ".p_adjusted")
+    kind: ClassVar[ResultKind] = COMPARISONS
     follows_designs: ClassVar[bool] = True
     refused: ClassVar[Mapping[str, str]] = _REFUSED
     _in_words: ClassVar[tuple[str, ...]] = ("metrics", "times", "seed", "standardization")

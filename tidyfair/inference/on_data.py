@@ -24,11 +24,12 @@ from tidyfair.specs.groups import ALL_GROUPS, Policy
 from tidyfair.specs.metric_specs import MetricSpec
 from tidyfair.specs.notebook_html import display
 from tidyfair.specs.options import CallOptions, Options, OptionsOf, ReadOptions, SurveyCallOptions, refuse
+from tidyfair.specs.result_kinds import ResultKind
 from tidyfair.tallies.source import Source, open_frame
 from tidyfair.tallies.tally import Tally, check_tally
 
 _INTERNAL = frozenset({
-    "at_level", "findings", "follows_designs", "follows_points", "is_chosen_by_value", "lists_unknown", "one_by_one",
+    "at_level", "follows_designs", "follows_points", "is_chosen_by_value", "kind", "lists_unknown", "one_by_one",
     "refused", "scales_of_metrics", "subject", "warns_of_missing", "with_unknown_groups",
 })  # fmt: skip
 """The names not offered by completion."""
@@ -55,8 +56,8 @@ class CalledOnData(ABC):
     """True if the result shows how many rows are of unknown groups."""
     warns_of_missing: ClassVar[bool] = True
     """False if the metrics that it computes warn of missing predictions."""
-    findings: ClassVar[tuple[str, ...]] = ()
-    """The columns that readers look for, which stand at the end, because printed frames leave out those between."""
+    kind: ClassVar[ResultKind]
+    """The kind of the result."""
 
     @property
     @abstractmethod
@@ -173,10 +174,8 @@ class CalledOnData(ABC):
         return self._in_reading_order(self._results(tally, options))
 
     def _in_reading_order(self, table: pl.DataFrame) -> pl.DataFrame:
-        """The table with its findings as the last columns."""
-        last = [name for name in self.findings if name in table.columns]
-        first = [name for name in table.columns if name not in last]
-        return table.select(first + last)
+        """The table with its columns in the order of its kind."""
+        return self.kind.frame(table)
 
 
 class MetricSetOnData(CalledOnData):

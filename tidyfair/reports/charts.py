@@ -11,6 +11,7 @@ import math
 import textwrap
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from importlib import import_module
 from typing import Any, Literal
 
 import polars as pl
@@ -46,6 +47,27 @@ _SHOWN = {
 }  # fmt: skip
 """The columns that a reader is shown who points at a mark, under names for people."""
 Vega = dict[str, Any]
+_THEME: dict[str, Any] = {
+    "background": LIGHT["background"],
+    "font": FONT,
+    "padding": {"left": 1, "top": 1, "right": 1, "bottom": 4},
+    "title": {
+        "anchor": "start", "frame": "bounds", "fontSize": TITLE, "fontWeight": 600, "color": INK,
+        "subtitleColor": MUTED, "subtitleFontSize": TEXT, "subtitlePadding": 5, "subtitleLineHeight": 16,
+        "lineHeight": 19, "offset": 14,
+    },
+    "view": {"stroke": None},
+    "axis": {
+        "domain": False, "ticks": False, "grid": True, "gridColor": RULE, "labelColor": MUTED,
+        "labelFontSize": SMALL, "labelPadding": 6, "labelSeparation": 6, "titleColor": MUTED,
+        "titleFontSize": SMALL, "titleFontWeight": "normal", "titlePadding": 6,
+    },
+    "legend": {
+        "orient": "top", "direction": "horizontal", "title": None, "labelColor": INK, "labelFontSize": TEXT,
+        "labelLimit": 300, "columnPadding": 18, "symbolOpacity": 1, "symbolSize": 80, "offset": 10,
+    },
+}  # fmt: skip
+"""The colours and letters of all pictures."""
 
 
 @dataclass(frozen=True)
@@ -109,7 +131,11 @@ class Picture:
 
     def finished(self, title: str | None, width: float) -> Any:
         """The altair chart with its title, and its description for those who do not see it."""
-        alt = _altair()
+        try:
+            alt: Any = import_module("altair")
+        except ModuleNotFoundError as error:
+            msg = f"Pictures are drawn by altair: pip install 'tidyfair[plot]' ({error})."
+            raise ArgumentError(msg) from error
         if self.table.is_empty():
             msg = "autoplot() has nothing to draw: no value of the result is defined."
             raise ArgumentError(msg)
@@ -133,7 +159,7 @@ class Picture:
         if note:
             words["subtitle"] = _lines(note, inner, TEXT)
         chart = alt.ConcatChart(
-            columns=columns, spacing={"row": 20, "column": COLUMN_GAP}, title=words, config=_theme(),
+            columns=columns, spacing={"row": 20, "column": COLUMN_GAP}, title=words, config=_THEME,
             description=f"{titles[0]}. {without_tags(_described(table))}", usermeta={"width": width},
         )  # fmt: skip
         # the panels are ours: given at once, all of them would be copied several times
@@ -154,30 +180,6 @@ def _lines(text: str, width: float, size: float, most: int | None = None) -> lis
     """A text in lines that fit."""
     letters = max(int(width / (_LETTER * size)), 1)
     return textwrap.wrap(text, letters, max_lines=most, placeholder="\N{HORIZONTAL ELLIPSIS}")
-
-
-def _theme() -> Vega:
-    """The colours and letters of all pictures."""
-    return {
-        "background": LIGHT["background"],
-        "font": FONT,
-        "padding": {"left": 1, "top": 1, "right": 1, "bottom": 4},
-        "title": {
-            "anchor": "start", "frame": "bounds", "fontSize": TITLE, "fontWeight": 600, "color": INK,
-            "subtitleColor": MUTED, "subtitleFontSize": TEXT, "subtitlePadding": 5, "subtitleLineHeight": 16,
-            "lineHeight": 19, "offset": 14,
-        },
-        "view": {"stroke": None},
-        "axis": {
-            "domain": False, "ticks": False, "grid": True, "gridColor": RULE, "labelColor": MUTED,
-            "labelFontSize": SMALL, "labelPadding": 6, "labelSeparation": 6, "titleColor": MUTED,
-            "titleFontSize": SMALL, "titleFontWeight": "normal", "titlePadding": 6,
-        },
-        "legend": {
-            "orient": "top", "direction": "horizontal", "title": None, "labelColor": INK, "labelFontSize": TEXT,
-            "labelLimit": 300, "columnPadding": 18, "symbolOpacity": 1, "symbolSize": 80, "offset": 10,
-        },
-    }  # fmt: skip
 
 
 def panel(
@@ -207,11 +209,6 @@ def data(table: pl.DataFrame) -> Vega:
 def nominal(name: str, **options: Any) -> Vega:
     """A column of texts for a channel."""
     return {"field": name, "type": "nominal", **options}
-
-
-def constant(value: Any) -> Vega:
-    """The same for all rows, such as a colour or a number of pixels."""
-    return {"value": value}
 
 
 @dataclass(frozen=True)
@@ -382,17 +379,3 @@ def _described(table: pl.DataFrame) -> str:
     low, high = (f"{finite['estimate'][row]:.3g}{name}" for row, name in zip((0, -1), names, strict=True))
     text = f"{len(finite)} values from {low} to {high}." if len(finite) > 1 else f"One value, {low}."
     return f"{text} {remark}".rstrip()
-
-
-def _altair() -> Any:
-    """The package that draws.
-
-    Raises:
-        ArgumentError: Where it is not installed.
-    """
-    try:
-        import altair as alt  # noqa: PLC0415 - only where pictures are drawn
-    except ModuleNotFoundError as error:
-        msg = f"Pictures are drawn by altair: pip install 'tidyfair[plot]' ({error})."
-        raise ArgumentError(msg) from error
-    return alt

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from dataclasses import asdict
 
 import polars as pl
 
@@ -14,22 +13,22 @@ from tidyfair.reports.charts import MOST_PANELS, SPAN, Picture, Span
 from tidyfair.reports.dot_charts import dots, over_time, side_by_side
 from tidyfair.reports.line_charts import scatter
 from tidyfair.reports.plot_input import (
-    OUTER,
     PlotInput,
     by_text,
     by_words,
     listed_names,
     listed_titles,
+    of_level,
     reason,
     scale_of_metric,
+    span_column,
     table_of,
-    with_counts,
     with_group_text,
-    with_scales,
     with_spans,
 )
 from tidyfair.reports.tables import as_p_value
 from tidyfair.specs.result_columns import open_ends
+from tidyfair.specs.result_kinds import CERTIFICATE, FOUR_FIFTHS
 
 _OF_SCALES = {"ratio": 1.0, "odds_ratio": 1.0, "difference": 0.0}
 """The value of equality on each scale."""
@@ -40,43 +39,45 @@ _LONG_NUMBER = re.compile(r"\d+\.\d{4,}")
 
 
 def comparison_plot(plot: PlotInput) -> Picture:
-    """Each group compared with a reference."""
-    frame = with_group_text(plot.frame)
-    of_quantiles = ".quantile" in frame.columns
-    if ".metric" in frame.columns:
-        panel = plot.metric()
-    else:
-        panel = pl.lit("Ratio of quantiles" if of_quantiles else "Standardized difference")
-    panel = panel + by_text()
-    if ".level" in frame.columns:
-        panel = panel + pl.format(" of {}", pl.col(".level")).fill_null("")
-    frame = frame.with_columns(panel.alias("panel"), scale_of_metric(frame))
-    labels, counted = with_counts(frame, pl.format("{}, {}", ".group", OUTER) if plot.outer else pl.col(".group"))
+    """The metrics of each group compared with a reference."""
+    scales = plot.frame[".scale"].unique().to_list()
+    metrics = listed_titles(plot.frame.select(plot.metric()).to_series())
+    kind = {"ratio": "ratio", "odds_ratio": "odds ratio"}.get(scales[0], "difference")
+    titles = [f"{metrics} of each group: {kind} to a reference", f"{metrics}, compared with a reference"]
+    return _beside_reference(plot, plot.metric(), _OF_SCALES.get(scales[0], 0.0) if len(scales) == 1 else None, titles)
+
+
+def standardized_plot(plot: PlotInput) -> Picture:
+    """Means of groups compared with a reference, in standard deviations."""
+    name = "Standardized differences in means"
+    titles = [f"{name}, compared with a reference", name]
+    return _beside_reference(plot, pl.lit("Standardized difference"), 0.0, titles)
+
+
+def quantiles_plot(plot: PlotInput) -> Picture:
+    """Quantiles of groups compared with a reference."""
+    name = "Ratios of quantiles"
+    return _beside_reference(plot, pl.lit("Ratio of quantiles"), 1.0, [f"{name}, compared with a reference", name])
+
+
+def _beside_reference(plot: PlotInput, panel: pl.Expr, equality: float | None, titles: list[str]) -> Picture:
+    """Disparities of groups to a reference, which are `equality` where there is none."""
+    panel = panel + by_text() + of_level()
+    frame = with_group_text(plot.frame).with_columns(panel.alias("panel"), scale_of_metric())
+    labels, counted = plot.with_counts(frame, plot.with_outer(pl.col(".group")))
     is_reference = (pl.col(".group") == pl.col(".reference")).fill_null(value=False)
-    why = pl.when(is_reference).then(pl.lit("reference")).otherwise(reason(frame, ".disparity"))
+    why = pl.when(is_reference).then(pl.lit("reference")).otherwise(reason(".disparity"))
     estimate = pl.when(~is_reference).then(".disparity")
     table = table_of(frame, ".lower", ".upper", what=labels, estimate=estimate, why=why)
-    scales = ["ratio" if of_quantiles else "difference"]
-    if ".scale" in frame.columns:
-        scales = frame[".scale"].unique().to_list()
-    reference = _OF_SCALES.get(scales[0], 0.0) if len(scales) == 1 else None
-    span = Span(low=0 if reference else None, reference=reference)
-    if ".metric" in frame.columns:
-        metrics = listed_titles(frame.select(plot.metric()).to_series())
-        kind = {"ratio": "ratio", "odds_ratio": "odds ratio"}.get(scales[0], "difference")
-        titles = [f"{metrics} of each group: {kind} to a reference", f"{metrics}, compared with a reference"]
-    else:
-        name = "Ratios of quantiles" if of_quantiles else "Standardized differences in means"
-        titles = [f"{name}, compared with a reference", name]
-    if ".below_four_fifths" in frame.columns:
+    if plot.kind is FOUR_FIFTHS:
         table = table.with_columns(limit=0.8)
-    notes = [counted, "lines show confidence intervals"]
-    return Picture(dots, table, titles, notes, span, limit="four fifths,")
+    span = Span(low=0 if equality else None, reference=equality)
+    return Picture(dots, table, titles, [counted, "lines show confidence intervals"], span, limit="four fifths,")
 
 
 def tests_plot(plot: PlotInput) -> Picture:
     """Disparities beside the range that is expected if groups are equal."""
-    frame = with_scales(plot, plot.frame)
+    frame = plot.with_scales(plot.frame)
     p_value = as_p_value(frame[".p_value"]).fill_null("unknown")
     p_value = pl.when(p_value.str.starts_with("0")).then("= " + p_value).otherwise(p_value)
     what = pl.format("{} (p {})", plot.label(), p_value)
@@ -93,7 +94,7 @@ def tests_plot(plot: PlotInput) -> Picture:
 
 def _number_of_sure(frame: pl.DataFrame) -> int:
     """The number of small p-values, adjusted if they are."""
-    return int((frame[".p_adjusted" if ".p_adjusted" in frame.columns else ".p_value"] < _SURE).sum())
+    return frame.filter(pl.coalesce(".p_adjusted", ".p_value") < _SURE).height
 
 
 def periods_plot(plot: PlotInput) -> Picture:
@@ -106,7 +107,7 @@ def periods_plot(plot: PlotInput) -> Picture:
     changes = "change" if len(frame) == 1 else "changes"
     finding = f"{_number_of_sure(frame) or 'none'} of {len(frame)} {changes} beyond chance"
     titles = [f"Change in {name}: {finding}", f"Change in {name}"]
-    notes = [] if frame[".expected_lower"].null_count() == len(frame) else ["grey: p of 0.05 or more"]
+    notes = ["grey: p of 0.05 or more"] if frame[".expected_lower"].count() else []
     x = "from one period to the next"
     return Picture(over_time, table, titles, notes, _NO_DIFFERENCE, x=[x], y=["Change"])
 
@@ -114,51 +115,48 @@ def periods_plot(plot: PlotInput) -> Picture:
 def looks_plot(plot: PlotInput) -> Picture:
     """The verdicts of monitors, period by period."""
     frame = plot.frame
-    marks = (".estimate", ".lower", ".upper", ".limit", ".verdict")
     lowest = pl.min_horizontal(pl.col(".estimate").min(), pl.col(".lower").min()).over(plot.label())
     span = pl.struct(low=pl.when(lowest >= 0).then(0.0), high=None, reference=None, is_whole=False).cast(SPAN)
     what = texts_of(frame.select(".period"))
+    marks = (".estimate", ".lower", ".upper", ".limit", ".verdict")
     table = table_of(frame, *marks, panel=plot.label(), what=what, span=span)
     name = listed_titles(frame.select(plot.compared()).to_series())
-    last = frame[".verdict"][-1]
     titles = [f"{name} after each period", f"{name} so far"]
     if table["panel"].n_unique() == 1:
+        last = frame[".verdict"][-1]
         words = {"within": "keeps its limit", "above the limit": "is above its limit", "below the limit": "is below it"}
         titles = [f"{name} {words.get(last, f'is {last}')} after {len(frame)} looks", f"{name}: {last}"]
-    since = texts_of(frame.select(".since")).to_list() if ".since" in frame.columns else [""]
+    since = texts_of(frame.select(".since")).to_list()
     is_of_all = len(set(since)) == 1
     if not is_of_all:
         titles = [f"{title}, of data since {since[-1]}" for title in titles]
     x = f"{'all' if is_of_all else 'recent'} data up to and including the period"
-    notes = ["lines: confidence sequences, valid at every look"]
-    return Picture(over_time, table, titles, notes, x=[x])
+    return Picture(over_time, table, titles, ["lines: confidence sequences, valid at every look"], x=[x])
 
 
 def pairs_plot(plot: PlotInput) -> Picture:
     """Comparisons of two groups, with intervals: overlapping intervals of groups are no test."""
     frame = plot.frame
     scales = frame[".scale"].unique(maintain_order=True).to_list()
-    names = frame.select(plot.panel()).to_series()
     panel = plot.panel()
     if len(scales) > 1:
         panel = pl.format("{}, {}", panel, pl.col(".scale").str.replace_all("_", " ", literal=True))
     is_difference = frame[".scale"] == "difference"
-    spans = [_NO_DIFFERENCE if is_zero else Span(low=0, reference=1) for is_zero in is_difference]
     sign = pl.when(is_difference).then(pl.lit("\N{MINUS SIGN}")).otherwise(pl.lit("/"))
     above, below = open_ends(frame)
     table = table_of(
         frame,
         *(".lower", ".upper"),
         panel=panel,
-        scale=scale_of_metric(frame),
-        span=pl.Series([asdict(span) for span in spans], dtype=SPAN),
+        scale=scale_of_metric(),
+        span=span_column(_NO_DIFFERENCE if is_zero else Span(low=0, reference=1) for is_zero in is_difference),
         what=pl.format("{} {} {}", ".group", sign, ".other"),
         estimate=".disparity",
         above=pl.Series(above),
         below=pl.Series(below),
     )
     kind = {"ratio": "Ratios of", "odds_ratio": "Odds ratios of"}.get(scales[0], "Differences in")
-    name = listed_names(map(in_prose, names))
+    name = listed_names(map(in_prose, frame.select(plot.panel()).to_series()))
     titles = [f"{kind if len(scales) == 1 else 'Comparisons of'} {name}, pair by pair", f"{kind} {name}"]
     return Picture(dots, table, titles, ["lines hold for all pairs at once"])
 
@@ -166,38 +164,37 @@ def pairs_plot(plot: PlotInput) -> Picture:
 def paired_plot(plot: PlotInput) -> Picture:
     """Differences between two groups on the same items, with intervals."""
     what = pl.format("{} \N{MINUS SIGN} {} ({} pairs)", ".group", ".other", ".pairs")
-    table = table_of(plot.frame, ".lower", ".upper", panel=plot.panel(), what=what, estimate=".disparity")
-    name = listed_names(map(in_prose, table["panel"]))
-    titles = [f"Differences in {name} within pairs", f"Differences in {name}"]
-    return Picture(dots, table, titles, ["lines: confidence intervals, each for one difference"], _NO_DIFFERENCE)
+    notes = ["lines: confidence intervals, each for one difference"]
+    return _differences_plot(plot, " within pairs", notes, what=what, estimate=".disparity")
 
 
 def strata_plot(plot: PlotInput) -> Picture:
     """Differences before and after like is compared with like."""
     what = pl.format("{} \N{MINUS SIGN} {}", ".group", ".other")
-    marks = {"what": what, "estimate": ".adjusted", "raw": ".crude"}
-    table = table_of(plot.frame, ".lower", ".upper", panel=plot.panel(), **marks)
-    name = listed_names(map(in_prose, table["panel"]))
-    titles = [f"Differences in {name}, like compared with like", f"Differences in {name}"]
     notes = ["filled: within strata, with its confidence interval", "hollow: all rows together"]
-    return Picture(dots, table, titles, notes, _NO_DIFFERENCE)
+    return _differences_plot(plot, ", like compared with like", notes, what=what, estimate=".adjusted", raw=".crude")
+
+
+def _differences_plot(plot: PlotInput, how: str, notes: list[str], **columns: pl.Expr | str) -> Picture:
+    """Differences of groups in each metric."""
+    table = table_of(plot.frame, ".lower", ".upper", panel=plot.panel(), **columns)
+    name = f"Differences in {listed_names(map(in_prose, table['panel']))}"
+    return Picture(dots, table, [f"{name}{how}", name], notes, _NO_DIFFERENCE)
 
 
 def subgroups_plot(plot: PlotInput) -> Picture:
-    """The subgroups that differ most from the rest."""
-    frame = plot.frame.drop_nulls(".difference")
-    if ".status" in frame.columns:
-        frame = frame.filter(pl.col(".status") == Status.OK.value)
+    """The subgroups that differ most from the rest, or how far any of them may differ."""
+    is_compared = pl.col(".difference").is_not_null() & (pl.col(".status").fill_null("ok") == Status.OK.value)
+    frame = plot.frame.filter(is_compared)
     if frame.is_empty():
         msg = "autoplot() has nothing to draw: no subgroup is compared; `.status` says why."
         raise ArgumentError(msg)
     first = frame.head(MOST_PANELS)
-    rows = ".denominator" if ".denominator" in frame.columns else ".n"
     condition = pl.col(".subgroup").cast(pl.String).str.replace_all(" & ", ", ", literal=True)
-    what = pl.format("{} ({})", condition, pl.col(rows))
+    what = pl.format("{} ({})", condition, pl.coalesce(".denominator", ".n"))
     table = table_of(first, panel=plot.metric(), what=what, estimate=".difference")
     name, prose = listed_titles(table["panel"]), listed_names(map(in_prose, table["panel"]))
-    if ".epsilon" in frame.columns:
+    if plot.kind is CERTIFICATE:
         table = table.with_columns(upper=first[".epsilon"], lower=0.0)
         epsilon = f"{first['.epsilon'][0]:.3f}"
         titles = [f"No subgroup is more than {epsilon} from the others in {prose}", f"{name}: at most {epsilon} apart"]
@@ -212,13 +209,11 @@ def subgroups_plot(plot: PlotInput) -> Picture:
 
 def halves_plot(plot: PlotInput) -> Picture:
     """The two halves that a linear threshold makes, around the rate of all."""
-    panel = pl.format("{}, {}", plot.metric(), OUTER) if plot.outer else plot.metric()
-    frame = with_spans(plot.frame).with_columns(panel.alias("panel"))
-
-    def rounded(match: re.Match[str]) -> str:
-        return f"{float(match[0]):.3g}"
-
-    conditions = [_LONG_NUMBER.sub(rounded, text or "no condition") for text in frame[".subgroup"]]
+    frame = with_spans(plot.frame).with_columns(plot.with_outer(plot.metric()).alias("panel"))
+    conditions = [
+        _LONG_NUMBER.sub(lambda number: f"{float(number[0]):.3g}", text or "no condition")
+        for text in frame[".subgroup"]
+    ]
     sides = [text.rpartition(") ")[0::2] for text in conditions]
     divided = {left for left, _ in sides}
     notes = ["rows in parentheses"]
@@ -236,9 +231,9 @@ def halves_plot(plot: PlotInput) -> Picture:
 def sensitivity_plot(plot: PlotInput) -> Picture:
     """The shares of errors that turn the verdict of a gate."""
     frame = plot.frame.filter(pl.col(".group").is_not_null())
-    errors = pl.Series([capitalized(error) for error in frame[".error"]], dtype=pl.String)
+    errors = pl.Series(map(capitalized, frame[".error"]), dtype=pl.String)
     what = pl.format("{}: {} ({})", plot.label(), ".group", ".n")
-    why = reason(frame, ".share", "does not turn it")
+    why = reason(".share", "does not turn it")
     table = table_of(frame, panel=errors, what=what, estimate=".share", why=why)
     titles = ["The smallest share of errors that turns the verdict", "Errors that turn the verdict"]
     return Picture(dots, table, titles, ["rows in parentheses"], Span(0, 1, 0))
@@ -251,34 +246,25 @@ def probabilities_plot(plot: PlotInput) -> Picture:
     return Picture(dots, table, ["Probability that the limit is kept"], ["0: never, 1: for sure"], span)
 
 
-def summaries_plot(plot: PlotInput) -> Picture:
-    """Means over resamples, with their standard errors."""
-    frame = with_scales(plot, plot.frame.with_columns(pl.col(".mean").alias(".estimate")))
-    mean, error = pl.col(".mean"), pl.col(".std_error")
-    table = table_of(frame, what=plot.label(), estimate=mean, lower=mean - error, upper=mean + error)
-    titles = [f"Means of {frame['.n'][0]} resamples", "Means over resamples"]
-    return Picture(dots, table, titles, ["lines reach one standard error to each side"])
-
-
 def smallest_differences_plot(plot: PlotInput) -> Picture:
     """The smallest differences that data of this size would show."""
     frame = plot.frame
-    label = plot.label() if ".metric" in frame.columns else pl.lit("Difference")
+    label = pl.when(pl.col(".metric").is_null()).then(pl.lit("Difference")).otherwise(plot.label())
     what = pl.format("{} ({}: {})", label, ".smallest", ".rows")
-    why = reason(frame, ".difference", "none")
-    table = table_of(frame, what=what, estimate=".difference", why=why)
-    power = frame[".power"][0] if ".power" in frame.columns else 0.8
+    table = table_of(frame, what=what, estimate=".difference", why=reason(".difference", "none"))
+    power = frame[".power"].fill_null(0.8)[0]
     titles = [f"The smallest differences detected {power * 100:g} % of the time", "The smallest differences detected"]
     return Picture(dots, table, titles, ["in parentheses: the smallest group and its rows"], Span(0, 1, 0))
 
 
 def models_plot(plot: PlotInput) -> Picture:
     """Two models side by side, and the change from one to the other."""
-    frame = with_scales(plot, plot.frame.with_columns(pl.col(".one").alias(".estimate")))
-    table = table_of(frame, ".one", ".other", ".lower", ".upper", what=plot.label(), estimate=".change")
+    frame = plot.with_scales(plot.frame.with_columns(pl.col(".one").alias(".estimate")))
+    columns = {"what": plot.label(), "one": ".one", "other": ".other", "estimate": ".change"}
+    table = table_of(frame, ".lower", ".upper", **columns)
     one, other = plot.models
-    sure = frame.filter((pl.col(".lower") > 0) | (pl.col(".upper") < 0)) if ".lower" in frame.columns else frame.head(0)
-    finding = f"{len(sure) or 'None'} of {len(frame)} values {'is' if len(sure) == 1 else 'are'} clearly different"
+    sure = frame.filter((pl.col(".lower") > 0) | (pl.col(".upper") < 0)).height
+    finding = f"{sure or 'None'} of {len(frame)} values {'is' if sure == 1 else 'are'} clearly different"
     # names of columns need not start with a capital letter
     titles = [f"{finding} between {one} and {other}", finding]
     notes = [f"change: {other} less {one}, with its confidence interval"]
@@ -287,12 +273,24 @@ def models_plot(plot: PlotInput) -> Picture:
 
 def resamples_plot(plot: PlotInput) -> Picture:
     """Mean differences between two models on the same resamples."""
-    value, error = pl.col(".difference"), pl.col(".std_error")
-    table = table_of(plot.frame, what=plot.label(), estimate=value, lower=value - error, upper=value + error)
     one, other = plot.models
     title = f"{other} less {one}"
     titles = [f"{title}, on the same {plot.frame['.n'][0]} resamples", title, "Differences of two models"]
-    return Picture(dots, table, titles, ["lines reach one standard error to each side"], Span(reference=0))
+    return _with_errors(plot, plot.frame, ".difference", titles, Span(reference=0))
+
+
+def summaries_plot(plot: PlotInput) -> Picture:
+    """Means over resamples, with their standard errors."""
+    frame = plot.with_scales(plot.frame.with_columns(pl.col(".mean").alias(".estimate")))
+    titles = [f"Means of {frame['.n'][0]} resamples", "Means over resamples"]
+    return _with_errors(plot, frame, ".mean", titles, Span())
+
+
+def _with_errors(plot: PlotInput, frame: pl.DataFrame, value: str, titles: list[str], span: Span) -> Picture:
+    """Values with their standard errors."""
+    mean, error = pl.col(value), pl.col(".std_error")
+    table = table_of(frame, what=plot.label(), estimate=mean, lower=mean - error, upper=mean + error)
+    return Picture(dots, table, titles, ["lines reach one standard error to each side"], span)
 
 
 def frontier_plot(plot: PlotInput) -> Picture:
@@ -312,14 +310,8 @@ def frontier_plot(plot: PlotInput) -> Picture:
     if len(better):
         names = listed_names(better[".model"].cast(pl.String))
         titles.insert(0, f"{names} {'is' if len(better) == 1 else 'are'} less discriminatory")
-    x, y = _axis_titles(frame, "performance"), _axis_titles(frame, "disparity")
+    performance, disparity, by = frame.select(".performance_metric", ".disparity_metric", ".by").row(0)
+    x = [title_of(performance), short_title(performance)] if performance else ["Performance"]
+    by = f" by {by_words(by)}" if by else ""
+    y = [f"{title_of(disparity)}{by}", f"{short_title(disparity)}{by}"] if disparity else ["Disparity"]
     return Picture(scatter, table, titles, ["the lower, the fairer"], x=x, y=y)
-
-
-def _axis_titles(frame: pl.DataFrame, side: str) -> list[str]:
-    """The titles of an axis of the frontier: its metric, and a short one for narrow pictures."""
-    if f".{side}_metric" not in frame.columns or frame.is_empty():
-        return [side.capitalize()]
-    name = frame[f".{side}_metric"][0]
-    by = f" by {by_words(frame['.by'][0])}" if side == "disparity" else ""
-    return [f"{title_of(name)}{by}", f"{short_title(name)}{by}"]

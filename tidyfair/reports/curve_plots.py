@@ -17,9 +17,8 @@ from tidyfair.reports.plot_input import (
     listed_names,
     listed_titles,
     table_of,
-    with_scales,
 )
-from tidyfair.specs.result_columns import CUTS, GROUP_KEYS, POINTS
+from tidyfair.specs.result_columns import POINTS
 
 _PIXELS, _FEWEST_PIXELS = 300, 40
 """Points of a curve that fall on the same of so many pixels of an axis look like one."""
@@ -64,9 +63,9 @@ def calibration_plot(plot: PlotInput) -> Picture:
     """Observed rate of events over mean score, with intervals where rows count alike."""
     from tidyfair.intervals.proportions import wilson, z_value  # noqa: PLC0415 - only for intervals
 
-    table = _points(plot, pl.col(".mean_score"), pl.col(".event_rate"))
+    table = _points(plot, pl.col(".mean_score"), pl.col(".event_rate"), rows=".n")
     notes: list[str] = []
-    if ".weight" not in plot.frame.columns:
+    if not plot.frame[".weight"].count():
         rows = table["rows"].cast(pl.Float64).to_numpy()
         lower, upper = wilson(table["estimate"].to_numpy(), rows, z_value(_LEVEL))
         table = table.with_columns(lower=lower, upper=upper)
@@ -86,15 +85,14 @@ def _titles(plot: PlotInput, name: str) -> list[str]:
     return [f"{name}s by {' and '.join(plot.outer)}", f"{name}s"] if plot.outer else [name]
 
 
-def _points(plot: PlotInput, x: pl.Expr, y: pl.Expr) -> pl.DataFrame:
+def _points(plot: PlotInput, x: pl.Expr, y: pl.Expr, **columns: str) -> pl.DataFrame:
     """The points of each curve, as many as can be seen: the first one of each cell of a grid."""
-    has_levels, has_bins = ".level" in plot.frame.columns, ".bin" in plot.frame.columns
     table = plot.frame.select(
-        panel=pl.col(".level").cast(pl.String) if has_levels else pl.lit(""),
+        panel=pl.col(".level").cast(pl.String).fill_null(""),
         series=pl.col(OUTER) if plot.outer else pl.lit("all rows"),
         x=x,
         estimate=y,
-        **({"rows": pl.col(".n")} if has_bins else {}),
+        **columns,
     ).filter(pl.all_horizontal(pl.col("x", "estimate").is_finite()))
     pixels = _PIXELS
     while True:
@@ -107,27 +105,18 @@ def _points(plot: PlotInput, x: pl.Expr, y: pl.Expr) -> pl.DataFrame:
         pixels //= 2
 
 
-def cut_of(frame: pl.DataFrame) -> str | None:
-    """The column of a list of cuts, or of several points of predictions."""
-    for name in CUTS:
-        # points of predictions are lines only if there are several
-        if name in frame.columns and (name not in POINTS or frame[name].drop_nulls().n_unique() > 1):
-            return name
-    return None
-
-
 def groups_over_cuts(plot: PlotInput, frame: pl.DataFrame, cut: str) -> Picture:
     """A panel for each metric and feature, and a colour for each group."""
-    values = _with_treat_all(_with_cuts(frame, cut), cut)
-    series = pl.format("{}, {}", ".group", OUTER) if plot.outer else pl.col(".group")
-    metrics = listed_titles(values.select(plot.metric(over_cuts=True)).to_series())
-    name = f"{metrics} by {listed_names(by_words(text) for text in values['.by'])}"
+    values = _with_treat_all(_with_cuts(frame, cut), cut, [OUTER] if plot.outer else [])
+    series = plot.with_outer(pl.col(".group"))
+    metrics = listed_titles(values.select(plot.metric()).to_series())
+    name = f"{metrics} by {listed_names(map(by_words, values['.by']))}"
     return _over_cuts(plot, frame, cut, values.with_columns(series=series), name)
 
 
 def results_over_cuts(plot: PlotInput, frame: pl.DataFrame, cut: str) -> Picture:
     """A panel for all metrics of a scale, and a colour for each; with outer groups, these have the colours."""
-    values = with_scales(plot, _with_cuts(frame, cut)).with_columns(series="what")
+    values = plot.with_scales(_with_cuts(frame, cut)).with_columns(series="what")
     if plot.outer:
         values = values.with_columns(panel="what", series=OUTER)
     return _over_cuts(plot, frame, cut, values, listed_titles(values["what"]))
@@ -149,12 +138,12 @@ def _over_cuts(plot: PlotInput, frame: pl.DataFrame, cut: str, values: pl.DataFr
     step = math.ceil(len(values) / MOST_POINTS)
     kept = values[cut].unique().sort().gather_every(step)
     values = values.filter(pl.col(cut).is_in(kept.implode()))
-    marks = ("series", ".lower", ".upper", ".dashed")
+    marks = ("series", ".lower", ".upper", *([".dashed"] if ".dashed" in values.columns else []))
     table = table_of(values, *marks, x=pl.col(cut).cast(pl.Float64), estimate=".estimate")
     # different groups can have the same text
     table = unique_names(table, "series", "panel", "x")
     notes: list[str] = []
-    others = frame.filter(pl.col(cut).is_null()).select(plot.metric(over_cuts=True)).to_series()
+    others = frame.filter(pl.col(cut).is_null()).select(plot.metric()).to_series()
     without = others.unique(maintain_order=True)
     if len(without):
         verb = "does" if len(without) == 1 else "do"
@@ -177,16 +166,14 @@ def _note_on_intervals(table: pl.DataFrame, shape: str) -> str:
     return f"{shape} are confidence intervals" + (f"; {many}" if (lines_of_panels > MOST_BANDS).any() else "")
 
 
-def _with_treat_all(values: pl.DataFrame, cut: str) -> pl.DataFrame:
+def _with_treat_all(values: pl.DataFrame, cut: str, outer: list[str]) -> pl.DataFrame:
     """Net benefit with that of treating all beside it, in place of a panel of its own.
 
     Net benefit depends on the costs of errors alone, so that its lines of reference are those of the same group.
     """
-    metrics = set(values[".metric"])
-    if not {_TREAT_ALL, "net_benefit"} <= metrics:
+    if not {_TREAT_ALL, "net_benefit"} <= set(values[".metric"]):
         return values
-    identifying = (*GROUP_KEYS, OUTER)
-    keys = [name for name in identifying if name in values.columns and name != ".metric"]
+    keys = [".by", ".group", ".level", cut, *outer]
     odds = pl.col(cut) / (1 - pl.col(cut))
     treat_all = pl.col(".estimate")
     # net benefit of treating all is the rate of events less the odds times the rate of the others

@@ -11,7 +11,7 @@ from typing import Any
 import polars as pl
 
 from tidyfair.reports import charts
-from tidyfair.reports.charts import Axes, Picture, Span, Vega, constant, ends_of_axis, nominal, number_text
+from tidyfair.reports.charts import Axes, Picture, Span, Vega, ends_of_axis, nominal, number_text
 from tidyfair.reports.theme import LIGHT, SERIES
 
 _GOOD, _BAD, _OPEN = (LIGHT["good"], "circle"), (LIGHT["bad"], "cross"), (LIGHT["open"], "diamond")
@@ -198,7 +198,7 @@ def _labels(axes: Axes, part: pl.DataFrame, layout: _Layout) -> list[Vega]:
     names = part.unique("what", keep="first", maintain_order=True).select("what")
     room = layout.labels - charts.GAP if layout.labels else layout.panel
     shift = 0 if layout.labels else -_SHIFT - 2
-    place = {"x": constant(-layout.labels)}
+    place = {"x": {"value": -layout.labels}}
     texts = axes.text("what", place, names, fontSize=charts.TEXT, limit=room, yOffset=shift)
     # beside rows there are no lines behind them
     return texts[-1:] if layout.labels else texts
@@ -209,7 +209,7 @@ def _texts_beside(axes: Axes, texts: Sequence[str], part: pl.DataFrame, room: fl
     if not room:
         return []
     table = part.select("what", pl.Series("text", texts, dtype=pl.String))
-    place = {"x": constant(axes.length + room)}
+    place = {"x": {"value": axes.length + room}}
     return axes.text("text", place, table, color=charts.MUTED, align="right")[-1:]
 
 
@@ -229,7 +229,7 @@ def _value_layers(
     if "limit" in part.columns:
         layers += _limits(axes, part, picture.limit)
     verdict = _channels_of_verdicts(picture.table, room)
-    colour = {"color": verdict.get("color", constant(ink))}
+    colour = {"color": verdict.get("color", {"value": ink})}
     if "lower" in part.columns:
         layers += intervals(axes, part, colour, strokeWidth=2, opacity=0.75)
     shown = {"tooltip": charts.tooltip(part)}
@@ -255,9 +255,9 @@ def _limits(axes: Axes, part: pl.DataFrame, name: str) -> list[Vega]:
     if axes.values == "x":
         share = axes.share(limit)
         align = "left" if share < 0.2 else "right" if share > 0.8 else "center"
-        text = axes.text("text", {"x": axes.place("at"), "y": constant(-8)}, table, align=align, yOffset=0)
+        text = axes.text("text", {"x": axes.place("at"), "y": {"value": -8}}, table, align=align, yOffset=0)
     else:
-        text = axes.text("text", {"x": constant("width"), "y": axes.place("at")}, table, align="right", dy=-8)
+        text = axes.text("text", {"x": {"value": "width"}, "y": axes.place("at")}, table, align="right", dy=-8)
     return [axes.line_at(limit, charts.INK, dashed=True), *text]
 
 
@@ -296,7 +296,7 @@ def _reasons(axes: Axes, part: pl.DataFrame, reference: float | None) -> list[Ve
     """Why rows have no value: beside the line of equality, on the side that has room, or at the left."""
     table = part.filter(pl.col("why") != "").select("what", "why", at=pl.lit(reference, pl.Float64))
     is_left = reference is not None and axes.share(reference) > 0.5
-    place = {"x": constant(0) if reference is None else axes.place("at")}
+    place = {"x": {"value": 0} if reference is None else axes.place("at")}
     style: Vega = {"align": "right", "dx": -8} if is_left else {"dx": 8}
     return axes.text("why", place, table, color=charts.MUTED, fontStyle="italic", **style)
 

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import math
-
 import polars as pl
 
 from tidyfair.reports import charts
-from tidyfair.reports.charts import Axes, Picture, Span, Vega, constant, ends_of_axis, nominal
+from tidyfair.reports.charts import Axes, Picture, Span, Vega, ends_of_axis, nominal
 from tidyfair.reports.dot_charts import arrows, intervals, within_axis
 from tidyfair.reports.theme import LIGHT, SERIES
 
@@ -71,19 +69,13 @@ def _heights(part: pl.DataFrame) -> list[float | None]:
     values = part["estimate"].to_list()
     if not _has_intervals(part):
         return values
-    low, high = _reach_of(part)
-    ends = part.select(pl.col("lower", "upper").clip(low, high))
-    return [*values, *ends["lower"], *ends["upper"]]
-
-
-def _reach_of(part: pl.DataFrame) -> tuple[float, float]:
-    """The ends within which intervals are shown."""
     finite = part.filter(pl.col("estimate").is_finite())["estimate"]
     low, high = finite.min(), finite.max()
-    if not (isinstance(low, float) and isinstance(high, float) and low < high):
-        return -math.inf, math.inf
-    reach = (high - low) * _REACH
-    return low - reach, high + reach
+    ends = part.select("lower", "upper")
+    if isinstance(low, float) and isinstance(high, float) and low < high:
+        reach = (high - low) * _REACH
+        ends = ends.select(pl.all().clip(low - reach, high + reach))
+    return [*values, *ends["lower"], *ends["upper"]]
 
 
 def _has_intervals(part: pl.DataFrame) -> bool:
@@ -133,7 +125,7 @@ def _reference_lines(axes: Axes, across: Axes, picture: Picture, span: Span) -> 
         text = pl.DataFrame({"at": [picture.at], "text": [f"{picture.at:.4g}"]})
         side: Vega = {"align": "right", "dx": -5} if across.share(picture.at) > 0.5 else {"dx": 5}
         layers.append(across.line_at(picture.at, charts.INK, dashed=True))
-        layers += across.text("text", {"x": across.place("at"), "y": constant(9)}, text, **side)
+        layers += across.text("text", {"x": across.place("at"), "y": {"value": 9}}, text, **side)
     return layers
 
 

@@ -1,4 +1,4 @@
-"""What plots are made of: a result, the options of its plot, and its names in words."""
+"""What plots are made of: a result of a known kind, the options of its plot, and its names in words."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass
 from functools import cached_property
-from itertools import chain, permutations
+from itertools import chain, permutations, takewhile
 from typing import Any, Literal
 
 import polars as pl
@@ -15,9 +15,10 @@ from tidyfair.evaluation.group_cells import texts_of
 from tidyfair.metrics.catalog import comparison_named, metric_named
 from tidyfair.metrics.titles import at_cut, in_prose, short_title, title_of
 from tidyfair.reports.charts import SPAN, Span
-from tidyfair.specs.result_columns import CUTS
+from tidyfair.specs.result_columns import CUTS, POINTS, RESERVED
+from tidyfair.specs.result_kinds import COMPARISONS, FOUR_FIFTHS, GROUPS, LOOK, METRICS, VERDICTS, ResultKind
 
-Kind = Literal["dots", "heat map"]
+Form = Literal["dots", "heat map"]
 OUTER = ".outer"
 CUT_TITLES: dict[str, str] = dict(
     zip(
@@ -27,12 +28,17 @@ CUT_TITLES: dict[str, str] = dict(
     )
 )
 """The columns of lists of cuts, and of the points of predictions, over which values are lines, in words."""
-METRICS, DIFFERENCES, RATIOS, DISPARITIES = "Metrics", "Differences", "Ratios", "Disparities"
-"""The panels of results."""
 _REFERENCES = {
     "mean_prediction": None, "mean_truth": None, "net_benefit": 0.0, "standardized_net_benefit": 0.0, "lift": 1.0
 }  # fmt: skip
-_OF_DISPARITIES = {DIFFERENCES: Span(reference=0), RATIOS: Span(low=0, reference=1), DISPARITIES: Span()}
+_OF_DISPARITIES = {"Differences": Span(reference=0), "Ratios": Span(low=0, reference=1), "Disparities": Span()}
+"""The panels of disparities, beside that of metrics."""
+_OVER_CUTS = (METRICS, VERDICTS, LOOK, GROUPS)
+"""The kinds whose values are drawn over a list of cuts."""
+_OTHER_ENDS = {
+    ".lower": ".upper", ".upper": ".lower", ".expected_lower": ".expected_upper", ".expected_upper": ".expected_lower"
+}  # fmt: skip
+"""The other end of an interval, which is drawn if either has values."""
 _NAMED = 2
 """The number of metrics or features that a title names."""
 
@@ -41,13 +47,34 @@ _NAMED = 2
 class PlotInput:
     """A result and the options of its plot."""
 
+    kind: ResultKind
     frame: pl.DataFrame
-    expected: pl.DataFrame | None
-    kind: Kind | None
-    at: float | None
-    models: tuple[str, str]
+    """The result; columns of results that it does not have are null."""
     outer: list[str]
     """Names of the outer keys. Their values are one column of text, so that no name of the user is in the way."""
+    cuts: list[str]
+    """The columns of cuts and points that the result has."""
+    expected: pl.DataFrame | None = None
+    form: Form | None = None
+    at: float | None = None
+    models: tuple[str, str] = ("", "")
+
+    @classmethod
+    def of(cls, kind: ResultKind, result: pl.DataFrame) -> PlotInput:
+        """A result, without options."""
+        # the columns of curves can have the names of outer keys
+        outer = list(takewhile(lambda name: name not in {*RESERVED, *kind.columns}, result.columns))
+        frame = with_outer_text(result, outer)
+        lacking = RESERVED.difference(frame.columns)
+        nothing = pl.repeat(None, len(frame), dtype=pl.Null, eager=True)
+        completed = frame.hstack([nothing.alias(name) for name in lacking])
+        return cls(kind, completed, outer, [name for name in CUTS if name not in lacking])
+
+    @property
+    def cut(self) -> str | None:
+        """The column of a list of cuts, or of several points of predictions, over which values are lines."""
+        are_lists = (name not in POINTS or self.frame[name].drop_nulls().n_unique() > 1 for name in self.cuts)
+        return next((name for name, is_list in zip(self.cuts, are_lists, strict=True) if is_list), None)
 
     @cached_property
     def titles(self) -> dict[str, str]:
@@ -58,31 +85,82 @@ class PlotInput:
         counts = Counter(titles.values())
         return {name: f"{title} ({name})" if counts[title] > 1 else title for name, title in titles.items()}
 
-    def metric(self, *, over_cuts: bool = False) -> pl.Expr:
+    def metric(self) -> pl.Expr:
         """The title of the metric of a row, with its time or other cut, unless values are drawn over these."""
-        cuts = [] if over_cuts else [name for name in CUTS if name in self.frame.columns]
-        if not cuts:
+        is_over_cuts = self.kind in _OVER_CUTS and self.cut is not None
+        if is_over_cuts or not self.cuts:
             return pl.col(".metric").replace_strict(self.titles, default="", return_dtype=pl.String)
 
         def title_at_cut(row: Mapping[str, Any]) -> str:
             return at_cut(self.titles.get(row[".metric"], ""), row)
 
-        return pl.struct(".metric", *cuts).map_elements(title_at_cut, return_dtype=pl.String)
+        return pl.struct(".metric", *self.cuts).map_elements(title_at_cut, return_dtype=pl.String)
 
-    def compared(self, *, over_cuts: bool = False) -> pl.Expr:
+    def compared(self) -> pl.Expr:
         """The title of a metric, and the feature by which it is compared."""
-        return self.metric(over_cuts=over_cuts) + by_text()
+        return self.metric() + by_text()
 
     def label(self) -> pl.Expr:
         """The same, with the outer group."""
-        return pl.format("{}, {}", self.compared(), OUTER) if self.outer else self.compared()
+        return self.with_outer(self.compared())
 
-    def panel(self, *, one_feature: bool = False, over_cuts: bool = False) -> pl.Expr:
-        """The metric of a value of a group, its label, and the feature where there are several."""
-        metric = self.metric(over_cuts=over_cuts)
-        if ".level" in self.frame.columns:
-            metric = metric + pl.format(" of {}", pl.col(".level").cast(pl.String)).fill_null("")
-        return metric if one_feature else metric + by_text()
+    def with_outer(self, text: pl.Expr) -> pl.Expr:
+        """A text with the outer group, if there is one."""
+        return pl.format("{}, {}", text, OUTER) if self.outer else text
+
+    def panel(self) -> pl.Expr:
+        """The metric of a value of a group, its label, and the feature."""
+        return self.metric() + of_level() + by_text()
+
+    def with_counts(self, frame: pl.DataFrame, label: pl.Expr) -> tuple[pl.Series, str]:
+        """Labels of groups with the rows that their metrics are shares of, and the note on these.
+
+        Panels that have the same groups share their labels. Where their metrics are of different rows, or nobody knows
+        of how many, and where rows have weights, labels are without numbers.
+        """
+        labels = frame.select(label.alias("what"))["what"]
+        sizes = self._rows_of_shares(frame)
+        if sizes.count() == 0 or not (sizes.drop_nulls() % 1 == 0).all():
+            return labels, ""
+        counts = frame.select("panel", labels, sizes.cast(pl.Int64).alias("count"))
+        groups_of_panels = counts.group_by("panel", maintain_order=True).agg("what")["what"]
+        several = counts.group_by("what").agg(pl.col("count").n_unique())["count"].max() != 1
+        if groups_of_panels.n_unique() == 1 and several:
+            return labels, ""
+        texts = counts.select(pl.format("{} ({})", "what", "count").fill_null(pl.col("what"))).to_series()
+        is_of_all = frame[".n"].count() > 0 and (sizes == frame[".n"]).all()
+        return texts, "rows in parentheses" if is_of_all else "rows that count in parentheses"
+
+    def _rows_of_shares(self, frame: pl.DataFrame) -> pl.Series:
+        """The rows that values are shares of; null where nobody knows."""
+        if frame[".denominator"].count():
+            return frame[".denominator"].cast(pl.Float64)
+        # a comparison with a reference has all rows of a group in `.n`, of which few may count for its metric
+        if self.kind in (COMPARISONS, FOUR_FIFTHS):
+            metrics = map(metric_named, frame[".metric"].unique())
+            if not all(metric is not None and metric.definition.reads == frozenset({"estimate"}) for metric in metrics):
+                return pl.repeat(None, len(frame), dtype=pl.Float64, eager=True)
+        return frame[".n"].cast(pl.Float64)
+
+    def with_scales(self, frame: pl.DataFrame) -> pl.DataFrame:
+        """A frame with the `panel` of each row, and the `span` that is known of its values.
+
+        Metrics, differences and ratios have a panel; so has a metric whose values exceed 1, or that is best at 0 or 1.
+        """
+        keys = frame.select(".metric", ".by").rows()
+        beyond = frame.filter(pl.col(".estimate").is_finite() & (pl.col(".estimate").abs() > 1))
+        large_kinds = {_panel_of(*key) for key in beyond.select(".metric", ".by").unique().rows()}
+        panels: dict[tuple[str, str | None], str] = {}
+        spans: dict[str, Span] = {}
+        for key in dict.fromkeys(keys):
+            kind = _panel_of(*key)
+            span = _OF_DISPARITIES.get(kind) or span_of_metric(key[0])
+            alone = kind == "Metrics" and (span.reference is not None or kind in large_kinds)
+            panel = self.titles[key[0]] if alone or kind in large_kinds - {"Ratios"} else kind
+            panels[key] = panel
+            spans[panel] = _of_both(spans[panel], span) if panel in spans else span
+        names = pl.Series("panel", [panels[key] for key in keys], pl.String)
+        return frame.with_columns(names, span_column([spans[name] for name in names]))
 
 
 def listed_names(names: Iterable[str]) -> str:
@@ -112,13 +190,17 @@ def by_words(by: str) -> str:
 
 def by_text() -> pl.Expr:
     """The feature that a value is compared by, nothing for all rows."""
-    return pl.format(" by {}", pl.col(".by").str.replace_all(":", " and ", literal=True)).fill_null("")
+    by = pl.col(".by").cast(pl.String).str.replace_all(":", " and ", literal=True)
+    return pl.format(" by {}", by).fill_null("")
+
+
+def of_level() -> pl.Expr:
+    """The label that a value is about, nothing where there is none."""
+    return pl.format(" of {}", pl.col(".level").cast(pl.String)).fill_null("")
 
 
 def crossed_features(frame: pl.DataFrame) -> dict[str, list[str]]:
     """The columns of the features of each crossing, which stand between `.by` and `.group`, in any order."""
-    if not {".by", ".group"} <= set(frame.columns):
-        return {}
     columns = frame.columns[frame.columns.index(".by") + 1 : frame.columns.index(".group")]
     crossed: dict[str, list[str]] = {}
     for by in frame[".by"].drop_nulls().unique(maintain_order=True):
@@ -136,10 +218,9 @@ def with_group_text(frame: pl.DataFrame) -> pl.DataFrame:
     """A frame whose `.group` is as people write it: the parts of a crossing with commas between them."""
     text = pl.col(".group")
     for by, features in crossed_features(frame).items():
-        if len(features) > 1:
-            parts = [texts_of(frame.select(name)) for name in features]
-            joined = pl.select(pl.concat_str(parts, separator=", ")).to_series()
-            text = pl.when(pl.col(".by") == by).then(joined).otherwise(text)
+        parts = [texts_of(frame.select(name)) for name in features]
+        joined = pl.select(pl.concat_str(parts, separator=", ")).to_series()
+        text = pl.when(pl.col(".by") == by).then(joined).otherwise(text)
     return frame.with_columns(text.alias(".group"))
 
 
@@ -147,45 +228,11 @@ def with_outer_text(frame: pl.DataFrame, outer: list[str]) -> pl.DataFrame:
     """A frame with its outer keys as one column of text, without the name of a single key that is not `fold`."""
     if not outer:
         return frame
-    texts: list[pl.Series] = []
-    for name in outer:
-        text = texts_of(frame.select(name))
-        if len(outer) > 1 or name == "fold":
-            text = f"{name} " + text
-        texts.append(text)
+    texts = [texts_of(frame.select(name)) for name in outer]
+    if len(outer) > 1 or outer == ["fold"]:
+        texts = [f"{name} " + text for name, text in zip(outer, texts, strict=True)]
     joined = pl.select(pl.concat_str(texts, separator=", ").alias(OUTER)).to_series()
     return frame.select(pl.exclude(outer), joined)
-
-
-def with_counts(frame: pl.DataFrame, label: pl.Expr) -> tuple[pl.Series, str]:
-    """Labels of groups with the rows that their metrics are shares of, and the note on these.
-
-    Panels that have the same groups share their labels. Where their metrics are of different rows, or nobody knows of
-    how many, and where rows have weights, labels are without numbers.
-    """
-    labels = frame.select(label.alias("what"))["what"]
-    name = _column_of_counts(frame)
-    if name is None or not (frame[name].cast(pl.Float64).drop_nulls() % 1 == 0).all():
-        return labels, ""
-    counts = frame.select("panel", labels, frame[name].cast(pl.Int64).alias("count"))
-    groups_of_panels = counts.group_by("panel", maintain_order=True).agg("what")["what"]
-    if groups_of_panels.n_unique() == 1 and counts.group_by("what").agg(pl.col("count").n_unique())["count"].max() != 1:
-        return labels, ""
-    texts = counts.select(pl.format("{} ({})", "what", "count").fill_null(pl.col("what"))).to_series()
-    is_of_all = ".n" in frame.columns and (frame[name] == frame[".n"]).all()
-    return texts, "rows in parentheses" if is_of_all else "rows that count in parentheses"
-
-
-def _column_of_counts(frame: pl.DataFrame) -> str | None:
-    """The column of the rows that values are shares of; None where there is none."""
-    if ".denominator" in frame.columns:
-        return ".denominator"
-    if not {".metric", ".reference"} <= set(frame.columns):
-        return ".n"
-    # a comparison with a reference has all rows of a group in `.n`, of which few may count for its metric
-    metrics = map(metric_named, frame[".metric"].unique())
-    is_of_all = all(metric is not None and metric.definition.reads == frozenset({"estimate"}) for metric in metrics)
-    return ".n" if is_of_all else None
 
 
 def table_of(frame: pl.DataFrame, *marks: str, **columns: Any) -> pl.DataFrame:
@@ -193,60 +240,47 @@ def table_of(frame: pl.DataFrame, *marks: str, **columns: Any) -> pl.DataFrame:
 
     Names have no dot, which Vega would take for a path.
     """
-    names = {name: name.removeprefix(".") for name in ("panel", "span", "scale", *marks) if name in frame.columns}
-    columns = {"panel": pl.lit(""), **{shown: pl.col(name) for name, shown in names.items()}, **columns}
-    return frame.select(**columns)
+    shown = {name: pl.col(name) for name in ("panel", "span", "scale") if name in frame.columns}
+    for name in marks:
+        if name == ".estimate" or frame[name].count() or frame[_OTHER_ENDS.get(name, name)].count():
+            is_empty = frame.schema[name] == pl.Null
+            shown[name.removeprefix(".")] = pl.col(name).cast(pl.Float64) if is_empty else pl.col(name)
+    return frame.select(**{"panel": pl.lit(""), **shown, **columns})
 
 
-def reason(frame: pl.DataFrame, value: str = ".estimate", text: str = "no value") -> pl.Expr:
+def has_intervals(frame: pl.DataFrame) -> bool:
+    """True for results of which a row has an end of an interval."""
+    return bool(frame[".lower"].count() or frame[".upper"].count())
+
+
+def reason(value: str = ".estimate", otherwise: str = "no value") -> pl.Expr:
     """The reason why there is no value, where there is none."""
-    status = pl.col(".status").str.replace_all("_", " ") if ".status" in frame.columns else pl.lit(text)
+    status = pl.col(".status").cast(pl.String).str.replace_all("_", " ").fill_null(otherwise)
     return pl.when(pl.col(value).is_null()).then(status).otherwise(pl.lit(""))
 
 
 def with_spans(frame: pl.DataFrame) -> pl.DataFrame:
     """A frame with what is known of the values of each metric; panels of the same metric and scale share an axis."""
-    spans = [asdict(span_of_metric(name)) for name in frame[".metric"]]
-    return frame.with_columns(pl.Series("span", spans, SPAN), scale_of_metric(frame))
+    return frame.with_columns(span_column(map(span_of_metric, frame[".metric"])), scale_of_metric())
 
 
-def scale_of_metric(frame: pl.DataFrame) -> pl.Expr:
+def span_column(spans: Iterable[Span]) -> pl.Series:
+    """What is known of the values of each row, as a column."""
+    return pl.Series("span", [asdict(span) for span in spans], SPAN)
+
+
+def scale_of_metric() -> pl.Expr:
     """The `scale` that panels have in common whose axis is the same, because their metric and its scale are."""
-    names = [name for name in (".metric", ".scale") if name in frame.columns]
-    scale = pl.concat_str(pl.col(names), separator=" ") if names else pl.lit("")
-    return scale.alias("scale")
+    return pl.concat_str(".metric", ".scale", separator=" ", ignore_nulls=True).alias("scale")
 
 
-def with_scales(plot: PlotInput, frame: pl.DataFrame) -> pl.DataFrame:
-    """A frame with the `panel` of each row, and the `span` that is known of its values.
-
-    Metrics, differences and ratios have a panel; so has a metric whose values exceed 1, or that is best at 0 or 1.
-    """
-    keys = frame.select(".metric", ".by").rows()
-    beyond = frame.filter(pl.col(".estimate").is_finite() & (pl.col(".estimate").abs() > 1))
-    large_kinds = {_kind_of(*key) for key in beyond.select(".metric", ".by").unique().rows()}
-    panels: dict[tuple[str, str | None], str] = {}
-    spans: dict[str, Span] = {}
-    for key in dict.fromkeys(keys):
-        kind = _kind_of(*key)
-        span = _OF_DISPARITIES.get(kind) or span_of_metric(key[0])
-        alone = kind == METRICS and (span.reference is not None or kind in large_kinds)
-        panel = plot.titles[key[0]] if alone or kind in large_kinds - {RATIOS} else kind
-        panels[key] = panel
-        spans[panel] = _of_both(spans[panel], span) if panel in spans else span
-    names = [panels[key] for key in keys]
-    return frame.with_columns(
-        pl.Series("panel", names, pl.String), pl.Series("span", [asdict(spans[name]) for name in names], SPAN)
-    )
-
-
-def _kind_of(metric: str, by: str | None) -> str:
+def _panel_of(metric: str, by: str | None) -> str:
     """The panel of a metric, or of a disparity: the scale of its aggregate, if it is in the catalogue."""
     if by is None:
-        return METRICS
+        return "Metrics"
     factory = comparison_named(metric)
     scale = None if factory is None else getattr(factory.aggregate, "scale", None)
-    return {"differences": DIFFERENCES, "ratios": RATIOS}.get(str(scale), DISPARITIES)
+    return {"differences": "Differences", "ratios": "Ratios"}.get(str(scale), "Disparities")
 
 
 def span_of_metric(name: str) -> Span:

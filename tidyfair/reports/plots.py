@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any, cast
 
 import polars as pl
@@ -12,9 +13,10 @@ from tidyfair.errors import ArgumentError, in_short, listed
 from tidyfair.escapes import renamed
 from tidyfair.reports import comparison_plots, curve_plots, value_plots
 from tidyfair.reports.charts import LEAST_WIDTH, WIDTH, Picture, shown
-from tidyfair.reports.plot_input import Kind, PlotInput, with_outer_text
+from tidyfair.reports.plot_input import Form, PlotInput, with_outer_text
+from tidyfair.specs import result_kinds as kinds
 from tidyfair.specs.arguments import number, one_of, string, whole
-from tidyfair.specs.result_columns import key_columns
+from tidyfair.specs.result_kinds import ResultKind, kind_of
 from tidyfair.specs.signatures import refuse_unknown_settings
 from tidyfair.tallies.source import open_frame
 
@@ -28,13 +30,13 @@ def autoplot(
     result: Any,
     *,
     beside: Any = None,
-    kind: Kind | None = None,
+    kind: Form | None = None,
     at: float | None = None,
     models: Sequence[str] | None = None,
     title: str | None = None,
     width: int | None = None,
 ) -> Any:
-    """The picture of a result, chosen by the columns that it has.
+    """The picture of a result, chosen by its kind.
 
     Values of groups are dots with their intervals around the value of all rows, a grid where two features are crossed,
     and lines over thresholds; disparities are dots with their limits; outer groups, such as folds, are dots with their
@@ -73,35 +75,46 @@ def autoplot(
         one_of("kind", kind, ["dots", "heat map"])
     if title is not None:
         string("title", title)
-    needed, draw = _picture_of(frame)
-    expected = None if beside is None else _expected_of(beside, draw)
-    if kind == "heat map" and (draw is not value_plots.groups_plot or not value_plots.is_crossed(frame)):
+    kind_of_result = kind_of(frame)
+    draw = _PICTURES.get(kind_of_result) if kind_of_result else None
+    if kind_of_result is None or draw is None:
+        msg = (
+            "autoplot() draws results of tidyfair: values, groups, tests, gates, pairs, models, means, curves; and has "
+            f"no picture of the columns {listed(frame.columns)}.{_way_out(frozenset(frame.columns))}"
+        )
+        raise ArgumentError(msg)
+    plot = PlotInput.of(kind_of_result, frame)
+    expected = None if beside is None else _expected_of(beside, draw, plot.outer)
+    if kind == "heat map" and (draw is not value_plots.groups_plot or not value_plots.is_crossed(plot.frame)):
         msg = (
             "A heat map is drawn of `by_group` values of two features that are crossed, as `demographic_parity(a, b)`."
         )
         raise ArgumentError(msg)
-    if at is not None and value_plots.cut_of(frame) is None:
+    if at is not None and plot.cut is None:
         msg = "`at` is a threshold that is marked in values over thresholds, and `result` holds no list of them."
         raise ArgumentError(msg)
     marked = None if at is None else number("at", at, -math.inf)
     pixels = WIDTH if width is None else whole("width", width, LEAST_WIDTH, of="autoplot")
-    # columns of curves can have the names of outer keys
-    outer = [name for name in key_columns(frame) if name not in needed]
-    if expected is not None:
-        common = [name for name in outer if name in expected.columns]
-        expected = with_outer_text(expected.select(pl.col("^\\..*$"), *common), common)
-    plot = PlotInput(with_outer_text(frame, outer), expected, kind, marked, _names_of(models, frame), outer)
+    names = _names_of(models, plot.frame)
+    plot = replace(plot, expected=expected, form=kind, at=marked, models=names)
     return draw(plot).finished(title, pixels)
+
+
+def _way_out(columns: frozenset[str]) -> str:
+    """The columns without which a frame would be a result, as a sentence."""
+    odd = {kind: kind.odd(columns) for kind in _PICTURES if kind.known_by <= columns}
+    if not odd:
+        return ""
+    nearest = min(odd, key=lambda kind: len(odd[kind]))
+    return f" Drop {listed(sorted(odd[nearest]))} to draw: {nearest.title.lower()}."
 
 
 def _names_of(models: object, frame: pl.DataFrame) -> tuple[str, str]:
     """The names of two models, which differ: those given, or those of the columns that were compared."""
     if models is None:
-        models = _MODELS
-        if {".model_one", ".model_other"} <= set(frame.columns):
-            pairs = frame.select(".model_one", ".model_other").unique()
-            one, other = pairs.row(0)
-            models = (one, other) if len(pairs) == 1 and None not in (one, other) and one != other else _MODELS
+        pairs = frame.select(".model_one", ".model_other").unique()
+        one, other = pairs.row(0)
+        models = (one, other) if len(pairs) == 1 and None not in (one, other) and one != other else _MODELS
     given = cast("Sequence[object]", models) if isinstance(models, list | tuple) else ()
     names = [name for name in given if isinstance(name, str)]
     if len(given) != 2 or len(set(names)) != 2:
@@ -112,22 +125,7 @@ def _names_of(models: object, frame: pl.DataFrame) -> tuple[str, str]:
     return one, other
 
 
-def _picture_of(frame: pl.DataFrame) -> tuple[set[str], Callable[[PlotInput], Picture]]:
-    """The first plot whose columns a result has, and these columns."""
-    # columns of curves have no dot, as those of outer groups
-    may_be_curve = ".metric" not in frame.columns
-    for needed, draw in _PICTURES:
-        has_dots = all(name.startswith(".") for name in needed)
-        if needed <= set(frame.columns) and (has_dots or may_be_curve):
-            return needed, draw
-    msg = (
-        "autoplot() draws results of tidyfair: values, groups, tests, gates, pairs, models, means, curves; and has "
-        f"no picture of the columns {listed(frame.columns)}."
-    )
-    raise ArgumentError(msg)
-
-
-def _expected_of(beside: Any, draw: Callable[[PlotInput], Picture]) -> pl.DataFrame:
+def _expected_of(beside: Any, draw: Callable[[PlotInput], Picture], outer: list[str]) -> pl.DataFrame:
     """The range that is expected if groups are equal, which is drawn behind disparities."""
     expected = open_frame(beside).to_polars()
     if not {".metric", ".by", ".expected_lower", ".expected_upper"} <= set(expected.columns):
@@ -136,35 +134,28 @@ def _expected_of(beside: Any, draw: Callable[[PlotInput], Picture]) -> pl.DataFr
     if draw is not value_plots.results_plot:
         msg = "`beside` is drawn behind disparities, and `result` holds none."
         raise ArgumentError(msg)
-    return expected
+    common = [name for name in outer if name in expected.columns]
+    return with_outer_text(expected.select(pl.col("^\\..*$"), *common), common)
 
 
-_PICTURES: tuple[tuple[set[str], Callable[[PlotInput], Picture]], ...] = (
-    ({"specificity", "sensitivity"}, curve_plots.roc_plot),
-    ({"recall", "precision", ".threshold"}, curve_plots.precision_recall_plot),
-    ({".percent_tested", ".percent_found"}, curve_plots.gain_plot),
-    ({".percent_tested", ".lift"}, curve_plots.lift_plot),
-    ({".mean_score", ".event_rate"}, curve_plots.calibration_plot),
-    ({".truth", ".predicted", ".n"}, value_plots.confusion_plot),
-    ({".missing_if_positive", ".missing_if_negative"}, value_plots.missing_truth_plot),
-    ({".metric", ".group", ".lower_bound", ".upper_bound"}, value_plots.bounds_plot),
-    ({".group", ".reference", ".disparity", ".status"}, comparison_plots.comparison_plot),
-    ({".model", ".performance", ".disparity", ".on_frontier"}, comparison_plots.frontier_plot),
-    ({".metric", ".subgroup", ".overall", ".violation"}, comparison_plots.halves_plot),
-    ({".metric", ".subgroup", ".difference"}, comparison_plots.subgroups_plot),
-    ({".error", ".group", ".becomes", ".share"}, comparison_plots.sensitivity_plot),
-    ({".metric", ".one", ".other", ".change"}, comparison_plots.models_plot),
-    ({".metric", ".by", ".difference", ".n", ".std_error"}, comparison_plots.resamples_plot),
-    ({".group", ".other", ".crude", ".adjusted"}, comparison_plots.strata_plot),
-    ({".group", ".other", ".disparity", ".scale"}, comparison_plots.pairs_plot),
-    ({".group", ".other", ".disparity", ".pairs"}, comparison_plots.paired_plot),
-    ({".smallest", ".difference", ".power"}, comparison_plots.smallest_differences_plot),
-    ({".before", ".period", ".change", ".expected_lower"}, comparison_plots.periods_plot),
-    ({".metric", ".by", ".period", ".look", ".verdict"}, comparison_plots.looks_plot),
-    ({".metric", ".by", ".p_value", ".expected_lower", ".expected_upper"}, comparison_plots.tests_plot),
-    ({".metric", ".by", ".probability"}, comparison_plots.probabilities_plot),
-    ({".metric", ".by", ".mean", ".std_error"}, comparison_plots.summaries_plot),
-    ({".metric", ".group", ".estimate"}, value_plots.groups_plot),
-    ({".metric", ".by", ".estimate"}, value_plots.results_plot),
-)
-"""The columns that each plot needs; the first plot that fits is drawn."""
+_PICTURES: Mapping[ResultKind, Callable[[PlotInput], Picture]] = {
+    kinds.METRICS: value_plots.results_plot, kinds.VERDICTS: value_plots.results_plot,
+    kinds.LOOK: value_plots.results_plot, kinds.GROUPS: value_plots.groups_plot,
+    kinds.SHRUNKEN: value_plots.groups_plot, kinds.WORST: value_plots.groups_plot,
+    kinds.GROUPS_OF_LOOKS: value_plots.groups_plot, kinds.BOUNDS: value_plots.bounds_plot,
+    kinds.MISSING_TRUTH: value_plots.missing_truth_plot, kinds.CONFUSION: value_plots.confusion_plot,
+    kinds.COMPARISONS: comparison_plots.comparison_plot, kinds.FOUR_FIFTHS: comparison_plots.comparison_plot,
+    kinds.STANDARDIZED: comparison_plots.standardized_plot, kinds.QUANTILES: comparison_plots.quantiles_plot,
+    kinds.PAIRS: comparison_plots.pairs_plot, kinds.PAIRED: comparison_plots.paired_plot,
+    kinds.STRATA: comparison_plots.strata_plot, kinds.TESTS: comparison_plots.tests_plot,
+    kinds.PROBABILITIES: comparison_plots.probabilities_plot, kinds.SUBGROUPS: comparison_plots.subgroups_plot,
+    kinds.CERTIFICATE: comparison_plots.subgroups_plot, kinds.HALVES: comparison_plots.halves_plot,
+    kinds.SENSITIVITY: comparison_plots.sensitivity_plot, kinds.MODELS: comparison_plots.models_plot,
+    kinds.SMALLEST: comparison_plots.smallest_differences_plot, kinds.RESAMPLES: comparison_plots.resamples_plot,
+    kinds.SUMMARIES: comparison_plots.summaries_plot, kinds.FRONTIER: comparison_plots.frontier_plot,
+    kinds.LOOKS: comparison_plots.looks_plot, kinds.PERIODS: comparison_plots.periods_plot,
+    kinds.ROC_CURVE: curve_plots.roc_plot, kinds.PR_CURVE: curve_plots.precision_recall_plot,
+    kinds.GAIN_CURVE: curve_plots.gain_plot, kinds.LIFT_CURVE: curve_plots.lift_plot,
+    kinds.CALIBRATION_CURVE: curve_plots.calibration_plot,
+}  # fmt: skip
+"""The picture of each kind of result that has one."""

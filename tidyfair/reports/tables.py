@@ -12,6 +12,7 @@ from tidyfair.errors import ArgumentError, ColumnError, Status
 from tidyfair.escapes import as_html, visible, visible_texts
 from tidyfair.specs.arguments import string, whole
 from tidyfair.specs.result_columns import GROUP_KEYS, RESERVED, key_columns, open_ends
+from tidyfair.specs.result_kinds import GROUPS, kind_of
 from tidyfair.specs.signatures import refuse_unknown_settings
 from tidyfair.tallies.source import open_frame
 
@@ -53,8 +54,6 @@ _LABELS = {
     ".p_worst": "probability of being the worst", ".eval_time": "time", ".quantile_level": "quantile level",
 }  # fmt: skip
 """Columns of results in words; others lose their dot."""
-_OF_GROUPS = {".group", ".metric", ".estimate", ".n", ".status"}
-"""Columns by which a result of `by_group` is known, if it has no disparities: rankings of groups have no status."""
 _WITH_INTERVAL = (".disparity", ".adjusted", ".change", ".difference", ".estimate")
 """Columns of values, the first of which in a result is what its interval is about."""
 _HIDDEN = {".estimator", ".lower", ".upper", ".groups_left_out", ".groups_outside", ".left_out", ".replicates_lost"}
@@ -97,7 +96,7 @@ def as_table(result: Any, *, title: str | None = None, worst: Any = None, min_n:
     whole("min_n", min_n, 0, of="as_table")
     if title is not None:
         string("title", title)
-    if set(frame.columns) >= _OF_GROUPS and ".disparity" not in frame.columns:
+    if kind_of(frame) is GROUPS and {".n", ".status"} <= set(frame.columns):
         table, notes = groups_side_by_side(frame, worst, min_n)
         return _published(table, notes, title, remark=too_few(min_n))
     return _published(one_below_the_other(frame), [], title)

@@ -12,7 +12,7 @@ from tidyfair.errors import ArgumentError, Status
 from tidyfair.evaluation.group_cells import texts_of
 from tidyfair.metrics.titles import capitalized, cut_in_words, in_prose
 from tidyfair.reports.charts import Picture, Span, number_text
-from tidyfair.reports.curve_plots import cut_of, groups_over_cuts, results_over_cuts
+from tidyfair.reports.curve_plots import groups_over_cuts, results_over_cuts
 from tidyfair.reports.dot_charts import dots
 from tidyfair.reports.heat_maps import heat_map
 from tidyfair.reports.plot_input import (
@@ -20,17 +20,18 @@ from tidyfair.reports.plot_input import (
     PlotInput,
     by_words,
     crossed_features,
+    has_intervals,
     listed_names,
     listed_titles,
+    of_level,
     reason,
     table_of,
-    with_counts,
     with_group_text,
-    with_scales,
     with_spans,
 )
 from tidyfair.reports.tables import left_out_in_words
 from tidyfair.specs.result_columns import POINTS
+from tidyfair.specs.result_kinds import METRICS
 
 _INTERVALS = "lines show confidence intervals"
 _VERBS = {
@@ -40,23 +41,23 @@ _VERBS = {
     "undecided": ("is undecided", "are undecided"),
 }  # fmt: skip
 """Verdicts of one limit, and of several, in words."""
-_ALONE = "hollow: the group alone"
+_NOTES_ON_MARKS = {
+    "lower": _INTERVALS, "raw": "hollow: the group alone", "expected_lower": "grey: expected if groups are equal"
+}  # fmt: skip
+"""What the marks beside values are."""
 _LARGEST_CROSSING = 400
 """The number of cells of a heat map that can still be read."""
 
 
 def results_plot(plot: PlotInput) -> Picture:
-    """Metrics and disparities, with the groups that these leave out."""
-    picture = _results_picture(plot)
-    if ".left_out" not in plot.frame.columns:
-        return picture
+    """Metrics, disparities and verdicts, with the groups that these leave out."""
     several = plot.frame[".by"].drop_nulls().n_unique() > 1
     entries: list[dict[str, Any]] = []
     for by, left_out in plot.frame.select(".by", ".left_out").rows():
         for entry in left_out or ():
             name = f"{by_words(by)} {entry['group']}" if several else entry["group"]
             entries.append({**entry, "group": name})
-    return _with_note(picture, "left out", entries)
+    return _with_note(_results_picture(plot), "left out", entries)
 
 
 def _with_note(picture: Picture, start: str, entries: Sequence[Mapping[str, Any]]) -> Picture:
@@ -67,36 +68,36 @@ def _with_note(picture: Picture, start: str, entries: Sequence[Mapping[str, Any]
 
 def _results_picture(plot: PlotInput) -> Picture:
     """Metrics and disparities: one value each, or one for each threshold or outer group."""
-    cut, judged = cut_of(plot.frame), ".verdict" in plot.frame.columns
+    cut, judged = plot.cut, plot.kind is not METRICS
     at_points = judged and cut in POINTS
-    frame = plot.frame.with_columns(what=plot.compared(over_cuts=cut is not None))
+    frame = plot.frame.with_columns(what=plot.compared())
     if plot.expected is not None and not at_points and (cut or (plot.outer and not judged)):
         msg = "`beside` is drawn behind single disparities, not behind lines and strips."
         raise ArgumentError(msg)
     if cut and not at_points:
         return results_over_cuts(plot, frame, cut)
-    frame = with_scales(plot, frame)
+    frame = plot.with_scales(frame)
+    if plot.outer and not judged:
+        return _over_outer(plot, frame)
     marks = (".estimate", ".limit", ".verdict", ".lower", ".upper", ".expected_lower", ".expected_upper")
     if at_points:
         # a panel for each metric, as lines have no room for limits
         names = [capitalized(cut_in_words(row).removeprefix("at ")) for row in frame.iter_rows(named=True)]
         points = pl.Series(names, dtype=pl.String)
-        rows = pl.when(points == "").then("what").otherwise(points)
-        rows = pl.format("{}, {}", rows, OUTER) if plot.outer else rows
-        table = table_of(frame, *marks, panel="what", what=rows, why=reason(frame))
+        rows = plot.with_outer(pl.when(points == "").then("what").otherwise(points))
+        table = table_of(frame, *marks, panel="what", what=rows, why=reason())
         alone = frame["what"][0] if frame["what"].n_unique() == 1 else ""
         return Picture(dots, table, _verdicts_in_words(frame), [alone, _INTERVALS])
-    if plot.outer and not judged:
-        return _over_outer(plot, frame)
     if plot.expected is not None:
         frame = _with_expected(frame, plot.expected)
-    table = table_of(frame, *marks, what=plot.label(), why=reason(frame))
-    notes = [
-        _INTERVALS if "lower" in table.columns else "",
-        "grey: expected if groups are equal" if "expected_lower" in table.columns else "",
-    ]
+    table = table_of(frame, *marks, what=plot.label(), why=reason())
     verdicts = _verdicts_in_words(frame) if judged else []
-    return Picture(dots, table, [*verdicts, listed_titles(frame["what"])], notes)
+    return Picture(dots, table, [*verdicts, listed_titles(frame["what"])], _notes_on_marks(table))
+
+
+def _notes_on_marks(table: pl.DataFrame) -> list[str]:
+    """The notes on the marks beside values."""
+    return [note for mark, note in _NOTES_ON_MARKS.items() if mark in table.columns]
 
 
 def _verdicts_in_words(frame: pl.DataFrame) -> list[str]:
@@ -117,9 +118,10 @@ def _verdicts_in_words(frame: pl.DataFrame) -> list[str]:
 
 def _with_expected(frame: pl.DataFrame, expected: pl.DataFrame) -> pl.DataFrame:
     """Disparities with the range that is expected if groups are equal."""
+    ends = [".expected_lower", ".expected_upper"]
     keys = [name for name in (".metric", ".by", OUTER) if name in expected.columns]
-    ranges = expected.select(*keys, ".expected_lower", ".expected_upper").unique(keys)
-    joined = frame.join(ranges, on=keys, how="left", nulls_equal=True, maintain_order="left")
+    ranges = expected.select(*keys, *ends).unique(keys)
+    joined = frame.drop(ends).join(ranges, on=keys, how="left", nulls_equal=True, maintain_order="left")
     if joined[".expected_lower"].null_count() == len(joined):
         msg = "`beside` holds none of the disparities of the result."
         raise ArgumentError(msg)
@@ -128,58 +130,49 @@ def _with_expected(frame: pl.DataFrame, expected: pl.DataFrame) -> pl.DataFrame:
 
 def groups_plot(plot: PlotInput) -> Picture:
     """Values of groups, with those that are drawn and not compared."""
-    picture = _groups_picture(plot)
-    needed = [".group", ".metric", ".level", ".status", ".denominator"]
-    if not set(needed) <= set(plot.frame.columns):
-        return picture
-    is_small = pl.col(".status").is_in([Status.BELOW_MIN_N.value, Status.BELOW_MIN_SHARE.value])
+    is_small = pl.col(".status").cast(pl.String).is_in([Status.BELOW_MIN_N.value, Status.BELOW_MIN_SHARE.value])
     small = with_group_text(plot.frame.filter(is_small & pl.col(".estimate").is_not_null()))
-    entries = small.select(pl.col(needed).name.map(lambda name: name.removeprefix("."))).to_dicts()
-    return _with_note(picture, "not compared", entries)
+    needed = pl.col(".group", ".metric", ".level", ".status", ".denominator")
+    entries = small.select(needed.name.map(lambda name: name.removeprefix("."))).to_dicts()
+    return _with_note(_groups_picture(plot), "not compared", entries)
 
 
 def _groups_picture(plot: PlotInput) -> Picture:
     """Values of groups around the value of all, over thresholds, crossed, or in strips of outer groups."""
     frame = plot.frame
-    grouped = frame.filter(pl.col(".by").is_not_null()) if ".by" in frame.columns else frame
+    grouped = frame.drop_nulls(".by")
     if grouped.is_empty():
         msg = "autoplot() draws the values of groups, and these are of all rows: compare groups, or draw the result."
         raise ArgumentError(msg)
-    one_feature = ".by" in grouped.columns and grouped[".by"].n_unique() == 1
-    cut = cut_of(frame)
-    grouped = with_spans(grouped.with_columns(panel=plot.panel(one_feature=one_feature, over_cuts=cut is not None)))
+    # a single feature is in the title
+    panel = plot.metric() + of_level() if grouped[".by"].n_unique() == 1 else plot.panel()
+    grouped = with_spans(grouped.with_columns(panel=panel))
     named = with_group_text(grouped)
-    if cut is not None:
-        return groups_over_cuts(plot, named, cut)
+    if plot.cut is not None:
+        return groups_over_cuts(plot, named, plot.cut)
     if plot.outer:
         return _over_outer(plot, named.with_columns(what=".group"))
     titles = _titles_of_groups(plot, named)
-    if is_crossed(grouped) and plot.kind != "dots":
+    if is_crossed(grouped) and plot.form != "dots":
         return _crossing(plot, grouped, titles)
-    labels, counted = with_counts(named, pl.col(".group"))
-    if ".by" in frame.columns and frame[".by"].has_nulls():
-        keys = [name for name in (".metric", ".level") if name in frame.columns]
+    labels, counted = plot.with_counts(named, pl.col(".group"))
+    if frame[".by"].has_nulls():
+        keys = [".metric", ".level"]
         overall = frame.filter(pl.col(".by").is_null()).select(*keys, pl.col(".estimate").alias(".limit"))
-        named = named.join(overall, on=keys, how="left", nulls_equal=True, maintain_order="left")
-    marks = (".estimate", ".lower", ".upper", ".limit", ".raw")
-    table = table_of(named, *marks, what=labels, why=reason(named))
-    return Picture(dots, table, titles, [counted, *_notes_on_marks(named)], limit="all rows")
+        named = named.drop(".limit").join(overall, on=keys, how="left", nulls_equal=True, maintain_order="left")
+    table = table_of(named, ".estimate", ".lower", ".upper", ".limit", ".raw", what=labels, why=reason())
+    return Picture(dots, table, titles, [counted, *_notes_on_marks(table)], limit="all rows")
 
 
 def is_crossed(frame: pl.DataFrame) -> bool:
     """True for the groups of two features crossed, and of nothing else."""
-    by = frame[".by"].drop_nulls().unique().to_list() if ".by" in frame.columns else []
+    by = frame[".by"].drop_nulls().unique().to_list()
     return len(by) == 1 and len(crossed_features(frame).get(by[0], [])) == 2
-
-
-def _notes_on_marks(frame: pl.DataFrame) -> list[str]:
-    """What intervals are, and the rates of groups by themselves beside those that learn from the others."""
-    return [_INTERVALS if ".lower" in frame.columns else "", _ALONE if ".raw" in frame.columns else ""]
 
 
 def _titles_of_groups(plot: PlotInput, grouped: pl.DataFrame) -> list[str]:
     """The range of a single metric as a sentence, or the names of several."""
-    by = listed_names(by_words(text) for text in grouped[".by"]) if ".by" in grouped.columns else "group"
+    by = listed_names(map(by_words, grouped[".by"]))
     title = f"{listed_titles(grouped.select(plot.metric()).to_series())} by {by}"
     finite = grouped.filter(pl.col(".estimate").is_finite()).sort(".estimate", maintain_order=True)
     if grouped["panel"].n_unique() > 1 or len(finite) < 2 or finite[".estimate"].n_unique() == 1:
@@ -195,12 +188,13 @@ def _crossing(plot: PlotInput, grouped: pl.DataFrame, titles: list[str]) -> Pict
     # as in `.group`: texts that would read alike are in quotes; the feature with fewer values heads the columns
     parts = [(texts_of(grouped.select(name)), name) for name in features]
     (row, row_name), (column, column_name) = sorted(parts, key=lambda part: -part[0].n_unique())
-    count = pl.col(".denominator" if ".denominator" in grouped.columns else ".n")
-    if (".lower" in grouped.columns and plot.kind is None) or row.n_unique() * column.n_unique() > _LARGEST_CROSSING:
+    count = pl.coalesce(".denominator", ".n")
+    as_dots = has_intervals(grouped) and plot.form is None
+    if as_dots or row.n_unique() * column.n_unique() > _LARGEST_CROSSING:
         panel = pl.format("{}, {}", "panel", column) if grouped["panel"].n_unique() > 1 else column
         marks = (".estimate", ".lower", ".upper", ".raw")
-        table = table_of(grouped, *marks, panel=panel, what=row, rows=count, why=reason(grouped))
-        return Picture(dots, table, titles, _notes_on_marks(grouped))
+        table = table_of(grouped, *marks, panel=panel, what=row, rows=count, why=reason())
+        return Picture(dots, table, titles, _notes_on_marks(table))
     texts = [number_text(value) or "\N{EN DASH}" for value in grouped[".estimate"]]
     # rows that have weights are not counted
     size = pl.when(count % 1 == 0).then(pl.format("n = {}", count.cast(pl.Int64))).otherwise(pl.lit(""))
@@ -212,13 +206,13 @@ def _crossing(plot: PlotInput, grouped: pl.DataFrame, titles: list[str]) -> Pict
 
 def _over_outer(plot: PlotInput, frame: pl.DataFrame) -> Picture:
     """Outer groups, such as folds: dots with their intervals where there are any, else strips."""
-    of_groups = ".group" in frame.columns
+    of_groups = frame[".group"].count() > 0
     outer = " and ".join(plot.outer)
     names = frame["panel"] if of_groups else frame["what"]
     titles = [f"{listed_titles(names)} in each {outer}", f"Values in each {outer}"]
-    if ".lower" in frame.columns:
+    if has_intervals(frame):
         panel = pl.format("{}: {}", "panel", "what") if of_groups else pl.col("what")
-        table = table_of(frame, ".estimate", ".lower", ".upper", panel=panel, what=OUTER, why=reason(frame))
+        table = table_of(frame, ".estimate", ".lower", ".upper", panel=panel, what=OUTER, why=reason())
         return Picture(dots, table, titles, [_INTERVALS])
     # chance adds to every unsigned disparity, so that a mean of disparities is biased
     has_mean = pl.lit(value=True) if of_groups else pl.col(".by").is_null()
@@ -235,7 +229,7 @@ def _over_outer(plot: PlotInput, frame: pl.DataFrame) -> Picture:
 def confusion_plot(plot: PlotInput) -> Picture:
     """Counts of labels against predictions, with their shares of each true label."""
     frame = plot.frame
-    count = pl.col(".weight" if ".weight" in frame.columns else ".n").cast(pl.Float64)
+    count = pl.coalesce(".weight", ".n").cast(pl.Float64)
     row, column = (pl.col(name).cast(pl.String).fill_null("null") for name in (".truth", ".predicted"))
     panel = pl.col(OUTER) if plot.outer else pl.lit("")
     table = frame.select(panel=panel, row=row, column=column, rows=count)
@@ -257,8 +251,8 @@ def confusion_plot(plot: PlotInput) -> Picture:
 def bounds_plot(plot: PlotInput) -> Picture:
     """Rates of groups that are known by probability, with all values that the data allow."""
     what = pl.format("{} ({})", ".group", pl.col(".n_expected").round(0).cast(pl.Int64))
-    table = table_of(plot.frame, ".estimate", ".lower", ".upper", panel=plot.metric(), what=what)
-    table = table.with_columns(expected_lower=plot.frame[".lower_bound"], expected_upper=plot.frame[".upper_bound"])
+    marks = {"panel": plot.metric(), "what": what, "expected_lower": ".lower_bound", "expected_upper": ".upper_bound"}
+    table = table_of(plot.frame, ".estimate", ".lower", ".upper", **marks)
     name = listed_titles(table["panel"])
     note = "grey: all rates that the data allow; lines: their confidence intervals; in parentheses: expected rows"
     return Picture(dots, table, [f"{name} of groups known by probability", name], [note], Span(0, 1))

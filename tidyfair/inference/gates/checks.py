@@ -62,6 +62,7 @@ from tidyfair.specs.forecasts import Prediction, TruthLike
 from tidyfair.specs.groups import By, Privileged, Treatment
 from tidyfair.specs.options import CallOptions, Options, ReadOptions, refuse_unknown_keywords, show_keywords
 from tidyfair.specs.result_columns import key_columns
+from tidyfair.specs.result_kinds import COMPARISONS, VERDICTS, ResultKind
 from tidyfair.tallies.source import open_frame
 from tidyfair.tallies.tally import Tally
 
@@ -94,7 +95,7 @@ class Gate(MetricSetOnData):
     follows_points: ClassVar[bool] = True
     lists_unknown: ClassVar[bool] = True
     warns_of_missing: ClassVar[bool] = False
-    findings: ClassVar[tuple[str, ...]] = (".lower", ".upper", ".limit", ".verdict")
+    kind: ClassVar[ResultKind] = VERDICTS
     refused: ClassVar[Mapping[str, str]] = _REFUSED
     metrics: MetricSet
     limits: tuple[tuple[Side, float], ...]
@@ -418,7 +419,6 @@ class ComparisonGate(CalledOnData):
     subject: ClassVar[str] = "A gate"
     follows_points: ClassVar[bool] = True
     lists_unknown: ClassVar[bool] = True
-    findings: ClassVar[tuple[str, ...]] = (".disparity", ".lower", ".upper", ".limit", ".verdict")
     refused: ClassVar[Mapping[str, str]] = _REFUSED
     comparison: GroupsCompared
     side: Side
@@ -468,6 +468,9 @@ class ComparisonGate(CalledOnData):
     def _fixed(self) -> dict[str, Any]:
         return {}
 
+    def _in_reading_order(self, table: pl.DataFrame) -> pl.DataFrame:
+        return self.comparison.kind.frame(table)
+
     def _counting_options(self, options: Options) -> Options:
         return self.comparison._counting_options(options)  # noqa: SLF001 # pyright: ignore[reportPrivateUsage] - as above
 
@@ -516,7 +519,7 @@ class ComparisonGate(CalledOnData):
     def _compared(self, tally: Tally, options: Options, error: float) -> pl.DataFrame:
         """The comparisons with one-sided limits of an error rate, and the groups that are in none of them."""
         table = self.comparison.at_level(1 - 2 * error)._results(tally, options)  # noqa: SLF001 # pyright: ignore[reportPrivateUsage] - as above
-        if ".reference" in table.columns:
+        if self.comparison.kind is COMPARISONS:
             return table
         values_alone = replace(options, interval=None, on_undefined="ignore")
         groups = metric_set(*self.comparison.metrics).run.groups_of(tally, values_alone)

@@ -12,6 +12,7 @@ from tidyfair.errors import ArgumentError, ColumnError, in_short, listed, neares
 from tidyfair.specs.arguments import flag, is_list, text
 from tidyfair.specs.columns import stacked
 from tidyfair.specs.result_columns import GROUP_KEYS, RESERVED
+from tidyfair.specs.result_kinds import RESAMPLES, SUMMARIES
 from tidyfair.specs.signatures import refuse_unknown_settings
 from tidyfair.tallies.source import Source, open_frame
 from tidyfair.tallies.tally import alike
@@ -134,7 +135,7 @@ def summarize(result: Any, over: str | Sequence[str] | None = None, *, corrected
     """
     source, frame = _result(result, "result")
     _, kept = _keys(frame, over, "result")
-    return source.restore(_summary(frame, kept, pl.col(".estimate"), ".mean", corrected=corrected))
+    return source.restore(SUMMARIES.frame(_summary(frame, kept, pl.col(".estimate"), ".mean", corrected=corrected)))
 
 
 @refuse_unknown_settings
@@ -175,7 +176,7 @@ def compare_resamples(one: Any, other: Any, over: str | Sequence[str] | None = N
         msg = "The two results have no metrics and resamples in common; evaluate both models on the same resamples."
         raise ArgumentError(msg)
     change = (pl.col("\0other") - pl.col(".estimate")).fill_nan(None)
-    return source.restore(_summary(pairs, kept, change, ".difference", corrected=corrected))
+    return source.restore(RESAMPLES.frame(_summary(pairs, kept, change, ".difference", corrected=corrected)))
 
 
 def _result(result: object, role: str) -> tuple[Source, pl.DataFrame]:

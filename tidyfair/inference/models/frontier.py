@@ -27,6 +27,7 @@ from tidyfair.intervals.shares import is_of_cells, values_of_tables
 from tidyfair.specs.columns import Column, ColumnLike, are_columns
 from tidyfair.specs.contrasts import difference
 from tidyfair.specs.options import Options, refuse_unknown_keywords, show_keywords
+from tidyfair.specs.result_kinds import FRONTIER
 from tidyfair.specs.segments import Array
 from tidyfair.tallies.source import Source, open_frame
 
@@ -120,7 +121,8 @@ class ModelFrontier:
         shown = shown.with_columns(pl.col(pl.Float64).fill_nan(None))
         # the baseline is not compared with itself
         is_baseline = pl.int_range(pl.len()) == 0
-        return source.restore(shown.with_columns(pl.when(~is_baseline).then(pl.col(r"^\..*_change.*$"))))
+        shown = shown.with_columns(pl.when(~is_baseline).then(pl.col(r"^\..*_change.*$")))
+        return source.restore(FRONTIER.frame(shown))
 
     def _check_columns(self, source: Source, truth: Column, models: Sequence[Column]) -> None:
         """Refuse columns that do not exist, and predictions that are the truth or define the groups."""

@@ -39,6 +39,7 @@ from tidyfair.specs.groups import Policy, Treatment
 from tidyfair.specs.notebook_html import display
 from tidyfair.specs.options import CallOptions, Options, refuse, refuse_unknown_keywords, show_keywords
 from tidyfair.specs.result_columns import refuse_reserved
+from tidyfair.specs.result_kinds import COCHRANS_Q, PAIRED
 from tidyfair.specs.segments import Array
 from tidyfair.tallies.source import Source, open_frame
 
@@ -96,7 +97,7 @@ class PairedGroups:
             `.unmatched` because they lack one of the two groups or its prediction; `.p_value` and `.p_adjusted`.
         """
         rows = self._rows(data, truth, estimate, options)
-        return rows.source.restore(rows.compared())
+        return rows.source.restore(PAIRED.frame(rows.compared()))
 
     @refuse_unknown_keywords
     @show_keywords(CallOptions, without=_REFUSED)
@@ -115,7 +116,7 @@ class PairedGroups:
                 `selection_rate`, `accuracy` and `sens`; and for `cluster`.
         """
         rows = self._rows(data, truth, estimate, options)
-        return rows.source.restore(rows.tested())
+        return rows.source.restore(COCHRANS_Q.frame(rows.tested()))
 
     def __repr__(self) -> str:
         names = ", ".join(metric.name for metric in self.metrics)

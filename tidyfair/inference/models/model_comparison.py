@@ -58,6 +58,7 @@ from tidyfair.specs.groups import By
 from tidyfair.specs.metric_specs import MetricSpec, formulas_of
 from tidyfair.specs.notebook_html import display
 from tidyfair.specs.options import CallOptions, Options, refuse, refuse_unknown_keywords, show_keywords
+from tidyfair.specs.result_kinds import MODELS
 from tidyfair.specs.segments import Booleans, Floats, Integers
 from tidyfair.specs.signatures import refuse_unknown_settings
 from tidyfair.tallies.counting import recounted
@@ -78,8 +79,6 @@ REFUSED_OF_MODELS = {
 }
 """The options of metrics that a comparison of models does not accept, and why."""
 COMPARISON_CALL = "(data, truth, one=…, other=…)"
-_FINDINGS = (".change", ".lower", ".upper", ".p_value", ".limit", ".verdict")
-"""The columns that readers look for beside the two values; printed frames show the last ones."""
 _ADDED_ROWS = 2.0
 """Rows added for each true label, spread over the cells of both predictions: half a row per cell for two labels."""
 _MOST_PAIRS = 100
@@ -121,16 +120,13 @@ class ModelComparison:
 
     @staticmethod
     def in_reading_order(results: pl.DataFrame, one: Prediction, other: Prediction) -> pl.DataFrame:
-        """The results with the names of both models, both values at the start and the findings at the end."""
+        """The results with the names of both models, in the order of their kind."""
         named = results
         for column, prediction in ((".model_one", one), (".model_other", other)):
             # several columns have no name
             name = Column.of(prediction, "one").name if isinstance(prediction, str | pl.Expr) else None
             named = named.with_columns(pl.lit(name, pl.String).alias(column))
-        keys = results.columns[: results.columns.index(".by") + 1]
-        findings = [name for name in _FINDINGS if name in results.columns]
-        between = [name for name in named.columns if name not in {*keys, ".one", ".other", *findings}]
-        return named.select(*keys, ".one", ".other", *between, *findings)
+        return MODELS.frame(named)
 
     @refuse_unknown_settings
     def paired(

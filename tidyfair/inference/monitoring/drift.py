@@ -30,6 +30,7 @@ from tidyfair.intervals.resampling import check_shuffled, generator
 from tidyfair.specs.arguments import how_often, one_of, whole
 from tidyfair.specs.contrasts import Contrast
 from tidyfair.specs.options import refuse_unknown_keywords
+from tidyfair.specs.result_kinds import PERIODS, ResultKind
 from tidyfair.specs.segments import Array
 
 __all__ = ["PeriodTest", "compare_periods"]
@@ -47,7 +48,7 @@ class PeriodTest(RateTest):
     """A test of changes of a disparity; made by `compare_periods`."""
 
     subject: ClassVar[str] = "compare_periods()"
-    findings: ClassVar[tuple[str, ...]] = (".estimate_before", ".estimate", ".change", ".p_adjusted")
+    kind: ClassVar[ResultKind] = PERIODS
     period: str = "period"
 
     def _tables(self, case: Case) -> Iterator[pl.DataFrame]:

@@ -29,6 +29,7 @@ from tidyfair.specs.arguments import flag, is_list, number, proper_share, whole
 from tidyfair.specs.columns import ColumnLike
 from tidyfair.specs.contrasts import Difference, Ratio
 from tidyfair.specs.options import CallOptions, Options, ReadOptions, refuse_unknown_keywords, show_keywords
+from tidyfair.specs.result_kinds import GROUPS_OF_LOOKS, LOOK, LOOKS
 from tidyfair.specs.segments import Array, Floats
 from tidyfair.specs.spreads import GroupMaximum, GroupMinimum
 from tidyfair.tallies.tally import HIDDEN, Tally
@@ -112,6 +113,9 @@ class Monitor(CalledOnData):
         looks, sums = self._sums(tally, options)
         return pl.concat([looks.keyed(table) for table in self._verdicts(looks, sums)])
 
+    def _in_reading_order(self, table: pl.DataFrame) -> pl.DataFrame:
+        return (LOOKS if self.period else LOOK).frame(table)
+
     def _sums(self, tally: Tally, options: Options) -> tuple[Looks, list[RunningSums]]:
         """The looks at a tally, and the sums of each metric."""
         rule = "threshold" if tally.cut is None else tally.cut.option
@@ -180,6 +184,9 @@ class _GroupMonitor(Monitor):
         # metrics that compare the same values have them once
         names = [name for name in table.columns if name not in {".n", ".estimate", ".lower", ".upper"}]
         return table.unique(names, keep="first", maintain_order=True)
+
+    def _in_reading_order(self, table: pl.DataFrame) -> pl.DataFrame:
+        return GROUPS_OF_LOOKS.frame(table)
 
 
 # Limits

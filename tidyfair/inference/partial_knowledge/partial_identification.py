@@ -33,6 +33,7 @@ from tidyfair.specs.arguments import one_of, share_of_percent, text
 from tidyfair.specs.columns import Column, ColumnLike, are_columns, names_of
 from tidyfair.specs.groups import Privileged
 from tidyfair.specs.options import Options, refuse_unknown_keywords, show_keywords
+from tidyfair.specs.result_kinds import BOUNDS, ResultKind
 from tidyfair.specs.segments import Array
 from tidyfair.tallies.source import Source
 from tidyfair.tallies.tally import Tally
@@ -75,6 +76,7 @@ class ProbabilisticGroups(RateOnData):
     """A rate of groups that are known as probabilities, as a callable on dataframes; see `probabilistic_groups`."""
 
     subject: ClassVar[str] = "probabilistic_groups()"
+    kind: ClassVar[ResultKind] = BOUNDS
     _accepted: ClassVar[type[Any]] = ProbabilisticOptions
     _schema: ClassVar[Mapping[str, Any]] = _SHOWN
     groups: tuple[str, ...]

@@ -27,6 +27,7 @@ from tidyfair.specs.columns import ColumnLike
 from tidyfair.specs.metric_specs import formulas_of
 from tidyfair.specs.options import CallOptions, Options, refuse, refuse_unknown_keywords, show_keywords
 from tidyfair.specs.result_columns import key_columns
+from tidyfair.specs.result_kinds import PROBABILITIES, ResultKind
 from tidyfair.specs.segments import Array
 from tidyfair.tallies.tally import Tally
 
@@ -48,6 +49,7 @@ class ProbabilityOf(MetricSetOnData):
     """Metrics with a limit, as a callable on dataframes; made by `probability`."""
 
     subject: ClassVar[str] = "A probability"
+    kind: ClassVar[ResultKind] = PROBABILITIES
     refused: ClassVar[Mapping[str, str]] = _REFUSED
     metrics: MetricSet
     side: Side

@@ -32,6 +32,7 @@ from tidyfair.specs.columns import Column, ColumnLike, names_of
 from tidyfair.specs.contrasts import Contrast
 from tidyfair.specs.formulas import Formula
 from tidyfair.specs.options import CallOptions, Options, ReadOptions, refuse_unknown_keywords, show_keywords
+from tidyfair.specs.result_kinds import SENSITIVITY, ResultKind
 from tidyfair.specs.segments import Array
 from tidyfair.tallies.source import open_frame
 from tidyfair.tallies.tally import ESTIMATE, HIDDEN, LABELS, TRUTH, Tally
@@ -83,6 +84,7 @@ class VerdictSensitivity(CalledOnData):
     """A gate whose verdicts are tried by errors of the data, as a callable on dataframes; see `verdict_sensitivity`."""
 
     subject: ClassVar[str] = "verdict_sensitivity()"
+    kind: ClassVar[ResultKind] = SENSITIVITY
     _in_words: ClassVar[tuple[str, ...]] = ("gate",)
     refused: ClassVar[Mapping[str, str]] = _REFUSED
     gate: Gate

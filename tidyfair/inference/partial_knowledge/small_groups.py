@@ -28,6 +28,7 @@ from tidyfair.specs.arguments import how_often, is_value, proper_share, text, wh
 from tidyfair.specs.columns import Column, ColumnLike
 from tidyfair.specs.options import DEFAULTS, REPLICATES, CallOptions, refuse_unknown_keywords, show_keywords
 from tidyfair.specs.result_columns import refuse_reserved
+from tidyfair.specs.result_kinds import MISSING_TRUTH, SHRUNKEN, WORST, ResultKind
 from tidyfair.tallies.source import open_frame
 
 __all__ = ["WorstGroups", "lump_rare", "missing_truth", "shrunken_rates", "worst_groups"]
@@ -174,6 +175,7 @@ class _ShrunkenRates(_TableOfRates):
     """The rates of groups under a model of all of them."""
 
     subject: ClassVar[str] = "shrunken_rates()"
+    kind: ClassVar[ResultKind] = SHRUNKEN
     pooling: Pooling = "beta_binomial"
 
     def _schema(self) -> dict[str, Any]:
@@ -199,7 +201,7 @@ class WorstGroups(_TableOfRates):
     """Ranks groups by the probability of being the worst; made by `worst_groups`."""
 
     subject: ClassVar[str] = "worst_groups()"
-    findings: ClassVar[tuple[str, ...]] = (".lower", ".upper", ".worst", ".p_worst")
+    kind: ClassVar[ResultKind] = WORST
 
     def _schema(self) -> dict[str, Any]:
         return _WORST
@@ -318,4 +320,4 @@ def missing_truth(
         }
     )  # fmt: skip
     groups = table.select(pl.col(key).alias(columns[key].name) for key in keys)
-    return source.restore(pl.DataFrame([*groups.get_columns(), *result.get_columns()]))
+    return source.restore(MISSING_TRUTH.frame(pl.DataFrame([*groups.get_columns(), *result.get_columns()])))

@@ -67,6 +67,7 @@ from tidyfair.specs.columns import ColumnLike
 from tidyfair.specs.contrasts import Contrast, difference
 from tidyfair.specs.options import Options, refuse_unknown_keywords
 from tidyfair.specs.result_columns import CUTS, key_columns, opened
+from tidyfair.specs.result_kinds import PAIRS, STRATA, ResultKind
 from tidyfair.specs.segments import Array
 from tidyfair.tallies.tally import Tally
 
@@ -175,7 +176,7 @@ class PairwiseTest(AdjustedTest, GroupsCompared):
 
     subject: ClassVar[str] = "pairwise()"
     follows_points: ClassVar[bool] = True
-    findings: ClassVar[tuple[str, ...]] = (".disparity", ".lower", ".upper", ".p_adjusted")
+    kind: ClassVar[ResultKind] = PAIRS
     test: str = "fisher"
     scales: tuple[Scale, ...] = ()
     """The scale of each metric."""
@@ -421,7 +422,7 @@ class StratifiedTest(OuterGroupTest):
     """Compares groups within strata; made by `stratified`."""
 
     subject: ClassVar[str] = "stratified()"
-    findings: ClassVar[tuple[str, ...]] = (".adjusted", ".lower", ".upper", ".p_adjusted")
+    kind: ClassVar[ResultKind] = STRATA
 
     def _tested(self, part: OuterGroup) -> pl.DataFrame:
         check_single(self.subject, part.case.metric)

@@ -43,6 +43,7 @@ from tidyfair.specs.columns import ColumnLike, names_of
 from tidyfair.specs.groups import By
 from tidyfair.specs.metric_specs import formulas_of
 from tidyfair.specs.options import Options, refuse_unknown_keywords
+from tidyfair.specs.result_kinds import TESTS, ResultKind
 from tidyfair.specs.segments import Array
 
 __all__ = ["DisparityTest", "disparity_test"]
@@ -72,7 +73,7 @@ class DisparityTest(OuterGroupTest):
     """
 
     subject: ClassVar[str] = "disparity_test()"
-    findings: ClassVar[tuple[str, ...]] = (".estimate", ".expected", ".p_value", ".p_adjusted")
+    kind: ClassVar[ResultKind] = TESTS
     refused: ClassVar[Mapping[str, str]] = REFUSED
     draws: int | None = None
     """The number of permutations, if given."""

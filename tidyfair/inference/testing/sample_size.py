@@ -20,6 +20,7 @@ from tidyfair.intervals.resampling import MOST_SHUFFLED
 from tidyfair.metrics.fairness import demographic_parity, demographic_parity_ratio
 from tidyfair.specs.arguments import flag, how_often, number, proper_share, whole
 from tidyfair.specs.result_columns import GROUP_KEYS, key_columns
+from tidyfair.specs.result_kinds import SMALLEST
 from tidyfair.specs.segments import Array
 from tidyfair.specs.signatures import refuse_unknown_settings
 from tidyfair.tallies.source import open_frame
@@ -83,7 +84,8 @@ def smallest_difference(
             msg = "smallest_difference() needs the rate of the groups as `share=`, in addition to their rows."
             raise ArgumentError(msg)
         rows = [whole(str(name), size, 1) for name, size in sizes.items()]
-        return pl.DataFrame([_smallest(study, list(map(str, sizes)), rows, share)], schema=_SHOWN)
+        smallest = _smallest(study, list(map(str, sizes)), rows, share)
+        return SMALLEST.frame(pl.DataFrame([smallest], schema=_SHOWN))
     frame = open_frame(groups).to_polars()
     if missing := [name for name in (".metric", ".by", ".group", ".denominator") if name not in frame.columns]:
         msg = (
@@ -101,7 +103,7 @@ def smallest_difference(
             rate = float(np.average(part[".estimate"].to_numpy(), weights=part[".denominator"].to_numpy()))
         smallest = _smallest(study, part[".group"].to_list(), part[".denominator"].to_list(), rate)
         tables.append(part[:1].select(keys).join(pl.DataFrame([smallest], schema=_SHOWN), how="cross"))
-    return pl.concat(tables)
+    return SMALLEST.frame(pl.concat(tables))
 
 
 @refuse_unknown_settings

@@ -32,6 +32,7 @@ from tidyfair.specs.arguments import how_often, proper_share, whole
 from tidyfair.specs.columns import Column, ColumnLike, are_columns, check_features
 from tidyfair.specs.groups import Policy, Privileged, Treatment
 from tidyfair.specs.options import Options, Threshold, refuse_unknown_keywords, show_keywords
+from tidyfair.specs.result_kinds import CERTIFICATE, HALVES, SUBGROUPS, ResultKind
 from tidyfair.specs.segments import Array
 from tidyfair.tallies.source import PolarsFrame, Source
 
@@ -177,6 +178,7 @@ class SubgroupSearch(SubgroupAudit):
     `.p_value`, `.p_adjusted` and `.status`.
     """
 
+    kind: ClassVar[ResultKind] = SUBGROUPS
     _schema: ClassVar[Mapping[str, Any]] = _SEARCHED
     depth: int
     policy: Policy
@@ -239,6 +241,7 @@ class LinearSubgroup(SubgroupAudit):
     `.share` (of these among all rows) and `.status`.
     """
 
+    kind: ClassVar[ResultKind] = HALVES
     _schema: ClassVar[Mapping[str, Any]] = _SPLIT
 
     def _audit(self, combinations: _Combinations) -> pl.DataFrame:
@@ -302,6 +305,7 @@ class SubgroupCertificate(SubgroupAudit):
     null, and `.status` gives the reason.
     """
 
+    kind: ClassVar[ResultKind] = CERTIFICATE
     _schema: ClassVar[Mapping[str, Any]] = _CERTIFICATE
     depth: int
     policy: Policy
@@ -391,6 +395,7 @@ class SubgroupCertificate(SubgroupAudit):
 class _LimitsOfAll(SubgroupCertificate):
     """The limits of all conjunctions."""
 
+    kind: ClassVar[ResultKind] = SUBGROUPS
     _schema: ClassVar[Mapping[str, Any]] = _LIMITS
 
     def _audit(self, combinations: _Combinations) -> pl.DataFrame:
