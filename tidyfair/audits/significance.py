@@ -43,6 +43,8 @@ class Significance:
     """The tests of the disparities of rates, with p-values that are adjusted for all that are judged."""
     outcomes: Mapping[RowKey, bool]
     """True for each judged disparity that is significant, by the key of its row."""
+    draws: int = 0
+    """The draws of each test; none where there are no exact tests."""
 
     @property
     def number(self) -> int:
@@ -55,10 +57,9 @@ class Significance:
         parities: Sequence[GroupwiseMetric],
         tally: Tally,
         reading: Mapping[str, Any],
+        counting: Iterable[str],
         results: pl.DataFrame,
-        *,
-        draws: int,
-        tests: bool,
+        groups: pl.DataFrame,
     ) -> Significance:
         """Judge disparities by their tests and intervals; none where no intervals are asked for.
 
@@ -66,16 +67,21 @@ class Significance:
             parities: The disparities.
             tally: The counts of one set of predictions.
             reading: The options by which the counts are read.
+            counting: The names of the options by which rows were counted.
             results: The disparities with their intervals; a single group has none.
-            draws: The number of draws of tests.
-            tests: Whether there are exact tests.
+            groups: The values of groups.
         """
         error = 1 - reading.get("conf_level", _LEVEL)
         if reading["interval"] is None:
             return cls(error, None, {})
         compared = results.filter(pl.col(".by").is_not_null() & pl.col(".estimate").is_not_null())
-        tested = None
-        if tests:
+        tested, draws = None, 0
+        # rows count alike and have two labels
+        is_plain = set(results[".estimator"]) == {"binary"} and tally.weights is None and not tally.needs.numbers
+        if is_plain and _UNTESTED.isdisjoint(counting):
+            # as usual, or fewer where there are many groups, each of which is drawn
+            most = groups.group_by(".metric", ".by").len()["len"].max()
+            draws = max(_FEWEST_DRAWS, min(_MOST_DRAWS, _DRAWN // int(str(most or 1))))
             with without_notices():
                 tested = _tested(parities, tally, reading, draws, set(compared.select(".metric", ".by").rows()))
         p_values = {} if tested is None else _by_key(tested, ".p_value")
@@ -104,19 +110,7 @@ class Significance:
                 break
             outcomes |= dict.fromkeys(clear, True)
             undecided = {key: parity for key, parity in undecided.items() if key not in clear}
-        return cls(error, tested, outcomes)
-
-
-def draws_of(groups: pl.DataFrame) -> int:
-    """The number of draws of tests: as usual, or fewer where there are many groups, each of which is drawn."""
-    most = groups.group_by(".metric", ".by").len()["len"].max()
-    return max(_FEWEST_DRAWS, min(_MOST_DRAWS, _DRAWN // int(str(most or 1))))
-
-
-def has_tests(options: Iterable[str], tally: Tally, results: pl.DataFrame) -> bool:
-    """Check that rows count alike and have two labels, so that rates can be tested exactly."""
-    is_plain = set(results[".estimator"]) == {"binary"} and tally.weights is None and not tally.needs.numbers
-    return is_plain and _UNTESTED.isdisjoint(options)
+        return cls(error, tested, outcomes, draws)
 
 
 def options_of_tests(reading: Mapping[str, Any]) -> dict[str, Any]:

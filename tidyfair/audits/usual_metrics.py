@@ -1,16 +1,19 @@
-"""Audits: the usual metrics and disparities of a kind of predictions."""
+"""Audits: the usual metrics and disparities of a kind of predictions, and their results."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any, Literal, TypeAlias
 
 import polars as pl
 
+from tidyfair.audits.significance import Significance, with_small_groups, without_single_groups
 from tidyfair.calling.metric_sets import GroupwiseFactory, GroupwiseMetric, Metric, MetricSet, comparison, metric_set
 from tidyfair.errors import ArgumentError, Status
 from tidyfair.evaluation.evaluated import labels_with_scores
+from tidyfair.inference.gates.checks import Gate
 from tidyfair.inference.unknown_groups import with_unknown
 from tidyfair.metrics.classification import accuracy, base_rate, precision, selection_rate, sens, spec
 from tidyfair.metrics.defaults import are_numbers, refuse_forecasts
@@ -28,7 +31,8 @@ from tidyfair.specs.columns import ColumnLike
 from tidyfair.specs.contrasts import difference
 from tidyfair.specs.formulas import Formula
 from tidyfair.specs.groups import By, Policy, Privileged
-from tidyfair.specs.options import Options
+from tidyfair.specs.options import Options, ReadOptions
+from tidyfair.specs.result_columns import SELECTIONS
 from tidyfair.tallies.source import Source
 from tidyfair.tallies.tally import Tally
 
@@ -208,3 +212,121 @@ class UsualMetrics:
     def parities(self) -> tuple[GroupwiseMetric, ...]:
         """The disparities."""
         return tuple(_disparities(self.results))
+
+    @property
+    def is_constant(self) -> pl.Expr:
+        """The rows of averages over labels that are the same whatever the data."""
+        constant = pl.lit(value=False)
+        for metric in self.groups:
+            if isinstance(metric, Metric):
+                is_average = pl.col(".estimator").is_in(list(metric.constant_averages))
+                constant |= (pl.col(".metric") == metric.name) & is_average
+        return constant
+
+
+@dataclass(frozen=True)
+class AuditResults:
+    """The results of an audit, which pages, the command line and MLflow show."""
+
+    metrics: UsualMetrics
+    tally: Tally
+    reading: Mapping[str, Any]
+    """The options by which the tally is read."""
+    counting: Mapping[str, Any]
+    """The options by which rows were counted."""
+    simultaneous: bool = False
+    """Whether the intervals of groups hold for all groups at once."""
+    at_thresholds: Sequence[AuditResults] = ()
+    """Those of further metrics, which weigh errors by each of several thresholds."""
+
+    @classmethod
+    def of(
+        cls, metrics: UsualMetrics, data: Any, truth: Any, estimate: Any, options: Mapping[str, Any],
+        gate: Gate | None = None,
+    ) -> AuditResults:  # fmt: skip
+        """Count the rows that metrics and a gate read, with the options of a call."""
+        reading: dict[str, Any] = {"interval": "auto", "on_undefined": "ignore"}
+        counting: dict[str, Any] = {}
+        for name, value in options.items():
+            step = reading if name in ReadOptions.__annotations__ else counting
+            step[name] = value
+        if "cluster" not in counting:
+            # intervals need to see how much sums vary from part to part
+            counting["parts"] = reading.get("seed", 0)
+        counted = metrics.everything(*(gate.metrics if gate else ()))
+        return cls(metrics, counted.tally(data, truth, estimate, **counting), reading, counting)
+
+    @property
+    def rows(self) -> int:
+        """The number of rows."""
+        return int(self.tally.cells["n"].sum())
+
+    @property
+    def options(self) -> Options:
+        """The options by which the tally is read."""
+        return Options(**self.reading)
+
+    @property
+    def level(self) -> float | None:
+        """The confidence level of intervals; None where none are asked for."""
+        return self.options.conf_level if self.options.interval else None
+
+    @cached_property
+    def results(self) -> pl.DataFrame:
+        """Metrics of all rows and disparities, with their intervals."""
+        return self._at_all_cuts(self._own_results, [audit.results for audit in self.at_thresholds])
+
+    @cached_property
+    def groups(self) -> pl.DataFrame:
+        """Values of groups, with their intervals; unknown groups are compared with none, and have none."""
+        return self._at_all_cuts(self._own_groups, [audit.groups for audit in self.at_thresholds])
+
+    @cached_property
+    def groups_with_unknown(self) -> pl.DataFrame:
+        """Values of groups, with those of unknown groups."""
+        values = self.metrics.with_values_of_unknown(self._own_groups, self.tally, **self._reading_groups)
+        return self._at_all_cuts(values, [audit.groups_with_unknown for audit in self.at_thresholds])
+
+    @cached_property
+    def compared_results(self) -> pl.DataFrame:
+        """The results, in which a single group has no disparity."""
+        return without_single_groups(self.results, self.groups, self.metrics.parities)
+
+    @cached_property
+    def significance(self) -> Significance:
+        """The significant disparities."""
+        return Significance.of(
+            self.metrics.parities, self.tally, self.reading, self.counting, self.compared_results, self.groups
+        )
+
+    def verdicts(self, gate: Gate) -> pl.DataFrame:
+        """The verdicts of a gate, which decides on its intervals itself."""
+        reading = {name: value for name, value in self.reading.items() if name not in {"interval", "conf_level"}}
+        return gate.compute(self.tally, **reading)
+
+    @property
+    def _reading_groups(self) -> dict[str, Any]:
+        return {**self.reading, "simultaneous": True} if self.simultaneous else {**self.reading}
+
+    @cached_property
+    def _own_results(self) -> pl.DataFrame:
+        return self.metrics.results.compute(self.tally, explain=True, **self.reading)
+
+    @cached_property
+    def _own_groups(self) -> pl.DataFrame:
+        return with_small_groups(
+            self.metrics.groups.compute_by_group(self.tally, **self._reading_groups), self._own_results
+        )
+
+    def _at_all_cuts(self, values: pl.DataFrame, at_thresholds: Sequence[pl.DataFrame]) -> pl.DataFrame:
+        """Values with those at thresholds; what depends on no decision, such as areas, is repeated at each cut."""
+        frames = [values]
+        for audit, frame in zip(self.at_thresholds, at_thresholds, strict=True):
+            frames.append(frame.with_columns(pl.lit(audit.counting["threshold"]).alias(".threshold")))
+        values = pl.concat(frames, how="diagonal_relaxed")
+        cut = next((name for name in SELECTIONS if name in values.columns), None)
+        if cut is None:
+            return values
+        cuts = values[cut].unique().drop_nulls().sort()
+        lists = pl.when(pl.col(cut).is_null()).then(pl.lit(cuts).implode()).otherwise(pl.concat_list(cut))
+        return values.with_columns(lists.alias(cut)).explode(cut)

@@ -16,7 +16,7 @@ from typing import Any, cast
 
 import polars as pl
 
-from tidyfair.audits.usual_metrics import LEAST_ROWS, Feature, Predictions, UsualMetrics, kind_of
+from tidyfair.audits.usual_metrics import LEAST_ROWS, AuditResults, Feature, Predictions, UsualMetrics, kind_of
 from tidyfair.calling.metric_sets import MetricSet, metric_set
 from tidyfair.errors import ArgumentError, ColumnError, in_short, is_frame, listed
 from tidyfair.inference.gates.checks import Gate, UnfairError
@@ -24,7 +24,7 @@ from tidyfair.inference.gates.verdicts import FAIL, PASS, UNSURE
 from tidyfair.reports.page import Report, need_packages, report
 from tidyfair.specs.arguments import flag, is_list, string
 from tidyfair.specs.groups import Policy
-from tidyfair.specs.options import CallOptions, ReadOptions
+from tidyfair.specs.options import CallOptions
 from tidyfair.specs.result_columns import cut_as_settings
 from tidyfair.tallies.files import write
 from tidyfair.tallies.source import open_frame
@@ -314,35 +314,30 @@ def evaluation_of(data: Predicted, configuration: Configuration, *, numeric: boo
     kind: Predictions = "numbers"
     if settings.metrics is None and not numeric:
         kind = kind_of(open_frame(data.frame), call["truth"], call["estimate"], options)
-    audit = UsualMetrics.of(settings.by, kind, metrics=settings.metrics, policy=settings.policy)
-    reading: dict[str, Any] = {"interval": "auto", "on_undefined": "ignore"}
-    counting: dict[str, Any] = {}
-    for name, value in options.items():
-        (reading if name in ReadOptions.__annotations__ else counting)[name] = value
-    if "cluster" not in counting:
-        counting["parts"] = reading.get("seed", 0)
-    tally = audit.everything(*(gate.metrics if gate else ())).tally(data.frame, **call, **counting)
-    if tally.cut is not None and tally.cut.several:
-        msg = f"evaluator_config: a run has one set of decisions; give one `{tally.cut.option}`, not a list."
+    metrics = UsualMetrics.of(settings.by, kind, metrics=settings.metrics, policy=settings.policy)
+    audit = AuditResults.of(metrics, data.frame, call["truth"], call["estimate"], options, gate)
+    cut = audit.tally.cut
+    if cut is not None and cut.several:
+        msg = f"evaluator_config: a run has one set of decisions; give one `{cut.option}`, not a list."
         raise ArgumentError(msg)
-    results = audit.results.compute(tally, explain=True, **reading)
-    groups = audit.groups.compute_by_group(tally, **reading)
-    tables = {"results": results, "groups": groups}
+    tables = {"results": audit.results, "groups": metrics.groups.compute_by_group(audit.tally, **audit.reading)}
     verdict = None
     if gate is not None:
-        judging = {name: value for name, value in reading.items() if name not in {"interval", "conf_level"}}
-        tables["verdicts"] = gate.compute(tally, **judging)
+        tables["verdicts"] = audit.verdicts(gate)
         verdicts = set(tables["verdicts"][".verdict"])
         verdict = next(one for one in (FAIL, UNSURE, PASS) if one in verdicts)
     page = None
     if settings.report:
         # whole numbers may be labels, so that a report has to know that these are none
-        metrics = audit.results if numeric or settings.metrics else None
+        chosen = metrics.results if numeric or settings.metrics else None
         page = report(
-            data.frame, **call, by=settings.by, title=settings.title, metrics=metrics, gate=gate,
+            data.frame, **call, by=settings.by, title=settings.title, metrics=chosen, gate=gate,
             **vars(settings.policy), **options,
         )  # fmt: skip
-    values = {settings.metric_prefix + name: value for name, value in named_values(results, groups).items()}
+    values = {
+        settings.metric_prefix + name: value
+        for name, value in named_values(tables["results"], tables["groups"]).items()
+    }
     return Evaluation(values, tables, page, verdict)
 
 

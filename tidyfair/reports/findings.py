@@ -14,7 +14,8 @@ from typing import Any
 
 import polars as pl
 
-from tidyfair.audits.significance import Significance, compared_groups
+from tidyfair.audits.significance import compared_groups
+from tidyfair.audits.usual_metrics import AuditResults
 from tidyfair.calling.metric_sets import GroupwiseMetric, Metric
 from tidyfair.errors import Status
 from tidyfair.intervals.shares import share_of
@@ -121,25 +122,10 @@ class Finding:
     """The distance of the interval from equality; negative where the disparity is not significant."""
 
 
-def of_feature(
-    by: By,
-    parities: Sequence[GroupwiseMetric],
-    results: pl.DataFrame,
-    groups: pl.DataFrame,
-    significance: Significance,
-    level: float | None,
-) -> Finding:
-    """The finding on a feature, from its disparities and the values of its groups.
-
-    Args:
-        by: The feature.
-        parities: The disparities of all features.
-        results: Their values, with intervals if there are any.
-        groups: The values of groups.
-        significance: The disparities that are significant.
-        level: The confidence level of intervals; None where no intervals are asked for.
-    """
-    of_by = {parity.name: parity for parity in parities if parity.by == by}
+def finding_on(by: By, audit: AuditResults) -> Finding:
+    """The finding on a feature of an audit, from its disparities and the values of its groups."""
+    results, groups, significance = audit.compared_results, audit.groups, audit.significance
+    of_by = {parity.name: parity for parity in audit.metrics.parities if parity.by == by}
     rows = results.filter((pl.col(".by") == by.text) & pl.col(".metric").is_in(list(of_by))).to_dicts()
     defined = [row for row in rows if row[".estimate"] is not None]
     words = feature_in_words(by)
@@ -160,7 +146,7 @@ def of_feature(
     outcomes = [significance.outcomes[key] for key in keys if key in significance.outcomes]
     is_significant = significance.outcomes.get(key_of(row))
     compared = _compared(by, row, parity, groups)
-    size = f"{_size(row, parity, compared)} ({_certainty(row, parity, level)})"
+    size = f"{_size(row, parity, compared)} ({_certainty(row, parity, audit.level)})"
     metric, values = compared[0] if parity.aggregate.kind in _KINDS and len(compared) == 1 else (None, "")
     if metric is None:
         lead = f"{capitalized(_metric_and_label(in_prose(parity.name), row))} by {words}:"

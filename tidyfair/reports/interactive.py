@@ -18,7 +18,7 @@ from typing import Any, cast
 
 import polars as pl
 
-from tidyfair.audits.usual_metrics import UsualMetrics, differences
+from tidyfair.audits.usual_metrics import AuditResults, differences
 from tidyfair.calling.metric_sets import Metric, metric_set
 from tidyfair.escapes import visible
 from tidyfair.intervals.shares import share_of
@@ -28,7 +28,6 @@ from tidyfair.reports.findings import feature_in_words, group_in_words
 from tidyfair.reports.sections import thresholds_of
 from tidyfair.specs.groups import By
 from tidyfair.tallies.source import open_frame
-from tidyfair.tallies.tally import Tally
 
 _INFINITE = {math.inf: "Infinity", -math.inf: "-Infinity"}
 """Thresholds that JSON has no numbers for, as scripts read them."""
@@ -91,30 +90,31 @@ def script_policy() -> str:
 
 
 def explorer_of(
-    audit: UsualMetrics, tally: Tally, groups: pl.DataFrame, data: Any, call: Mapping[str, Any], min_n: int, first: By
+    audit: AuditResults, groups: pl.DataFrame, data: Any, call: Mapping[str, Any], min_n: int, first: By
 ) -> list[Content]:
     """The explorer of an audit: at each threshold where there are scores, else of the labels as they are.
 
     It opens with the feature `first`.
     """
     rates: list[Metric] = []
-    for metric in audit.groups:
+    for metric in audit.metrics.groups:
         # shares of rows that depend on the predictions
         if isinstance(metric, Metric) and metric.definition.reads != frozenset({"truth"}):
             rates += [metric] if share_of(metric.definition) else []
     start = call.get("threshold")
     note = f"Groups of fewer than {min_n} rows are not shown." if min_n else ""
+    tally, features = audit.tally, audit.metrics.bys
     if tally.scores is not None and not tally.scores.several:
         own = {float(start)} if isinstance(start, int | float) else set[float]()
         options = {name: call[name] for name in _OF_VALUES if name in call}
         options["threshold"] = sorted({*thresholds_of(tally), *own})
-        metrics = metric_set(*rates, *differences(rates, audit.bys))
+        metrics = metric_set(*rates, *differences(rates, features))
         groups = open_frame(metrics.by_group(data, **options, interval="auto", on_undefined="ignore")).to_polars()
         note = f"Rows whose score is at or above the threshold are selected. {note}"
         if not own:
             note += " The rest of this report is about the decisions as they were made, not about one threshold."
     values = groups.filter(pl.col(".metric").is_in([rate.name for rate in rates]))
-    bys = [first, *(by for by in audit.bys if by != first)]
+    bys = [first, *(by for by in features if by != first)]
     made = explorer(values, bys, min_n=min_n, start=start, note=note)
     return [] if made is None else [made]
 

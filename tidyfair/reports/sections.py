@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -12,7 +12,7 @@ from typing import Any
 import polars as pl
 
 from tidyfair.audits.significance import Significance
-from tidyfair.audits.usual_metrics import UsualMetrics, differences
+from tidyfair.audits.usual_metrics import AuditResults, UsualMetrics, differences
 from tidyfair.calling.metric_sets import GroupwiseMetric, Metric, metric_set
 from tidyfair.errors import ColumnError, Status
 from tidyfair.evaluation.group_cells import texts_of
@@ -48,7 +48,6 @@ from tidyfair.reports.tables import (
 from tidyfair.specs.columns import Column, names_of
 from tidyfair.specs.forecasts import Forecast
 from tidyfair.specs.groups import By
-from tidyfair.specs.options import Options
 from tidyfair.specs.result_columns import CUTS, RowKey, cut_of_row, key_of, keys_of
 from tidyfair.tallies.moments import SCORE, ends_of
 from tidyfair.tallies.source import open_frame
@@ -80,18 +79,19 @@ _MOST_ROWS = 24
 """The number of rows above which a table is folded."""
 
 
-def facts_of(audit: UsualMetrics, tally: Tally, options: Mapping[str, Any], given: Mapping[str, str | None]) -> Facts:
+def facts_of(audit: AuditResults, given: Mapping[str, str | None]) -> Facts:
     """Facts about the audit."""
+    tally, features = audit.tally, audit.metrics.bys
     facts = [(label, text) for label, text in given.items() if text is not None]
     facts.append(("Predictions", _predictions(tally)))
-    if (event := audit.event(tally, Options(**options))) is not None:
+    if (event := audit.metrics.event(tally, audit.options)) is not None:
         facts.append(("Event", str(event)))
     if (cut := tally.cut) is not None:
         at = "one for each group" if cut.groups else f"{cut.values[0]:g}"
         facts.append((f"Decision {cut.option.replace('_', ' ')}", at))
-    facts.append(("Features", "; ".join(map(feature_in_words, audit.bys))))
-    facts.append(("Compared", audit.bys[0].policy.in_words))
-    rows = f"{int(tally.cells['n'].sum()):,}"
+    facts.append(("Features", "; ".join(map(feature_in_words, features))))
+    facts.append(("Compared", features[0].policy.in_words))
+    rows = f"{audit.rows:,}"
     if tally.weights is not None:
         rows += f", weighted by {tally.weights.name}"
     facts.append(("Rows", rows))
@@ -131,12 +131,11 @@ def _of_forecast(forecast: Forecast) -> list[str]:
     return [f"the {kind} {texts[0]}", *texts[1:_MOST_POINTS], *more]
 
 
-def of_disparities(
-    results: pl.DataFrame, significance: Significance, audit: UsualMetrics, level: float | None
-) -> Section:
+def disparities_section(audit: AuditResults) -> Section:
     """The disparities with their intervals and tests."""
-    disparities = results.filter(pl.col(".by").is_not_null())
-    features = {by.text: by for by in audit.bys}
+    disparities = audit.compared_results.filter(pl.col(".by").is_not_null())
+    features = {by.text: by for by in audit.metrics.bys}
+    significance, level = audit.significance, audit.level
     if disparities.is_empty():
         return Section("Disparities", (), "No disparity is asked for.")
     tested = significance.tested
@@ -268,7 +267,7 @@ class GroupValues:
     worst: pl.DataFrame | None
     min_n: int
 
-    def of_feature(self, finding: Finding, *, is_drawn: bool) -> Part:
+    def part_of(self, finding: Finding, *, is_drawn: bool) -> Part:
         """The groups of the feature of a finding: those that are worse than all rows, and all values.
 
         Of many groups there is one picture, which is not repeated where the page opens with it.
@@ -475,18 +474,9 @@ def _in_words(by: By, groups: pl.Series) -> pl.Series:
     return pl.Series(groups.name, [group_in_words(by, group) for group in groups], dtype=pl.String)
 
 
-def without_constant(frame: pl.DataFrame, metrics: Iterable[Metric]) -> pl.DataFrame:
-    """Results without averages over labels that are the same whatever the data."""
-    constant = pl.lit(value=False)
-    for metric in metrics:
-        averages = list(metric.constant_averages)
-        constant |= (pl.col(".metric") == metric.name) & pl.col(".estimator").is_in(averages)
-    return frame.filter(pl.col(".by").is_not_null() | ~constant)
-
-
-def of_data(audit: UsualMetrics, tally: Tally, min_n: int) -> Section:
+def data_section(audit: AuditResults, min_n: int) -> Section:
     """The number of rows, their weights, missing values, and the sizes of groups."""
-    rows = int(tally.cells["n"].sum())
+    tally, rows = audit.tally, audit.rows
     missing = missing_of(tally)
     lacking = missing.filter(pl.col("missing") > 0)
     texts = [f"{number:,} without {name}" for name, _, number in lacking.rows()]
@@ -500,7 +490,7 @@ def of_data(audit: UsualMetrics, tally: Tally, min_n: int) -> Section:
         )
     if not lacking.is_empty():
         blocks.append(Table(lacking))
-    sizes = [_sizes(tally, by, rows, min_n) for by in audit.bys]
+    sizes = [_sizes(tally, by, rows, min_n) for by in audit.metrics.bys]
     is_long = sum(len(table.table) for table in sizes) > _FEW_ROWS
     blocks += [Folded("Sizes of groups", tuple(sizes))] if is_long else sizes
     return Section("Data", tuple(blocks), finding)
@@ -557,13 +547,14 @@ def _percent(share: pl.Expr) -> pl.Expr:
     return (share * 100).round(1).cast(pl.String) + " %"
 
 
-def of_scores(audit: UsualMetrics, tally: Tally, data: Any, call: dict[str, Any], min_n: int) -> list[Section]:
+def scores_sections(audit: AuditResults, data: Any, call: dict[str, Any], min_n: int) -> list[Section]:
     """Rates along the threshold and calibration, by feature; nothing without a truth or a single column of scores."""
+    tally, features = audit.tally, audit.metrics.bys
     if tally.scores is None or tally.scores.several or call["truth"] is None:
         return []
     columns = {name: call[name] for name in _OF_CURVES if name in call}
     thresholds = thresholds_of(tally)
-    all_curves = _curves(audit, thresholds, data, call, columns)
+    all_curves = _curves(features, thresholds, data, call, columns)
     curves = all_curves.filter(pl.col(".n") >= min_n)
     if "frequency_weights" in call:
         # values are the same, and curves show nothing else
@@ -573,7 +564,7 @@ def of_scores(audit: UsualMetrics, tally: Tally, data: Any, call: dict[str, Any]
         at = cut.values[0]
     parts: list[Content] = []
     has_more_groups = False
-    for by in audit.bys:
+    for by in features:
         words = feature_in_words(by)
         of_feature = curves.filter(pl.col(".by") == by.text)
         has_more_groups |= of_feature[".group"].n_unique() > _MOST_LINES
@@ -601,10 +592,10 @@ def of_scores(audit: UsualMetrics, tally: Tally, data: Any, call: dict[str, Any]
 
 
 def _curves(
-    audit: UsualMetrics, thresholds: list[float], data: Any, call: Mapping[str, Any], columns: Mapping[str, Any]
+    features: Sequence[By], thresholds: list[float], data: Any, call: Mapping[str, Any], columns: Mapping[str, Any]
 ) -> pl.DataFrame:
     """The selection rate and the sensitivity of each group at each threshold."""
-    curve = threshold_curve(metric_set(*differences((selection_rate, sens), audit.bys)), thresholds)
+    curve = threshold_curve(metric_set(*differences((selection_rate, sens), features)), thresholds)
     options = {name: call[name] for name in ("frequency_weights", "na_rm") if name in call}
     values = curve.by_group(data, **columns, **options, on_undefined="ignore")
     return open_frame(values).to_polars()
@@ -718,12 +709,11 @@ def _at_thresholds(by: By, curves: pl.DataFrame, thresholds: list[float]) -> Tab
     return Table(wide.with_columns(titles, _in_words(by, wide[".group"])))
 
 
-def left_out(
-    tally: Tally, results: pl.DataFrame, groups: pl.DataFrame, features: Mapping[str, By], min_n: int, *, na_rm: bool
-) -> Section:
+def exclusions_section(audit: AuditResults, groups: pl.DataFrame, min_n: int) -> Section:
     """The rows that are left out, and the values that are undefined, with the reason."""
     found: list[str] = []
-    if na_rm and (lacking := missing_of(tally).filter(pl.col("missing") > 0).rows()):
+    results, features = audit.compared_results, {by.text: by for by in audit.metrics.bys}
+    if audit.options.na_rm and (lacking := missing_of(audit.tally).filter(pl.col("missing") > 0).rows()):
         texts = [f"{rows:,} {'row' if rows == 1 else 'rows'} without {name}" for name, _, rows in lacking]
         verb = "is" if len(lacking) == 1 and lacking[0][2] == 1 else "are"
         found.append(f"{' and '.join(texts)} {verb} left out of the metrics that need these values")
@@ -775,7 +765,7 @@ def _excluded(results: pl.DataFrame, column: str, head: str, features: Mapping[s
     return Table(_texts(["disparity", "feature", head], rows), (), remark, tuple(excluded[".metric"]))
 
 
-def definitions(audit: UsualMetrics) -> Section:
+def definitions_section(audit: UsualMetrics) -> Section:
     """The meaning, range and direction of each number."""
     shown: dict[str, Metric | GroupwiseMetric] = {}
     for metric in (*audit.groups, *audit.results):

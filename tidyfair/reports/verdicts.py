@@ -54,7 +54,7 @@ def headline(verdicts: Sequence[str], clauses: Sequence[str] = ()) -> str:
     return f"{sentence}: {'; '.join([*worst[:_NAMED], *more])}."
 
 
-def of_gate(
+def verdicts_of_gate(
     gate: Gate, verdicts: pl.DataFrame, words: Mapping[str, str], limited: Mapping[RowKey, float | None]
 ) -> Verdicts:
     """The verdict of a gate as a whole, and each of its verdicts.
@@ -115,7 +115,7 @@ def _in_words(row: Mapping[str, Any], side: str) -> str:
     return text
 
 
-def of_verdicts(verdicts: pl.DataFrame, features: Mapping[str, str], confidence: float) -> Folded:
+def verdicts_explained(verdicts: pl.DataFrame, features: Mapping[str, str], confidence: float) -> Folded:
     """The numbers behind the verdicts of a gate."""
     rule = (
         "A metric passes if its whole interval is within the limit, fails if its whole interval is beyond it, and is "
