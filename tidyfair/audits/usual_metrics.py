@@ -1,19 +1,16 @@
-"""Audits: the usual metrics and disparities of a kind of predictions, and their results."""
+"""Audits: the usual metrics and disparities of a kind of predictions."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
 from typing import Any, Literal, TypeAlias
 
 import polars as pl
 
-from tidyfair.audits.significance import Significance, with_small_groups, without_single_groups
 from tidyfair.calling.metric_sets import GroupwiseFactory, GroupwiseMetric, Metric, MetricSet, comparison, metric_set
 from tidyfair.errors import ArgumentError, Status
 from tidyfair.evaluation.evaluated import labels_with_scores
-from tidyfair.inference.gates.checks import Gate
 from tidyfair.inference.unknown_groups import with_unknown
 from tidyfair.metrics.classification import accuracy, base_rate, precision, selection_rate, sens, spec
 from tidyfair.metrics.defaults import are_numbers, refuse_forecasts
@@ -31,8 +28,7 @@ from tidyfair.specs.columns import ColumnLike
 from tidyfair.specs.contrasts import difference
 from tidyfair.specs.formulas import Formula
 from tidyfair.specs.groups import By, Policy, Privileged
-from tidyfair.specs.options import Options, ReadOptions
-from tidyfair.specs.result_columns import SELECTIONS
+from tidyfair.specs.options import Options
 from tidyfair.tallies.source import Source
 from tidyfair.tallies.tally import Tally
 
@@ -51,11 +47,7 @@ _USUAL: dict[Predictions, tuple[tuple[Metric, ...], tuple[GroupwiseFactory, ...]
     "scores": ((*_RATES, roc_auc), (*_PARITIES, auc_parity)),
     "numbers": (
         (mean_prediction, residual_bias, mae, rmse, rsq),
-        (
-            comparison(mean_prediction, "difference"),
-            comparison(residual_bias, "difference"),
-            comparison(mae, "difference"),
-        ),
+        tuple(comparison(metric, "difference") for metric in (mean_prediction, residual_bias, mae)),
     ),
 }
 
@@ -102,29 +94,20 @@ def _usual(
 
 def _rates_of_groups(rates: Sequence[Metric], parities: Sequence[GroupwiseMetric]) -> dict[Formula, Metric]:
     """The rates that are computed for groups, by definition: those of all rows, and those of the parities."""
-    every = list(rates)
-    for parity in parities:
-        every += parity.metrics
-    of_groups: dict[Formula, Metric] = {}
-    names: set[str] = set()
+    every = [*rates, *(rate for parity in parities for rate in parity.metrics)]
+    by_definition: dict[Formula, Metric] = {}
     for rate in every:
         # an alias is no other metric, and a comparison of groups has no value for all rows
-        if rate.definition.compares or rate.definition in of_groups or rate.name in names:
-            continue
-        of_groups[rate.definition] = rate
-        names.add(rate.name)
-    return of_groups
+        names = {known.name for known in by_definition.values()}
+        if not rate.definition.compares and rate.definition not in by_definition and rate.name not in names:
+            by_definition[rate.definition] = rate
+    return by_definition
 
 
 def differences(rates: Iterable[Metric], bys: Iterable[By]) -> list[GroupwiseMetric]:
     """The differences of rates between the groups of features, under the names of the rates."""
     factories = [new_groupwise_metric(rate, rate.name, difference()) for rate in rates]
     return [replace(factory(*by.features), by=by) for by in bys for factory in factories]
-
-
-def _disparities(metrics: MetricSet) -> list[GroupwiseMetric]:
-    """The metrics of a set that compare groups."""
-    return [metric for metric in metrics if isinstance(metric, GroupwiseMetric)]
 
 
 @dataclass(frozen=True)
@@ -154,22 +137,20 @@ class UsualMetrics:
         if not features:
             msg = "An audit compares groups: name at least one feature as `by`."
             raise ArgumentError(msg)
-        bys: list[By] = []
-        for feature in features:
-            columns = feature if isinstance(feature, tuple) else (feature,)
-            bys.append(By.of(columns, "audit", policy))
+        columns = [feature if isinstance(feature, tuple) else (feature,) for feature in features]
+        bys = [By.of(names, "audit", policy) for names in columns]
         if metrics is None:
             rates, disparities = _usual(kind, more, bys)
         else:
             rates = tuple(metric for metric in metrics if isinstance(metric, Metric))
-            disparities = _disparities(metrics)
+            disparities = [metric for metric in metrics if isinstance(metric, GroupwiseMetric)]
         parities = [disparity.with_policy(policy.beside(disparity.policy)) for disparity in disparities]
-        of_groups = _rates_of_groups(rates, parities)
+        shown = _rates_of_groups(rates, parities)
         bys += [parity.by for parity in parities]
         # disparities with rates that are not in the table of groups
-        others = [parity for parity in parities if not {rate.definition for rate in parity.metrics} <= of_groups.keys()]
-        compared = differences(of_groups.values(), dict.fromkeys(bys))
-        return cls(metric_set(*rates, *parities), metric_set(*of_groups.values(), *compared, *others))
+        others = [parity for parity in parities if not {rate.definition for rate in parity.metrics} <= shown.keys()]
+        compared = differences(shown.values(), dict.fromkeys(bys))
+        return cls(metric_set(*rates, *parities), metric_set(*shown.values(), *compared, *others))
 
     def everything(self, *more: Metric | GroupwiseMetric) -> MetricSet:
         """All metrics that are counted for, under names that no two share."""
@@ -206,12 +187,12 @@ class UsualMetrics:
     @property
     def bys(self) -> list[By]:
         """The features whose groups are compared."""
-        return list(dict.fromkeys(metric.by for metric in _disparities(self.groups)))
+        return list(dict.fromkeys(metric.by for metric in self.groups if isinstance(metric, GroupwiseMetric)))
 
     @property
     def parities(self) -> tuple[GroupwiseMetric, ...]:
         """The disparities."""
-        return tuple(_disparities(self.results))
+        return tuple(metric for metric in self.results if isinstance(metric, GroupwiseMetric))
 
     @property
     def is_constant(self) -> pl.Expr:
@@ -222,111 +203,3 @@ class UsualMetrics:
                 is_average = pl.col(".estimator").is_in(list(metric.constant_averages))
                 constant |= (pl.col(".metric") == metric.name) & is_average
         return constant
-
-
-@dataclass(frozen=True)
-class AuditResults:
-    """The results of an audit, which pages, the command line and MLflow show."""
-
-    metrics: UsualMetrics
-    tally: Tally
-    reading: Mapping[str, Any]
-    """The options by which the tally is read."""
-    counting: Mapping[str, Any]
-    """The options by which rows were counted."""
-    simultaneous: bool = False
-    """Whether the intervals of groups hold for all groups at once."""
-    at_thresholds: Sequence[AuditResults] = ()
-    """Those of further metrics, which weigh errors by each of several thresholds."""
-
-    @classmethod
-    def of(
-        cls, metrics: UsualMetrics, data: Any, truth: Any, estimate: Any, options: Mapping[str, Any],
-        gate: Gate | None = None,
-    ) -> AuditResults:  # fmt: skip
-        """Count the rows that metrics and a gate read, with the options of a call."""
-        reading: dict[str, Any] = {"interval": "auto", "on_undefined": "ignore"}
-        counting: dict[str, Any] = {}
-        for name, value in options.items():
-            step = reading if name in ReadOptions.__annotations__ else counting
-            step[name] = value
-        if "cluster" not in counting:
-            # intervals need to see how much sums vary from part to part
-            counting["parts"] = reading.get("seed", 0)
-        counted = metrics.everything(*(gate.metrics if gate else ()))
-        return cls(metrics, counted.tally(data, truth, estimate, **counting), reading, counting)
-
-    @property
-    def rows(self) -> int:
-        """The number of rows."""
-        return int(self.tally.cells["n"].sum())
-
-    @property
-    def options(self) -> Options:
-        """The options by which the tally is read."""
-        return Options(**self.reading)
-
-    @property
-    def level(self) -> float | None:
-        """The confidence level of intervals; None where none are asked for."""
-        return self.options.conf_level if self.options.interval else None
-
-    @cached_property
-    def results(self) -> pl.DataFrame:
-        """Metrics of all rows and disparities, with their intervals."""
-        return self._at_all_cuts(self._own_results, [audit.results for audit in self.at_thresholds])
-
-    @cached_property
-    def groups(self) -> pl.DataFrame:
-        """Values of groups, with their intervals; unknown groups are compared with none, and have none."""
-        return self._at_all_cuts(self._own_groups, [audit.groups for audit in self.at_thresholds])
-
-    @cached_property
-    def groups_with_unknown(self) -> pl.DataFrame:
-        """Values of groups, with those of unknown groups."""
-        values = self.metrics.with_values_of_unknown(self._own_groups, self.tally, **self._reading_groups)
-        return self._at_all_cuts(values, [audit.groups_with_unknown for audit in self.at_thresholds])
-
-    @cached_property
-    def compared_results(self) -> pl.DataFrame:
-        """The results, in which a single group has no disparity."""
-        return without_single_groups(self.results, self.groups, self.metrics.parities)
-
-    @cached_property
-    def significance(self) -> Significance:
-        """The significant disparities."""
-        return Significance.of(
-            self.metrics.parities, self.tally, self.reading, self.counting, self.compared_results, self.groups
-        )
-
-    def verdicts(self, gate: Gate) -> pl.DataFrame:
-        """The verdicts of a gate, which decides on its intervals itself."""
-        reading = {name: value for name, value in self.reading.items() if name not in {"interval", "conf_level"}}
-        return gate.compute(self.tally, **reading)
-
-    @property
-    def _reading_groups(self) -> dict[str, Any]:
-        return {**self.reading, "simultaneous": True} if self.simultaneous else {**self.reading}
-
-    @cached_property
-    def _own_results(self) -> pl.DataFrame:
-        return self.metrics.results.compute(self.tally, explain=True, **self.reading)
-
-    @cached_property
-    def _own_groups(self) -> pl.DataFrame:
-        return with_small_groups(
-            self.metrics.groups.compute_by_group(self.tally, **self._reading_groups), self._own_results
-        )
-
-    def _at_all_cuts(self, values: pl.DataFrame, at_thresholds: Sequence[pl.DataFrame]) -> pl.DataFrame:
-        """Values with those at thresholds; what depends on no decision, such as areas, is repeated at each cut."""
-        frames = [values]
-        for audit, frame in zip(self.at_thresholds, at_thresholds, strict=True):
-            frames.append(frame.with_columns(pl.lit(audit.counting["threshold"]).alias(".threshold")))
-        values = pl.concat(frames, how="diagonal_relaxed")
-        cut = next((name for name in SELECTIONS if name in values.columns), None)
-        if cut is None:
-            return values
-        cuts = values[cut].unique().drop_nulls().sort()
-        lists = pl.when(pl.col(cut).is_null()).then(pl.lit(cuts).implode()).otherwise(pl.concat_list(cut))
-        return values.with_columns(lists.alias(cut)).explode(cut)

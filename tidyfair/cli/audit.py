@@ -11,7 +11,8 @@ from typing import Any, cast
 
 import polars as pl
 
-from tidyfair.audits.usual_metrics import AuditResults, UsualMetrics
+from tidyfair.audits.audit_results import AuditResults
+from tidyfair.audits.usual_metrics import UsualMetrics
 from tidyfair.calling.metric_sets import GroupwiseFactory, GroupwiseMetric, Metric, metric_set, metric_tweak
 from tidyfair.cli.fail_if import gate_of
 from tidyfair.cli.flags import as_flags, names_of
@@ -78,7 +79,6 @@ def audit(options: Namespace) -> int:
             msg = f"A page is about one set of decisions: give one number as `{cut}`, or leave out `{pages[0]}`."
             raise ArgumentError(msg)
     audited = _Audited.of(options, inputs)
-    code = audited.verdicts.exit_code if audited.verdicts else 0
     # a page has notes of its own on what is undefined
     has_tables = not pages or outputs.files.keys() > {*pages}
     notes = [*(audited.remarks_on_results() if has_tables else ()), *audited.remarks_on_rows()]
@@ -89,12 +89,11 @@ def audit(options: Namespace) -> int:
     contents |= {
         "output": lambda: audited.results.results,
         "output_groups": lambda: audited.large_groups(audited.results),
-        "json": lambda: _json_of(audited) | {"exit_code": code, "notes": notes},
+        "json": lambda: _json_of(audited),
     }
-    contents.setdefault("markdown", lambda: _document(audited).markdown(options.line, notes))
-    outputs.write(contents)
     brief = partial(_document, audited, verdicts_only=True) if audited.verdicts else None
-    outputs.show(partial(_document, audited), brief, notes)
+    code = audited.verdicts.exit_code if audited.verdicts else 0
+    outputs.finish(contents, partial(_document, audited), brief, notes, code)
     return code
 
 
@@ -105,9 +104,10 @@ def _page(audited: _Audited) -> Report:
     call = {"truth": inputs.truth, "estimate": inputs.estimate, **inputs.counting, **inputs.reading}
     results = replace(audited.results, simultaneous=False) if options.simultaneous else audited.results
     facts = {"Model": options.model, "Data": options.dataset, "Date": options.date}
+    title = TITLE if options.title is None else options.title
     return page_of(
-        results, inputs.data, call, inputs.policy, audited.gate, title=options.title or TITLE, facts=facts,
-        code=options.line, interactive=bool(options.interactive),
+        results, inputs.data, call, inputs.policy, audited.gate, title=title, facts=facts, code=options.line,
+        interactive=bool(options.interactive),
     )  # fmt: skip
 
 
@@ -116,7 +116,6 @@ def _json_of(audited: _Audited) -> dict[str, Any]:
     inputs = audited.inputs
     counting = {name: value for name, value in inputs.counting.items() if name != "group_by"}
     content: dict[str, Any] = {
-        "command": audited.options.line,
         "data": {
             "name": inputs.name, "rows": audited.results.rows, "truth": inputs.truth, "estimate": inputs.estimate,
             **counting,
@@ -207,10 +206,11 @@ class _Audited:
         sizes = groups.group_by(".by", ".group", maintain_order=True).agg(pl.col(".n").max()).drop_nulls(".by")
         sizes = sizes.group_by(".by", maintain_order=True).agg(pl.len().alias("groups"), pl.col(".n").median())
         many = sizes.filter(pl.col("groups") > _MANY_GROUPS)
-        remarks: list[str] = []
-        for by, number, median in many.rows():
-            text = f"{by!r} has {number:,} groups, half of which have no more than {median:,.0f} rows"
-            remarks.append(f"{text}: put numbers into bands, and rare values together.")
+        remarks = [
+            f"{by!r} has {number:,} groups, half of which have no more than {median:,.0f} rows: "
+            "put numbers into bands, and rare values together."
+            for by, number, median in many.rows()
+        ]
         reading: dict[str, Any] = {**self.inputs.reading, "interval": None}
         shown = [metric for metric in self.metrics.results if metric.by is None or metric.by.text not in many[".by"]]
         with warnings.catch_warnings(record=True) as caught:
@@ -219,10 +219,8 @@ class _Audited:
             # said of the rows
             warnings.simplefilter("ignore", MissingPredictionsWarning)
             metric_set(*shown).compute(self.results.tally, **reading)
-        for warning in caught:
-            message = str(warning.message).partition(" (on_undefined")[0]
-            remarks.append(as_flags(message, names_of(self.options.command)))
-        return remarks
+        messages = [str(warning.message).partition(" (on_undefined")[0] for warning in caught]
+        return remarks + [as_flags(message, names_of(self.options.command)) for message in messages]
 
     def remarks_on_rows(self) -> list[str]:
         """Sentences on rows that are left out, and on decisions that are all the same."""
@@ -297,19 +295,15 @@ def _document(audited: _Audited, *, verdicts_only: bool = False) -> Document:
         if not audited.has_several_cuts and audited.together.significance.outcomes:
             error = percent(audited.together.significance.error)
             remarks.append(f"Significant: at the {error} level, adjusted for the number of disparities (Holm).")
-    compared = audited.inputs.policy.in_words if audited.metrics.bys else ""
-    return Document(_title(audited), tuple(headline), tuple(parts), tuple(remarks), compared)
-
-
-def _title(audited: _Audited) -> str:
-    """Facts about the audit."""
-    inputs = audited.inputs
-    event = audited.metrics.event(audited.results.tally, audited.results.options)
+    inputs, results = audited.inputs, audited.results
+    event = audited.metrics.event(results.tally, results.options)
     facts = {
         "truth": inputs.truth, "predictions": inputs.estimate, "scores": inputs.counting.get("probs"), "event": event
     }  # fmt: skip
-    given = [f"{fact} {value!r}" for fact, value in facts.items() if value is not None]
-    return f"Audit of {inputs.name}: {audited.results.rows:,} rows, {', '.join(given)}"
+    known = [f"{fact} {value!r}" for fact, value in facts.items() if value is not None]
+    title = f"Audit of {inputs.name}: {results.rows:,} rows, {', '.join(known)}"
+    compared = inputs.policy.in_words if audited.metrics.bys else ""
+    return Document(title, tuple(headline), tuple(parts), tuple(remarks), compared)
 
 
 def _results_parts(audited: _Audited) -> list[Part]:
@@ -319,14 +313,14 @@ def _results_parts(audited: _Audited) -> list[Part]:
         return [_disparity_part(by, together) for by in audited.metrics.bys]
     results, outer = with_cuts_in_words(audited.results.results), ", ".join(audited.outer)
     if audited.options.full:
-        metrics = in_words(_of_metrics(results.filter(pl.col(".by").is_null())))
-        of_all_rows = Part(f"Metrics by {outer}", metrics, (), "metric" if "metric" in metrics.columns else "")
-        return [of_all_rows, *(_disparity_part(by, results, f" by {outer}") for by in audited.metrics.bys)]
+        metrics = in_words(_without_details(results.filter(pl.col(".by").is_null())))
+        metrics_part = Part(f"Metrics by {outer}", metrics, (), "metric" if "metric" in metrics.columns else "")
+        return [metrics_part, *(_disparity_part(by, results, f" by {outer}") for by in audited.metrics.bys)]
     parts: list[Part] = []
     for by in (None, *(by.text for by in audited.metrics.bys)):
-        of_feature = pl.col(".by").eq_missing(pl.lit(by))
-        pooled_rows, outer_rows = together.filter(of_feature), results.filter(of_feature)
-        table = _of_metrics(pooled_rows).rename({".estimate": ".pooled"}, strict=False)
+        feature_rows = pl.col(".by").eq_missing(pl.lit(by))
+        pooled_rows, outer_rows = together.filter(feature_rows), results.filter(feature_rows)
+        table = _without_details(pooled_rows).rename({".estimate": ".pooled"}, strict=False)
         compact = in_words(_over_outer_groups(outer_rows, table.drop(".by", strict=False)))
         title = f"Metrics over {outer}" if by is None else f"Disparities of {by} over {outer}"
         notes = notes_on_left_out(compact, pooled_rows, audited.metrics.bys, outer_rows)
@@ -337,7 +331,7 @@ def _results_parts(audited: _Audited) -> list[Part]:
     return parts
 
 
-def _of_metrics(results: pl.DataFrame) -> pl.DataFrame:
+def _without_details(results: pl.DataFrame) -> pl.DataFrame:
     """Metrics with their values and intervals."""
     hidden = {".n", ".method", ".status", ".group_min", ".group_max", ".base_metric", ".metrics_left_out"}
     return one_below_the_other(results.drop(*hidden, strict=False))
@@ -366,8 +360,8 @@ def _over_outer_groups(results: pl.DataFrame, together: pl.DataFrame) -> pl.Data
 
 def _disparity_part(by: By, results: pl.DataFrame, by_outer: str = "") -> Part:
     """The table of the disparities of a feature."""
-    of_feature = results.filter(pl.col(".by") == by.text)
-    disparities = _with_sides(by, of_feature.drop(".by", ".n", ".method", strict=False), [".group_min", ".group_max"])
+    feature_rows = results.filter(pl.col(".by") == by.text)
+    disparities = _with_sides(by, feature_rows.drop(".by", ".n", ".method", strict=False), [".group_min", ".group_max"])
     table = one_below_the_other(disparities)
     if ".base_metric" in table.columns:
         # the metric that is the worst of several stands beside the name of the disparity
@@ -375,7 +369,7 @@ def _disparity_part(by: By, results: pl.DataFrame, by_outer: str = "") -> Part:
         named = pl.when(base != "").then(pl.format("{} ({})", ".metric", base)).otherwise(".metric")
         table = table.with_columns(named.alias(".metric")).drop(".base_metric")
     table = in_words(table)
-    notes = notes_on_left_out(table, of_feature, [by])
+    notes = notes_on_left_out(table, feature_rows, [by])
     up_to = "metric" if "metric" in table.columns else ""
     return Part(f"Disparities of {by.text}{by_outer}", table, tuple(notes), up_to)
 
@@ -391,6 +385,10 @@ def notes_on_left_out(
         bys: Their features.
         outer: Those of outer groups, if `results` are of all of them together.
     """
+
+    def left_out_of(rows: pl.DataFrame, group: Callable[[str], str]) -> str:
+        return left_out_in_words(rows[".left_out"].explode().drop_nulls().to_list(), group)
+
     # an outer key of the user may be called so, too
     *_, name = (name for name in table.columns if name.strip() == "metric")
     words = {by.text: partial(group_in_words, by) for by in bys}
@@ -398,21 +396,16 @@ def notes_on_left_out(
     keys = [key for key in RESULT_KEYS if key in outer.columns]
     notes: list[Note] = []
     for row, result in enumerate(results.iter_slices(1)):
-        in_words_of_feature = words.get(result[".by"].item(), str)
-        texts = [_left_out_of(result, in_words_of_feature)]
+        group = words.get(result[".by"].item(), str)
+        texts = [left_out_of(result, group)]
         each = outer.join(result, on=keys, how="semi", nulls_equal=True)
         without = each.filter(pl.col(".left_out").list.len() > 0)
         if len(without):
-            of_outer = f"by {', '.join(key_columns(outer))}, in {len(without)} of {len(each)}: "
-            texts.append(of_outer + _left_out_of(without, in_words_of_feature))
+            where = f"by {', '.join(key_columns(outer))}, in {len(without)} of {len(each)}: "
+            texts.append(where + left_out_of(without, group))
         if text := "; ".join(filter(None, texts)):
             notes.append((name, row, f"left out: {text}"))
     return notes
-
-
-def _left_out_of(results: pl.DataFrame, group: Callable[[str], str]) -> str:
-    """The groups that any row of results leaves out."""
-    return left_out_in_words(results[".left_out"].explode().drop_nulls().to_list(), group)
 
 
 def _group_part(audited: _Audited, by: By) -> Part:
@@ -423,18 +416,18 @@ def _group_part(audited: _Audited, by: By) -> Part:
     values = [name for name in (".estimate", ".lower", ".upper", ".status") if name in overall.columns]
     # averages over labels that are the same whatever the data say nothing
     overall = overall.with_columns(pl.when(~audited.metrics.is_constant).then(name).alias(name) for name in values)
-    of_feature = _with_sides(by, groups.filter(pl.col(".by") == by.text), [".group"])
-    shown, hint = of_feature, []
-    sizes = of_feature.group_by(".group", maintain_order=True).agg(pl.col(".n").max())
+    feature_rows = _with_sides(by, groups.filter(pl.col(".by") == by.text), [".group"])
+    shown, hint = feature_rows, []
+    sizes = feature_rows.group_by(".group", maintain_order=True).agg(pl.col(".n").max())
     if len(sizes) > _MANY_GROUPS and not is_full:
         largest = sizes.sort(".n", descending=True, maintain_order=True).head(_MANY_GROUPS)[".group"]
-        shown = of_feature.filter(pl.col(".group").is_in(largest.to_list()))
+        shown = feature_rows.filter(pl.col(".group").is_in(largest.to_list()))
         number = f"The {_MANY_GROUPS} largest of {len(sizes):,} groups"
         hint = [f"{number}; `--full` shows all, and `--output-groups` writes them."]
     table, notes = groups_side_by_side(pl.concat([overall, shown], how="vertical_relaxed"), None, min_n)
     is_hidden = (shown[".n"] < min_n).any()
     remarks = [f"-: hidden, fewer than {min_n} rows."] if is_hidden else []
-    if is_hidden or (of_feature[".status"] == Status.UNKNOWN.value).any() or has_dropped_rows(overall, of_feature):
+    if is_hidden or (feature_rows[".status"] == Status.UNKNOWN.value).any() or has_dropped_rows(overall, feature_rows):
         remarks.append(ALL_ROWS)
     is_overall = pl.col(".by") == _EVERYBODY
     table = table.with_columns(pl.when(is_overall).then(pl.lit(_EVERYBODY)).otherwise(".group").alias(".group"))

@@ -12,7 +12,7 @@ from tidyfair.audits.filing import NAMED_AUDITS
 from tidyfair.audits.filing import audit as file_audit
 from tidyfair.cli.inputs import GROUPS, read_inputs
 from tidyfair.cli.outputs import Document, Outputs, Part, plain_rows, records
-from tidyfair.cli.terminal import say, show
+from tidyfair.cli.terminal import say
 from tidyfair.errors import ArgumentError
 from tidyfair.specs.groups import Privileged
 
@@ -58,7 +58,7 @@ def file_named_audit(options: Namespace) -> int:
     outputs.write({"output": tables, "json": content, "markdown": filed.markdown, "html": filed.page})
     if not outputs:
         for table in filed.published_tables().values():
-            show(table.heading, table.texts, up_to="Group")
+            Part(table.heading, table.texts, up_to="Group").print()
         for sentence in filed.statement:
             say(sentence)
     return 0
@@ -81,7 +81,7 @@ def _list_audits(options: Namespace) -> None:
         }
     )
     if not outputs:
-        show(document.title, table)
+        Part(document.title, table).print()
 
 
 def _references(texts: Sequence[str] | None) -> dict[str, str] | None:

@@ -14,8 +14,7 @@ from typing import Any
 
 import polars as pl
 
-from tidyfair.audits.significance import compared_groups
-from tidyfair.audits.usual_metrics import AuditResults
+from tidyfair.audits.audit_results import AuditResults, compared_groups
 from tidyfair.calling.metric_sets import GroupwiseMetric, Metric
 from tidyfair.errors import Status
 from tidyfair.intervals.shares import share_of
@@ -77,10 +76,10 @@ def _condition(by: By, side: str) -> str:
     conditions = by.sides.conditions if side == "privileged" else by.sides.unprivileged
     if not conditions:
         return "all others"
-    texts: list[str] = []
-    for condition in conditions:
-        texts.append(" and ".join(f"{name} = {' or '.join(map(_quoted, values))}" for name, values in condition))
-    return " or ".join(texts)
+    return " or ".join(
+        " and ".join(f"{name} = {' or '.join(map(_quoted, values))}" for name, values in condition)
+        for condition in conditions
+    )
 
 
 def disparity_in_words(row: Mapping[str, Any]) -> str:
@@ -125,8 +124,8 @@ class Finding:
 def finding_on(by: By, audit: AuditResults) -> Finding:
     """The finding on a feature of an audit, from its disparities and the values of its groups."""
     results, groups, significance = audit.compared_results, audit.groups, audit.significance
-    of_by = {parity.name: parity for parity in audit.metrics.parities if parity.by == by}
-    rows = results.filter((pl.col(".by") == by.text) & pl.col(".metric").is_in(list(of_by))).to_dicts()
+    by_name = {parity.name: parity for parity in audit.metrics.parities if parity.by == by}
+    rows = results.filter((pl.col(".by") == by.text) & pl.col(".metric").is_in(list(by_name))).to_dicts()
     defined = [row for row in rows if row[".estimate"] is not None]
     words = feature_in_words(by)
     if not defined:
@@ -134,14 +133,14 @@ def finding_on(by: By, audit: AuditResults) -> Finding:
 
     def rank(row: Mapping[str, Any]) -> tuple[bool, int, float]:
         """The order of disparities: significant ones before others, differences before ratios, then by size."""
-        aggregate = of_by[row[".metric"]].aggregate
+        aggregate = by_name[row[".metric"]].aggregate
         is_significant = significance.outcomes.get(key_of(row), False)
         size = _evidence(row, aggregate) if is_significant else abs(row[".estimate"] - (aggregate.equality or 0.0))
         kind = _KINDS.index(aggregate.kind) if aggregate.kind in _KINDS else len(_KINDS)
         return is_significant, -kind, size
 
     row = max(defined, key=rank)
-    parity = of_by[row[".metric"]]
+    parity = by_name[row[".metric"]]
     keys = [key_of(other) for other in defined if other is not row]
     outcomes = [significance.outcomes[key] for key in keys if key in significance.outcomes]
     is_significant = significance.outcomes.get(key_of(row))
@@ -225,18 +224,19 @@ def _compared(
     """The metrics that a disparity is made of, each with its lowest and its highest value in words."""
     metrics = [metric for metric in parity.metrics if metric.name == row.get(".base_metric")] or list(parity.metrics)
     is_known = (pl.col(".by") == by.text) & (pl.col(".status") != Status.UNKNOWN) & pl.col(".estimate").is_not_null()
-    of_feature = groups.filter(is_known)
+    known = groups.filter(is_known)
     left_out = {(entry["group"], entry["metric"], entry["level"]) for entry in row[".left_out"] or ()}
     if row.get(".level") is not None:
-        of_feature = of_feature.filter(pl.col(".level") == row[".level"])
-    of_feature = at_same_cut(of_feature, row)
+        known = known.filter(pl.col(".level") == row[".level"])
+    known = at_same_cut(known, row)
     compared: list[tuple[Metric, str]] = []
     for metric in metrics:
-        of_metric = of_feature.filter(pl.col(".metric") == metric.name)
-        values: list[tuple[str, float]] = []
-        for group, level, value in of_metric.select(".group", ".level", ".estimate").rows():
-            if (group, metric.name, level) not in left_out:
-                values.append((group, value))
+        values_of_metric = known.filter(pl.col(".metric") == metric.name)
+        values: list[tuple[str, float]] = [
+            (group, value)
+            for group, level, value in values_of_metric.select(".group", ".level", ".estimate").rows()
+            if (group, metric.name, level) not in left_out
+        ]
         if len(metrics) == 1 and (row[".group_min"] or row[".group_max"]) is not None:
             compared.append((metric, _ends_of_row(by, row, parity.aggregate, metric, values)))
         elif len(values) > 1:
@@ -259,8 +259,8 @@ def _ends_of_row(
 ) -> str:
     """The groups that a disparity names, one of which may be a reference that is no group, and their values."""
     lowest, highest = row[".group_min"], row[".group_max"]
-    of_group = dict(values)
-    low, high = of_group.get(lowest), of_group.get(highest)
+    value_of_group = dict(values)
+    low, high = value_of_group.get(lowest), value_of_group.get(highest)
     if aggregate.kind in _KINDS and lowest is None:
         low = _other_value(high, row[".estimate"], aggregate.kind, is_higher=True)
     elif aggregate.kind in _KINDS and highest is None:

@@ -14,9 +14,9 @@ from typing import Any
 
 import polars as pl
 
+from tidyfair.audits.audit_results import AuditResults, options_of_tests
 from tidyfair.audits.published import html_page
-from tidyfair.audits.significance import options_of_tests
-from tidyfair.audits.usual_metrics import LEAST_ROWS, AuditResults, Feature, UsualMetrics, kind_of
+from tidyfair.audits.usual_metrics import LEAST_ROWS, Feature, UsualMetrics, kind_of
 from tidyfair.calling.metric_sets import GroupwiseMetric, Metric, MetricSet, metric_set
 from tidyfair.errors import ArgumentError, in_short, without_notices
 from tidyfair.escapes import as_html, as_text
@@ -26,8 +26,7 @@ from tidyfair.intervals.progress import in_progress
 from tidyfair.intervals.shares import share_of
 from tidyfair.reports.blocks import Content, Findings, Section, html_of, markdown_of
 from tidyfair.reports.findings import Finding, feature_in_words, finding_on
-from tidyfair.reports.interactive import Explorer, explorer_of, script_policy
-from tidyfair.reports.interactive import style as explorer_style
+from tidyfair.reports.interactive import Explorer, explorer_of, script_policy, text_of_file
 from tidyfair.reports.reproduction import call_of, how_to_repeat
 from tidyfair.reports.sections import (
     GroupValues,
@@ -68,7 +67,7 @@ class Report:
         links = [f'<li><a href="#{part.anchor}">{as_html(part.heading)}</a></li>' for part in self.parts]
         style, scripts = STYLE, ""
         if any(isinstance(block, Explorer) for block in self.opening):
-            style, scripts = STYLE + explorer_style(), script_policy()
+            style, scripts = STYLE + text_of_file("explorer.css"), script_policy()
         body = (
             f"<main>\n<header>\n<h1>{as_html(self.title)}</h1>\n{html_of(self.opening[:1], 'facts')}\n</header>\n"
             f'<div class="opening">\n{html_of(self.opening[1:], "opening")}\n</div>\n'
@@ -200,9 +199,7 @@ def report(
         "unknown_values": unknown_values and list(unknown_values), "interactive": interactive, "model": model,
         "dataset": dataset, "date": date,
     }  # fmt: skip
-    for name, default in _DEFAULTS.items():
-        if own[name] == default:
-            del own[name]
+    own = {name: value for name, value in own.items() if name not in _DEFAULTS or value != _DEFAULTS[name]}
     code = call_of({"truth": truth, "estimate": estimate, **own, **options})
     call: dict[str, Any] = {"truth": truth, "estimate": estimate, **options}
     facts = {"Model": model, "Data": dataset, "Date": date}
@@ -310,8 +307,8 @@ def _worst_groups(audit: AuditResults) -> pl.DataFrame | None:
     names = {metric.name for metric in audit.metrics.results if isinstance(metric, Metric)}
     judged = [metric for metric in audit.metrics.groups if isinstance(metric, GroupwiseMetric)]
     judged = [disparity for disparity in judged if all(map(is_judged, disparity.metrics))]
-    draws = audit.significance.draws
-    if not judged or not draws:
+    draws = audit.draws_of_tests
+    if not judged or not draws or audit.level is None:
         return None
     with without_notices():
         # groups are marked by limits that hold whatever the rates of others

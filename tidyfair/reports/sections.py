@@ -11,8 +11,8 @@ from typing import Any
 
 import polars as pl
 
-from tidyfair.audits.significance import Significance
-from tidyfair.audits.usual_metrics import AuditResults, UsualMetrics, differences
+from tidyfair.audits.audit_results import AuditResults, Significance
+from tidyfair.audits.usual_metrics import UsualMetrics, differences
 from tidyfair.calling.metric_sets import GroupwiseMetric, Metric, metric_set
 from tidyfair.errors import ColumnError, Status
 from tidyfair.evaluation.group_cells import texts_of
@@ -100,13 +100,11 @@ def facts_of(audit: AuditResults, given: Mapping[str, str | None]) -> Facts:
 
 def _predictions(tally: Tally) -> str:
     """The columns of predictions and truth."""
-    columns: list[str] = []
-    if tally.estimate is not None:
-        columns.append(tally.estimate.name)
+    columns = [] if tally.estimate is None else [tally.estimate.name]
     if tally.scores is not None:
         columns += [f"{column.name} (scores)" for column in tally.scores.columns]
     if tally.forecast is not None:
-        columns += _of_forecast(tally.forecast)
+        columns += _columns_of_forecast(tally.forecast)
     text = ", ".join(columns)
     if tally.truth is not None:
         text += f", against {tally.truth.name}"
@@ -115,7 +113,7 @@ def _predictions(tally: Tally) -> str:
     return text
 
 
-def _of_forecast(forecast: Forecast) -> list[str]:
+def _columns_of_forecast(forecast: Forecast) -> list[str]:
     """The columns of an interval with its level, of quantiles, or of survival probabilities by time."""
     if not forecast.columns:
         return []
@@ -139,30 +137,28 @@ def disparities_section(audit: AuditResults) -> Section:
     if disparities.is_empty():
         return Section("Disparities", (), "No disparity is asked for.")
     tested = significance.tested
-    if tested is not None and not tested[".expected_lower"].count():
-        tested = None
+    has_tests = tested is not None and tested[".expected_lower"].count() > 0
     words = {text: feature_in_words(by) for text, by in features.items() if by.sides}
     in_words = pl.col(".by").replace(words)
-    options = {} if tested is None else {"beside": tested.with_columns(in_words)}
     table = _disparities(disparities, significance, features)
-    shown = Folded(f"All {len(table.table)} disparities", (table,)) if len(table.table) > _FEW_DISPARITIES else table
-    blocks: list[Content] = [shown]
+    number = len(table.table)
+    blocks: list[Content] = [Folded(f"All {number} disparities", (table,)) if number > _FEW_DISPARITIES else table]
     if disparities[".estimate"].count():
+        options = {"beside": tested.with_columns(in_words)} if tested is not None and has_tests else {}
         blocks.insert(0, Figure(disparities.with_columns(in_words), "Disparities between groups", options))
         if level is not None:
-            explained = _explained(significance, level, has_tests=tested is not None)
-            blocks.append(Folded("How to read this", tuple(explained)))
+            blocks.append(Folded("How to read this", _explained(significance, level, has_tests=has_tests)))
     return Section("Disparities", tuple(blocks), _significant(disparities, significance, level))
 
 
-def _explained(significance: Significance, level: float, *, has_tests: bool) -> list[str]:
+def _explained(significance: Significance, level: float, *, has_tests: bool) -> tuple[str, ...]:
     """The meaning of intervals, tests and significance."""
     error = percent(significance.error)
-    of_intervals = (
+    intervals = (
         f"Intervals are {percent(level)} confidence intervals. Two groups can differ significantly although their own "
         "intervals overlap: look at the interval of the disparity."
     )
-    of_tests = (
+    tests = (
         "Expected if equal: the disparities whose p would be 0.05 or more in the same test. "
         "p is the probability that equal groups are at least as far apart, in standard errors."
     )
@@ -175,7 +171,7 @@ def _explained(significance: Significance, level: float, *, has_tests: bool) -> 
         f"are equal, the probability that any disparity is significant is at most {error}. The intervals that are "
         "shown are not adjusted."
     )
-    return [of_intervals, *([of_tests] if has_tests else []), f"{rule} {adjustment}"]
+    return intervals, *([tests] if has_tests else []), f"{rule} {adjustment}"
 
 
 def _significant(disparities: pl.DataFrame, significance: Significance, level: float | None) -> str:
@@ -198,8 +194,7 @@ def _significant(disparities: pl.DataFrame, significance: Significance, level: f
 
 def _disparities(disparities: pl.DataFrame, significance: Significance, features: Mapping[str, By]) -> Table:
     """The table of disparities."""
-    order = {text: position for position, text in enumerate(features)}
-    position = pl.col(".by").replace_strict(order, return_dtype=pl.Int64)
+    position = pl.col(".by").replace_strict(list(features), range(len(features)), return_dtype=pl.Int64)
     disparities = disparities.sort(position, maintain_order=True)
     rows = disparities.to_dicts()
     texts: list[tuple[str | None, ...]] = []
@@ -238,10 +233,8 @@ def _tests(disparities: pl.DataFrame, significance: Significance) -> pl.DataFram
             expected.alias("expected"), as_p_value(tests[".p_value"]), as_p_value(tests[".p_adjusted"])
         )
         tested = dict(zip(keys_of(tests), texts.rows(), strict=True))
-    bounds: dict[RowKey, str] = {}
-    for key, is_significant in significance.outcomes.items():
-        sign = "<" if is_significant else "\N{GREATER-THAN OR EQUAL TO}"
-        bounds[key] = f"{sign} {significance.error:.3g}"
+    signs = {True: "<", False: "\N{GREATER-THAN OR EQUAL TO}"}
+    bounds = {key: f"{signs[outcome]} {significance.error:.3g}" for key, outcome in significance.outcomes.items()}
     columns: dict[str, list[str | None]] = {}
     if tested:
         columns["expected if equal"] = [tested[key][0] if key in tested else None for key in keys]
@@ -273,14 +266,14 @@ class GroupValues:
         Of many groups there is one picture, which is not repeated where the page opens with it.
         """
         by = finding.by
-        of_feature = self.values.filter(pl.col(".by") == by.text)
-        shown = of_feature.filter(pl.col(".n") >= self.min_n)
+        feature_values = self.values.filter(pl.col(".by") == by.text)
+        shown = feature_values.filter(pl.col(".n") >= self.min_n)
         heading = f"By {feature_in_words(by)}"
         if shown.is_empty():
             return Part(heading, (), f"No group has {self.min_n} rows.")
         values = self.with_unknown.filter(pl.col(".by") == by.text)
         blocks: list[Content] = []
-        if of_feature[".group"].n_unique() <= _MANY_GROUPS:
+        if feature_values[".group"].n_unique() <= _MANY_GROUPS:
             if not is_drawn or shown[".metric"].n_unique() > 1:
                 blocks.append(self._figure(by, shown))
             blocks += self._tables(by, values)
@@ -293,7 +286,7 @@ class GroupValues:
             values = values.join(order, on=".group", how="left", maintain_order="left")
             values = values.sort(_NTH, nulls_last=True, maintain_order=True).drop(_NTH)
             blocks += [self._extremes(by, shown), *self._tables(by, values, fold=True)]
-        return Part(heading, tuple(blocks), self._finding(finding, of_feature, shown))
+        return Part(heading, tuple(blocks), self._finding(finding, feature_values, shown))
 
     def figures_of(self, finding: Finding) -> list[Content]:
         """The picture of the metric of a finding, where there is any to be shown."""
@@ -353,10 +346,8 @@ class GroupValues:
         overall = self.values.filter(pl.col(".by").is_null())
         table, notes = groups_side_by_side(pl.concat([overall, values]), self.worst, self.min_n)
         worse: dict[str, list[str]] = {}
-        for column, row, text in notes:
-            if text == WORSE:
-                group = group_in_sentence(by, table[".group"][row])
-                worse.setdefault(group, []).append(column)
+        for column, row in [(column, row) for column, row, text in notes if text == WORSE]:
+            worse.setdefault(group_in_sentence(by, table[".group"][row]), []).append(column)
         return worse
 
     def _tables(self, by: By, values: pl.DataFrame, *, fold: bool = False) -> tuple[Content, ...]:
@@ -375,10 +366,9 @@ class GroupValues:
         """The metrics of groups side by side."""
         overall = self._values_of_all_rows(values)
         table, notes = groups_side_by_side(pl.concat([overall, values]), self.worst, self.min_n)
-        named = table[".by"] == by.text
         groups = [
-            group_in_words(by, group) if is_named else "All rows"
-            for group, is_named in zip(table[".group"], named, strict=True)
+            group_in_words(by, group) if text == by.text else "All rows"
+            for group, text in table.select(".group", ".by").rows()
         ]
         table = table.drop(".by", ".level", strict=False).with_columns(pl.Series(".group", groups, dtype=pl.String))
         for name in set(CUTS) & set(table.columns):
@@ -412,8 +402,8 @@ class GroupValues:
         """The lowest and the highest group in each metric."""
         rows: list[tuple[str, ...]] = []
         codes: list[str] = []
-        of_all_rows = self.values.filter(pl.col(".by").is_null())
-        overall = dict(zip(keys_of(of_all_rows), of_all_rows.to_dicts(), strict=True))
+        values_of_all = self.values.filter(pl.col(".by").is_null())
+        overall = dict(zip(keys_of(values_of_all), with_interval(values_of_all), strict=True))
         cuts = [name for name in CUTS if name in shown.columns]
         for _, values in shown.group_by(".metric", ".level", *cuts, maintain_order=True):
             ranked = values.filter(pl.col(".estimate").is_not_null()).sort(".estimate", maintain_order=True)
@@ -423,11 +413,10 @@ class GroupValues:
             first = ranked.row(0, named=True)
             metric, level = first[".metric"], first[".level"]
             label = f", label {level}" if level is not None else ""
-            all_rows = overall.get(key_of({**first, ".by": None}))
-            of_all = NOTHING if all_rows is None else str(with_interval(pl.DataFrame([all_rows], strict=False))[0])
+            all_rows = str(overall.get(key_of({**first, ".by": None}), NOTHING))
             lowest, highest = (group_in_words(by, ranked[".group"][end]) for end in (0, -1))
             title = f"{at_cut(short_title(metric), first)}{label}"
-            rows.append((title, of_all, lowest, texts[0], highest, texts[-1]))
+            rows.append((title, all_rows, lowest, texts[0], highest, texts[-1]))
             codes.append(metric)
         columns = ["metric", "all rows", "lowest", "value of the lowest", "highest", "value of the highest"]
         remark = "The extremes of many groups are partly chance: the fewer rows a group has, the farther it strays."
@@ -448,12 +437,12 @@ def _leading(finding: Finding, shown: pl.DataFrame) -> tuple[str, Mapping[str, f
 def _ranked(finding: Finding, shown: pl.DataFrame) -> pl.DataFrame:
     """The values of the leading metric, of its first label if it has several, from the lowest to the highest."""
     metric, cut = _leading(finding, shown)
-    of_metric = shown.filter((pl.col(".metric") == metric) & pl.col(".estimate").is_not_null())
-    of_metric = at_same_cut(of_metric, cut)
-    labels = of_metric[".level"].drop_nulls()
+    metric_values = shown.filter((pl.col(".metric") == metric) & pl.col(".estimate").is_not_null())
+    metric_values = at_same_cut(metric_values, cut)
+    labels = metric_values[".level"].drop_nulls()
     if len(labels):
-        of_metric = of_metric.filter(pl.col(".level") == labels[0])
-    return of_metric.sort(".estimate", maintain_order=True)
+        metric_values = metric_values.filter(pl.col(".level") == labels[0])
+    return metric_values.sort(".estimate", maintain_order=True)
 
 
 def _spread(finding: Finding, shown: pl.DataFrame) -> str:
@@ -512,10 +501,7 @@ def missing_of(tally: Tally) -> pl.DataFrame:
             columns.append((column.name, "scores", key))
     if tally.forecast is not None and tally.forecast.columns:
         columns.append((_either(tally.forecast.columns), tally.forecast.role, presence_key(tally.forecast)))
-    rows: list[tuple[str, str, int]] = []
-    for name, role, key in columns:
-        lacking = tally.cells.filter(pl.col(key).is_null())
-        rows.append((name, role, int(lacking["n"].sum())))
+    rows = [(name, role, int(tally.cells.filter(pl.col(key).is_null())["n"].sum())) for name, role, key in columns]
     return pl.DataFrame(rows, schema=["column", "role", "missing"], orient="row")
 
 
@@ -554,31 +540,33 @@ def scores_sections(audit: AuditResults, data: Any, call: dict[str, Any], min_n:
         return []
     columns = {name: call[name] for name in _OF_CURVES if name in call}
     thresholds = thresholds_of(tally)
-    all_curves = _curves(features, thresholds, data, call, columns)
+    curve = threshold_curve(metric_set(*differences((selection_rate, sens), features)), thresholds)
+    options = {name: call[name] for name in ("frequency_weights", "na_rm") if name in call}
+    values = curve.by_group(data, **columns, **options, on_undefined="ignore")
+    all_curves = open_frame(values).to_polars()
     curves = all_curves.filter(pl.col(".n") >= min_n)
     if "frequency_weights" in call:
         # values are the same, and curves show nothing else
         columns["case_weights"] = call["frequency_weights"]
-    cut, at = tally.cut, None
-    if cut is not None and cut.option == "threshold" and not cut.groups:
-        at = cut.values[0]
+    cut = tally.cut
+    has_threshold = cut is not None and cut.option == "threshold" and not cut.groups
+    marked = {"at": cut.values[0]} if cut is not None and has_threshold else {}
     parts: list[Content] = []
     has_more_groups = False
     for by in features:
         words = feature_in_words(by)
-        of_feature = curves.filter(pl.col(".by") == by.text)
-        has_more_groups |= of_feature[".group"].n_unique() > _MOST_LINES
-        largest = _largest(of_feature, [".group"])
+        feature_values = curves.filter(pl.col(".by") == by.text)
+        has_more_groups |= feature_values[".group"].n_unique() > _MOST_LINES
+        largest = _largest(feature_values, [".group"])
         blocks: list[Content] = []
         if largest.is_empty():
             blocks.append(f"Thresholds, by {words}: there is nothing to draw.")
         else:
             table = _at_thresholds(by, largest, thresholds[10:100:10])
-            options = {} if at is None else {"at": at}
             drawn = largest.with_columns(_in_words(by, largest[".group"]))
-            blocks.append(Figure(drawn, f"Rates at each threshold, by {words}", options, table))
+            blocks.append(Figure(drawn, f"Rates at each threshold, by {words}", marked, table))
         small = f"there are fewer than {min_n} rows"
-        blocks += _not_drawn(by, all_curves.filter(pl.col(".by") == by.text), of_feature, largest, small)
+        blocks += _not_drawn(by, all_curves.filter(pl.col(".by") == by.text), feature_values, largest, small)
         # a calibration curve is of the groups of columns, and of rows that lack nothing
         fit = ""
         if not by.sides and call.get("na_rm") is not False:
@@ -589,16 +577,6 @@ def scores_sections(audit: AuditResults, data: Any, call: dict[str, Any], min_n:
     if has_more_groups:
         finding += f" Of features with more than {_MOST_LINES} groups, the {_MOST_LINES} largest are shown."
     return [Section("Thresholds and calibration", tuple(parts), finding)]
-
-
-def _curves(
-    features: Sequence[By], thresholds: list[float], data: Any, call: Mapping[str, Any], columns: Mapping[str, Any]
-) -> pl.DataFrame:
-    """The selection rate and the sensitivity of each group at each threshold."""
-    curve = threshold_curve(metric_set(*differences((selection_rate, sens), features)), thresholds)
-    options = {name: call[name] for name in ("frequency_weights", "na_rm") if name in call}
-    values = curve.by_group(data, **columns, **options, on_undefined="ignore")
-    return open_frame(values).to_polars()
 
 
 def _calibration(
@@ -767,11 +745,9 @@ def _excluded(results: pl.DataFrame, column: str, head: str, features: Mapping[s
 
 def definitions_section(audit: UsualMetrics) -> Section:
     """The meaning, range and direction of each number."""
-    shown: dict[str, Metric | GroupwiseMetric] = {}
-    for metric in (*audit.groups, *audit.results):
-        # rates of which disparities are made are defined too
-        if metric in audit.results or isinstance(metric, Metric):
-            shown[metric.name] = metric
+    # rates of which disparities are made are defined too
+    every = (*audit.groups, *audit.results)
+    shown = {metric.name: metric for metric in every if isinstance(metric, Metric) or metric in audit.results}
     rows: list[tuple[str, str, str, str]] = []
     words = {"maximize": "high", "minimize": "low", "zero": "near 0", "one": "near 1", "neither": "neither"}
     for metric in shown.values():

@@ -7,7 +7,6 @@ from typing import Any
 
 import polars as pl
 
-from tidyfair.calling.metric_sets import GroupwiseMetric
 from tidyfair.errors import Status
 from tidyfair.inference.gates.checks import Gate
 from tidyfair.inference.gates.texts import unknown_in_words
@@ -65,10 +64,8 @@ def verdicts_of_gate(
         words: The features in words.
         limited: The disparities over the groups that the page compares, where these are others, by the keys of rows.
     """
-    sides: dict[tuple[str, str | None], str] = {}
-    for metric, (side, _) in zip(gate.metrics, gate.limits, strict=True):
-        by = metric.by.text if isinstance(metric, GroupwiseMetric) else None
-        sides[metric.name, by] = side
+    names = [(metric.name, metric.by.text if metric.by else None) for metric in gate.metrics]
+    sides = dict(zip(names, (side for side, _ in gate.limits), strict=True))
     rows: list[Verdict] = []
     for row in verdicts.iter_rows(named=True):
         by, key = row[".by"], key_of(row)
