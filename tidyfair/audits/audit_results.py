@@ -6,7 +6,7 @@ the number of disparities in the audit.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from functools import cached_property
@@ -26,7 +26,7 @@ from tidyfair.specs.options import Options, ReadOptions
 from tidyfair.specs.result_columns import CUTS, SELECTIONS, RowKey, key_columns, keys_of
 from tidyfair.tallies.tally import Tally
 
-_OF_TESTS = {"pos_label", "labels", "na_rm"}
+_TEST_OPTIONS = {"pos_label", "labels", "na_rm"}
 """The options that tests take; they decide the others for themselves."""
 _MOST_DRAWS, _FEWEST_DRAWS, _DRAWN = 10_000, 1_000, 500_000
 """Draws of tests, and how many counts of groups are drawn altogether."""
@@ -101,8 +101,29 @@ class AuditResults:
 
     @cached_property
     def compared_results(self) -> pl.DataFrame:
-        """The results, in which a single group has no disparity."""
-        return without_single_groups(self.results, self.groups, self.metrics.parities)
+        """The results, in which the disparity of a single group is undefined, and not that of equal groups."""
+        is_single = pl.lit(value=False)
+        for parity in self.metrics.parities:
+            # the lowest value of a single group is its value
+            if parity.aggregate.equality is not None and len(self.compared_groups(parity.by)) == 1:
+                is_single |= (pl.col(".metric") == parity.name) & (pl.col(".by") == parity.by.text)
+        is_single &= pl.col(".estimate").is_not_null()
+        status = pl.when(is_single).then(pl.lit(Status.TOO_FEW_GROUPS.value)).otherwise(".status").alias(".status")
+        hidden = (".estimate", ".group_min", ".group_max", ".base_metric", ".level")
+        ends = [pl.when(~is_single).then(name).alias(name) for name in hidden if name in self.results.columns]
+        return self.results.with_columns(status, *ends)
+
+    def compared_groups(self, by: By) -> list[str]:
+        """The groups of a feature that any of its disparities is taken over."""
+        is_known = (pl.col(".by") == by.text) & (pl.col(".status") != Status.UNKNOWN.value)
+        names = self.groups.filter(is_known)[".group"].unique(maintain_order=True).to_list()
+        if by.sides:
+            names = [name for name in names if name not in {"neither", "unknown"}]
+        # those that are left out of some disparities are compared in the others
+        lists = self.results.filter(pl.col(".by") == by.text)[".groups_left_out"].drop_nulls()
+        left_out = [set[str](groups) for groups in lists]
+        always_left_out = set[str].intersection(*left_out) if left_out else set[str]()
+        return [name for name in names if name not in always_left_out]
 
     @cached_property
     def significance(self) -> Significance:
@@ -118,6 +139,11 @@ class AuditResults:
             return 0
         most = self.groups.group_by(".metric", ".by").len()["len"].max()
         return max(_FEWEST_DRAWS, min(_MOST_DRAWS, _DRAWN // int(str(most or 1))))
+
+    @property
+    def reading_of_tests(self) -> dict[str, Any]:
+        """The options of reading that tests take."""
+        return {name: value for name, value in self.reading.items() if name in _TEST_OPTIONS}
 
     def verdicts(self, gate: Gate) -> pl.DataFrame:
         """The verdicts of a gate, which decides on its intervals itself."""
@@ -194,7 +220,8 @@ class Significance:
             tested = tested.with_columns(column.scatter(tested[".p_value"].is_not_null().arg_true(), holm))
             outcomes |= {key: p_value < error for key, p_value in _by_key(tested, ".p_adjusted").items()}
         # what is not clear by itself is not clear at a stricter level either
-        undecided = clear = _clear(compared, untested)
+        undecided: dict[RowKey, GroupwiseMetric] = _clear(compared, untested)
+        clear = undecided
         while undecided and clear:
             remaining = sum(not is_significant for is_significant in outcomes.values())
             at_level = compared
@@ -206,39 +233,6 @@ class Significance:
             outcomes |= dict.fromkeys(clear, True)
             undecided = {key: parity for key, parity in undecided.items() if key not in clear}
         return cls(error, tested, outcomes)
-
-
-def options_of_tests(reading: Mapping[str, Any]) -> dict[str, Any]:
-    """The options of reading that tests take."""
-    return {name: value for name, value in reading.items() if name in _OF_TESTS}
-
-
-def compared_groups(by: By, results: pl.DataFrame, groups: pl.DataFrame) -> list[str]:
-    """The groups of a feature that any of its disparities is taken over."""
-    is_known = (pl.col(".by") == by.text) & (pl.col(".status") != Status.UNKNOWN.value)
-    names = groups.filter(is_known)[".group"].unique(maintain_order=True).to_list()
-    if by.sides:
-        names = [name for name in names if name not in {"neither", "unknown"}]
-    # those that are left out of some disparities are compared in the others
-    by_disparity = [set(names) for names in results.filter(pl.col(".by") == by.text)[".groups_left_out"].drop_nulls()]
-    always_left_out = set[str].intersection(*by_disparity) if by_disparity else set[str]()
-    return [name for name in names if name not in always_left_out]
-
-
-def without_single_groups(
-    results: pl.DataFrame, groups: pl.DataFrame, parities: Iterable[GroupwiseMetric]
-) -> pl.DataFrame:
-    """Results in which the disparity of a single group is undefined, and not that of equal groups."""
-    is_single = pl.lit(value=False)
-    for parity in parities:
-        # the lowest value of a single group is its value
-        if parity.aggregate.equality is not None and len(compared_groups(parity.by, results, groups)) == 1:
-            is_single |= (pl.col(".metric") == parity.name) & (pl.col(".by") == parity.by.text)
-    is_single &= pl.col(".estimate").is_not_null()
-    status = pl.when(is_single).then(pl.lit(Status.TOO_FEW_GROUPS.value)).otherwise(".status").alias(".status")
-    hidden = (".estimate", ".group_min", ".group_max", ".base_metric", ".level")
-    ends = [pl.when(~is_single).then(name).alias(name) for name in hidden if name in results.columns]
-    return results.with_columns(status, *ends)
 
 
 def with_small_groups(groups: pl.DataFrame, results: pl.DataFrame) -> pl.DataFrame:
@@ -267,7 +261,7 @@ def _tested(audit: AuditResults, draws: int, compared: AbstractSet[tuple[str, st
         return None
     with without_notices():
         test = disparity_test(*rates, times=draws, adjust="none")
-        return test.compute(audit.tally, **options_of_tests(audit.reading))
+        return test.compute(audit.tally, **audit.reading_of_tests)
 
 
 def _by_key(tested: pl.DataFrame, column: str) -> dict[RowKey, float]:
@@ -281,10 +275,7 @@ def _clear(results: pl.DataFrame, disparities: Mapping[RowKey, GroupwiseMetric])
     ends = dict(zip(keys_of(results), results.select(".lower", ".upper").rows(), strict=True))
     clear: dict[RowKey, GroupwiseMetric] = {}
     for key, disparity in disparities.items():
-        equality = disparity.aggregate.equality
-        lower, upper = ends.get(key, (None, None))
-        if equality is None:
-            continue
+        equality, (lower, upper) = disparity.aggregate.equality or 0.0, ends.get(key, (None, None))
         if (lower is not None and lower > equality) or (upper is not None and upper < equality):
             clear[key] = disparity
     return clear

@@ -13,7 +13,7 @@ from tidyfair.audits.named_audits import AuditTable, ValuesTable, keys_of
 from tidyfair.errors import ArgumentError
 
 _NAMESPACE = "https://mc.chai.org/v0.2/schema.xsd"
-_OF_ALL, _OF_GROUPS = "UsefulnessUsabilityEfficacy", "FairnessEquity"
+_ALL_ROWS_SECTION, _GROUPS_SECTION = "UsefulnessUsabilityEfficacy", "FairnessEquity"
 
 
 def applied_model_card(
@@ -27,7 +27,7 @@ def applied_model_card(
             '`audit("model_card", …).chai()`.'
         )
         raise ArgumentError(msg)
-    results: dict[str, list[dict[str, str]]] = {_OF_ALL: [], _OF_GROUPS: []}
+    results: dict[str, list[dict[str, str]]] = {_ALL_ROWS_SECTION: [], _GROUPS_SECTION: []}
     for table in value_tables:
         headings = {column.column: column.heading for column in table.columns}
         frame = frames[table.name]
@@ -36,10 +36,10 @@ def applied_model_card(
             value = _value(row, level)
             if value is not None and row[".metric"] in headings:
                 label = _label(headings[row[".metric"]], row, keys)
-                section = _OF_ALL if row[".by"] is None else _OF_GROUPS
+                section = _ALL_ROWS_SECTION if row[".by"] is None else _GROUPS_SECTION
                 results[section].append({"Label": label, "ValueJson": value})
     rows = _rows(frames[value_tables[0].name])
-    described = {_OF_ALL: rows[:1], _OF_GROUPS: [*rows, *sentences]}
+    described = {_ALL_ROWS_SECTION: rows[:1], _GROUPS_SECTION: [*rows, *sentences]}
     metrics = {
         section: {"Results": {"MetricResult": items}, "TestingDataDescription": " ".join(described[section])}
         for section, items in results.items()

@@ -263,7 +263,7 @@ def columns_of_features(by: Any) -> list[tuple[Any, ...]]:
 
 def groups_by_feature(to: Mapping[Any, object]) -> dict[object, object]:
     """The groups of a mapping from features to groups, by the texts of features, whose columns may be a tuple."""
-    return {":".join(map(str, key)) if isinstance(key, tuple) else key: group for key, group in to.items()}
+    return {":".join(map(str, cast("Any", key))) if isinstance(key, tuple) else key: to[key] for key in to}
 
 
 def two_sided(distance: float, error: float) -> float:

@@ -34,7 +34,7 @@ _HEADINGS = {
     ".top_fraction": "Best share",
 }  # fmt: skip
 """The headings of columns that say what a row is about."""
-_OF_COMPARISONS = ("conf_level", "times", "seed")
+_COMPARISON_OPTIONS = ("conf_level", "times", "seed")
 """The options of reading that `compare_groups` takes itself."""
 _ABOVE_MEDIAN = "\0above the median"
 CUTS = ("threshold", "top_k", "top_fraction")
@@ -206,14 +206,14 @@ class ComparisonTable(AuditTable):
             raise ArgumentError(msg)
         comparison = compare_groups(
             self.metric, by=list(features), to=reference, scale=self.scale, test=self.test, adjust="none",
-            **audit.group_options, **{name: call.reading[name] for name in _OF_COMPARISONS if name in call.reading},
+            **audit.group_options, **{name: call.reading[name] for name in _COMPARISON_OPTIONS if name in call.reading},
         )  # fmt: skip
         if self.cut == "median":
             call = call.above_median()
         tally = call.tally(comparison.metrics)
         if audit.complete_rows:
             tally = _with_incomplete_rows_unknown(tally, [metric.by for metric in comparison.metrics])
-        reading = {name: value for name, value in call.reading.items() if name not in _OF_COMPARISONS}
+        reading = {name: value for name, value in call.reading.items() if name not in _COMPARISON_OPTIONS}
         frame = comparison.compute(tally, explain=True, **reading)
         if audit.complete_rows:
             # the rows of a feature alone would not be those that it has unknown

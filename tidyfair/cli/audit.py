@@ -65,7 +65,7 @@ def audit(options: Namespace) -> int:
             raise ArgumentError(msg)
     outputs = Outputs.of(options)
     is_report = options.command == "report"
-    pages = [flag for flag in (("html", "markdown") if is_report else ("html",)) if flag in outputs]
+    pages = [flag for flag in (("html", "markdown") if is_report else ("html",)) if flag in outputs.files]
     if pages and options.group_by:
         flags = " and ".join(f"`{flag}`" for flag in pages)
         msg = (
@@ -338,12 +338,7 @@ def _without_details(results: pl.DataFrame) -> pl.DataFrame:
 
 
 def _over_outer_groups(results: pl.DataFrame, together: pl.DataFrame) -> pl.DataFrame:
-    """A row for each metric: the value of all rows, then the mean, lowest and highest value of outer groups.
-
-    Args:
-        results: Results of outer groups.
-        together: The same results of all rows, as a table of texts; its rows are in the order of the metrics.
-    """
+    """A row for each metric: its text of all rows together, then the mean, lowest and highest of outer groups."""
     keys = [name for name in (*RESULT_KEYS, ".level") if name in together.columns]
     names = texts_of(results.select(key_columns(results)), ", ").alias(_NAME)
     value, ends = pl.col(".estimate").fill_nan(None), ("lowest", "highest")
@@ -377,13 +372,9 @@ def _disparity_part(by: By, results: pl.DataFrame, by_outer: str = "") -> Part:
 def notes_on_left_out(
     table: pl.DataFrame, results: pl.DataFrame, bys: Iterable[By], outer: pl.DataFrame | None = None
 ) -> list[Note]:
-    """The groups that disparities leave out, as notes on the names of the disparities.
+    """The groups that disparities leave out, as notes on their names in a table, whose rows are those of `results`.
 
-    Args:
-        table: The disparities as they are shown.
-        results: The same disparities, in the same order.
-        bys: Their features.
-        outer: Those of outer groups, if `results` are of all of them together.
+    Results of all outer groups together have those of each in `outer`.
     """
 
     def left_out_of(rows: pl.DataFrame, group: Callable[[str], str]) -> str:

@@ -7,6 +7,7 @@ import re
 from argparse import Namespace
 from functools import partial
 from textwrap import fill
+from typing import cast
 
 import polars as pl
 
@@ -60,7 +61,7 @@ def metrics(options: Namespace) -> int:
     """The list of metrics, or what some of them are."""
     outputs = Outputs.of(options)
     if options.name:
-        if outputs:
+        if outputs.files:
             msg = "`--output` and `--json` write the list of all metrics; leave them out, or NAME."
             raise ArgumentError(msg)
         shown = [explanation_of(name) for name in options.name]
@@ -68,7 +69,7 @@ def metrics(options: Namespace) -> int:
         return 0
     every = catalogue()
     outputs.write({"output": lambda: every, "json": lambda: {"metrics": plain_rows(every)}})
-    if outputs:
+    if outputs.files:
         return 0
     for kind in every["kind"].unique(maintain_order=True):
         alike = every.filter(kind=kind)
@@ -147,7 +148,7 @@ def _statistics(metric: Metric) -> str:
 def _other_names(name: str, shown: str) -> dict[str, str]:
     """The other names of a metric, here and in other libraries."""
     rows = catalogue().filter(name=name).select("aliases", "elsewhere").rows()
-    aliases, elsewhere = rows[0] if rows else ([], [])
+    aliases, elsewhere = cast("tuple[list[str], list[str]]", rows[0] if rows else ([], []))
     here = [other for other in (name, *aliases) if other != shown]
     return {"also called": ", ".join(here), "elsewhere": ", ".join(elsewhere)}
 
@@ -199,7 +200,7 @@ def datasets(options: Namespace) -> int:
     """The example data, which no one need download."""
     outputs = Outputs.of(options)
     if options.name is None:
-        if outputs:
+        if outputs.files:
             msg = "`output` needs the name of a data set: `tidyfair datasets lending --output FILE`."
             raise ArgumentError(msg)
         description = {"name": "lending", "rows": "as many as asked for", "what": "simulated decisions on loans"}
@@ -210,6 +211,6 @@ def datasets(options: Namespace) -> int:
         raise ArgumentError.unknown(kind, options.name, ["lending"])
     data = lending(options.rows)
     outputs.write({"output": lambda: data})
-    if not outputs:
+    if not outputs.files:
         Part(f"lending({options.rows})", data.head(10)).print()
     return 0

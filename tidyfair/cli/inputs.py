@@ -120,8 +120,9 @@ def _check_columns(given: Mapping[str, Any], schema: pl.Schema) -> None:
     """Refuse columns that the file does not have."""
     for name in COLUMNS:
         value: Any = given.get(name, ())
-        columns: Iterable[str] = value.values() if isinstance(value, dict) else value
-        for column in [value] if isinstance(value, str) else columns:
+        if isinstance(value, dict):
+            value = cast("dict[object, str]", value).values()
+        for column in [value] if isinstance(value, str) else value:
             if column not in schema:
                 raise ColumnError.missing(column, name, schema)
 

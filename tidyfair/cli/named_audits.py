@@ -56,7 +56,7 @@ def file_named_audit(options: Namespace) -> int:
         }  # fmt: skip
 
     outputs.write({"output": tables, "json": content, "markdown": filed.markdown, "html": filed.page})
-    if not outputs:
+    if not outputs.files:
         for table in filed.published_tables().values():
             Part(table.heading, table.texts, up_to="Group").print()
         for sentence in filed.statement:
@@ -67,7 +67,7 @@ def file_named_audit(options: Namespace) -> int:
 def _list_audits(options: Namespace) -> None:
     """The list of named audits, printed or written to files."""
     outputs = Outputs.of(options)
-    if "html" in outputs:
+    if "html" in outputs.files:
         msg = "`html`: the list of named audits cannot be a page; write it with `output`, `json` or `markdown`."
         raise ArgumentError(msg)
     every = NAMED_AUDITS.values()
@@ -80,7 +80,7 @@ def _list_audits(options: Namespace) -> None:
             "markdown": lambda: document.markdown(options.line, []),
         }
     )
-    if not outputs:
+    if not outputs.files:
         Part(document.title, table).print()
 
 

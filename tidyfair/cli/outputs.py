@@ -65,12 +65,6 @@ class Outputs:
         check_outputs(on_disk, options.file, summary=_summary())
         return cls(files, options)
 
-    def __contains__(self, flag: str) -> bool:
-        return flag in self.files
-
-    def __bool__(self) -> bool:
-        return bool(self.files)
-
     def write(self, contents: Mapping[str, Callable[[], Content]]) -> None:
         """Write the files that are asked for, in this order; each content is made by its function."""
         for flag, content_of in contents.items():
@@ -99,7 +93,7 @@ class Outputs:
         documents: dict[str, Callable[[], Content]] = {**contents, "json": json_content}
         documents.setdefault("markdown", lambda: document().markdown(self.options.line, notes))
         self.write(documents)
-        if not self:
+        if not self.files:
             document().print()
         elif brief is not None and _STDOUT not in self.files.values():
             # a document on the standard output has it for itself

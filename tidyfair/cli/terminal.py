@@ -112,14 +112,10 @@ def lines_of(
     unicode: bool = True,
     colour: Callable[[str, str], str] = lambda _, text: text,
 ) -> list[str]:
-    """The lines of a table of texts that is no wider than `width`.
+    """The lines of a table of texts that is no wider than `width`, in parts that repeat its first columns if need be.
 
-    Args:
-        table: Columns of texts, none of them missing.
-        width: The width of the terminal.
-        repeated: The number of first columns that are repeated where a table is so wide that it is shown in parts.
-        unicode: Whether lines are drawn, or made of letters that every terminal has.
-        colour: A function of the name of a column and one of its texts, which gives the text in its colour.
+    Lines are drawn, or without `unicode` made of letters that every terminal has; `colour` is a function of the name of
+    a column and one of its texts.
     """
     drawn, sides = _UNICODE if unicode else _ASCII
     lines: list[str] = []

@@ -576,8 +576,8 @@ class SubsetScorer(Scorer):
         predicted: Any = (
             measure.predicted(estimator, X) if isinstance(measure, FairnessScorer) else estimator.predict(X)
         )
-        one: Any = next(iter(predicted.values())) if isinstance(predicted, dict) else predicted
-        count, mask = len(one), np.asarray(self.subset(X))
+        each = cast("dict[object, Any]", predicted).values() if isinstance(predicted, dict) else [predicted]
+        count, mask = len(next(iter(each))), np.asarray(self.subset(X))
         if mask.shape != (count,) or mask.dtype != bool:
             shape = f"{mask.dtype} of shape {mask.shape}"
             msg = f"subset_score(): the subset must be one Boolean for each of {count} rows, not {shape}."

@@ -14,7 +14,7 @@ from typing import Any
 
 import polars as pl
 
-from tidyfair.audits.audit_results import AuditResults, compared_groups
+from tidyfair.audits.audit_results import AuditResults
 from tidyfair.calling.metric_sets import GroupwiseMetric, Metric
 from tidyfair.errors import Status
 from tidyfair.intervals.shares import share_of
@@ -123,13 +123,13 @@ class Finding:
 
 def finding_on(by: By, audit: AuditResults) -> Finding:
     """The finding on a feature of an audit, from its disparities and the values of its groups."""
-    results, groups, significance = audit.compared_results, audit.groups, audit.significance
+    groups, significance = audit.groups, audit.significance
     by_name = {parity.name: parity for parity in audit.metrics.parities if parity.by == by}
-    rows = results.filter((pl.col(".by") == by.text) & pl.col(".metric").is_in(list(by_name))).to_dicts()
+    rows = audit.compared_results.filter((pl.col(".by") == by.text) & pl.col(".metric").is_in(list(by_name))).to_dicts()
     defined = [row for row in rows if row[".estimate"] is not None]
     words = feature_in_words(by)
     if not defined:
-        return Finding(by, f"No comparison by {words}:", f"{_why_not(by, rows, results, groups)}.")
+        return Finding(by, f"No comparison by {words}:", f"{_why_not(by, rows, audit)}.")
 
     def rank(row: Mapping[str, Any]) -> tuple[bool, int, float]:
         """The order of disparities: significant ones before others, differences before ratios, then by size."""
@@ -192,12 +192,12 @@ def _on_others(outcomes: Sequence[bool]) -> str:
     return f" {significant} of the other {others} disparities {verb} also significant."
 
 
-def _why_not(by: By, rows: Sequence[Mapping[str, Any]], results: pl.DataFrame, groups: pl.DataFrame) -> str:
+def _why_not(by: By, rows: Sequence[Mapping[str, Any]], audit: AuditResults) -> str:
     """The reason why the groups of a feature are not compared."""
     if not rows:
         return "no disparity is asked for"
-    names = groups.filter(pl.col(".by") == by.text)[".group"].n_unique()
-    compared = compared_groups(by, results, groups)
+    names = audit.groups.filter(pl.col(".by") == by.text)[".group"].n_unique()
+    compared = audit.compared_groups(by)
     left_out = "the others are unknown or have too few rows"
     if len(compared) == 1:
         group = group_in_sentence(by, compared[0])

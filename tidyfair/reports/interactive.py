@@ -36,7 +36,7 @@ _DIGITS = 4
 _ALL_ROWS = "all rows"
 _NAME, _NTH = "\0name", "\0nth"
 """Internal columns."""
-_OF_VALUES = (
+_VALUE_OPTIONS = (
     "truth", "probs", "pos_label", "labels", "case_weights", "frequency_weights", "cluster", "na_rm", "conf_level",
 )  # fmt: skip
 """The options of a report that values at thresholds depend on."""
@@ -102,7 +102,7 @@ def explorer_of(
     tally, features = audit.tally, audit.metrics.bys
     if tally.scores is not None and not tally.scores.several:
         own = {float(start)} if isinstance(start, int | float) else set[float]()
-        options = {name: call[name] for name in _OF_VALUES if name in call}
+        options = {name: call[name] for name in _VALUE_OPTIONS if name in call}
         options["threshold"] = sorted({*thresholds_of(tally), *own})
         compared = metric_set(*rates, *differences(rates, features))
         groups = open_frame(compared.by_group(data, **options, interval="auto", on_undefined="ignore")).to_polars()

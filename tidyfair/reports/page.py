@@ -14,7 +14,7 @@ from typing import Any
 
 import polars as pl
 
-from tidyfair.audits.audit_results import AuditResults, options_of_tests
+from tidyfair.audits.audit_results import AuditResults
 from tidyfair.audits.published import html_page
 from tidyfair.audits.usual_metrics import LEAST_ROWS, Feature, UsualMetrics, kind_of
 from tidyfair.calling.metric_sets import GroupwiseMetric, Metric, MetricSet, metric_set
@@ -238,19 +238,10 @@ def page_of(
     interactive: bool,
     is_usual: bool = False,
 ) -> Report:
-    """The report on the results of an audit.
+    """The report on the results of an audit of some data, with the arguments of the call besides the data.
 
-    Args:
-        audit: The results.
-        data: The frame that they are of.
-        call: The arguments of the audit besides the frame.
-        policy: The groups that are compared.
-        gate: The gate whose verdicts are shown.
-        title: The heading.
-        facts: The model, the data and the date.
-        code: The code, or the command line, that makes the report again.
-        interactive: Whether there are controls.
-        is_usual: Whether nobody has chosen the metrics.
+    `facts` are the model, the data and the date; `code`, or a command line, makes the report again; and where metrics
+    are the usual ones, nobody has chosen them.
     """
     worst, dotted = _worst_groups(audit), pl.col("^[.].*$")
     # an average over labels that is the same for all data is none that anybody asked for
@@ -313,7 +304,7 @@ def _worst_groups(audit: AuditResults) -> pl.DataFrame | None:
     with without_notices():
         # groups are marked by limits that hold whatever the rates of others
         search = worst_groups(*judged, pooling=None, times=draws)
-        return search.compute(audit.tally, **options_of_tests(audit.reading))
+        return search.compute(audit.tally, **audit.reading_of_tests)
 
 
 def _clearest(findings: Sequence[Finding]) -> Finding:

@@ -56,7 +56,7 @@ from tidyfair.tallies.thresholds import ESTIMATE
 
 _PART, _BOTH, _NTH = "\0part", "\0both", "\0nth"
 """Internal columns, whose names no column of the user has."""
-_OF_CURVES = ("truth", "probs", "pos_label", "labels", "case_weights")
+_CURVE_OPTIONS = ("truth", "probs", "pos_label", "labels", "case_weights")
 _MOST_LINES = 8
 """The largest number of groups in a figure of lines."""
 _MANY_GROUPS = 20
@@ -538,7 +538,7 @@ def scores_sections(audit: AuditResults, data: Any, call: dict[str, Any], min_n:
     tally, features = audit.tally, audit.metrics.bys
     if tally.scores is None or tally.scores.several or call["truth"] is None:
         return []
-    columns = {name: call[name] for name in _OF_CURVES if name in call}
+    columns = {name: call[name] for name in _CURVE_OPTIONS if name in call}
     thresholds = thresholds_of(tally)
     curve = threshold_curve(metric_set(*differences((selection_rate, sens), features)), thresholds)
     options = {name: call[name] for name in ("frequency_weights", "na_rm") if name in call}
@@ -615,14 +615,9 @@ def _calibration(
 
 
 def _not_drawn(by: By, every: pl.DataFrame, enough: pl.DataFrame, drawn: pl.DataFrame, small: str) -> list[Content]:
-    """The sentence on the groups that a picture leaves out, and why; nothing where it shows all.
+    """The sentence on the groups of which no point is drawn, or none has enough rows, and why; nothing without any.
 
-    Args:
-        by: The feature.
-        every: The points of all groups.
-        enough: The points that have enough rows.
-        drawn: The points that are drawn.
-        small: The reason where a group has no point with enough rows.
+    `small` is the reason where no point of a group has enough rows.
     """
     shown, with_points = set(drawn[".group"]), set(enough[".group"])
     reasons: dict[str, list[str]] = {}

@@ -31,12 +31,7 @@ def value_and_limit(name: str, row: Mapping[str, Any], side: str) -> str:
 
 
 def headline(verdicts: Sequence[str], clauses: Sequence[str] = ()) -> str:
-    """The verdict of a gate as a whole, in a sentence.
-
-    Args:
-        verdicts: The verdict on each limit.
-        clauses: The value and the limit of each, which the sentence then says of the worst verdicts.
-    """
+    """The verdict of a gate as a whole, in a sentence; with clauses on the limits, those of the worst verdicts."""
     overall = min(verdicts, key=_ORDER.index)
     number, total = verdicts.count(overall), len(verdicts)
     limits = "the limit is" if total == 1 else f"{number:,} of {total:,} limits {'is' if number == 1 else 'are'}"
@@ -56,13 +51,9 @@ def headline(verdicts: Sequence[str], clauses: Sequence[str] = ()) -> str:
 def verdicts_of_gate(
     gate: Gate, verdicts: pl.DataFrame, words: Mapping[str, str], limited: Mapping[RowKey, float | None]
 ) -> Verdicts:
-    """The verdict of a gate as a whole, and each of its verdicts.
+    """The verdict of a gate as a whole, and each of its verdicts, with the features in words.
 
-    Args:
-        gate: The gate.
-        verdicts: Its result.
-        words: The features in words.
-        limited: The disparities over the groups that the page compares, where these are others, by the keys of rows.
+    `limited` are the disparities over the groups that the page compares, where these are others, by the keys of rows.
     """
     names = [(metric.name, metric.by.text if metric.by else None) for metric in gate.metrics]
     sides = dict(zip(names, (side for side, _ in gate.limits), strict=True))
