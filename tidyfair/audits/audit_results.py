@@ -21,7 +21,7 @@ from tidyfair.errors import Status, without_notices
 from tidyfair.inference.gates.checks import Gate
 from tidyfair.inference.testing.permutation_test import disparity_test
 from tidyfair.intervals.proportions import adjusted
-from tidyfair.specs.groups import By
+from tidyfair.specs.groups import By, Policy
 from tidyfair.specs.options import Options, ReadOptions
 from tidyfair.specs.result_columns import CUTS, SELECTIONS, RowKey, key_columns, keys_of
 from tidyfair.tallies.tally import Tally
@@ -77,6 +77,11 @@ class AuditResults:
     def options(self) -> Options:
         """The options by which the tally is read."""
         return Options(**self.reading)
+
+    @property
+    def policy(self) -> Policy:
+        """The groups that are compared."""
+        return self.metrics.bys[0].policy
 
     @property
     def level(self) -> float | None:

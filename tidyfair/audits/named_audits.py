@@ -212,7 +212,12 @@ class ComparisonTable(AuditTable):
             call = call.above_median()
         tally = call.tally(comparison.metrics)
         if audit.complete_rows:
-            tally = _with_incomplete_rows_unknown(tally, [metric.by for metric in comparison.metrics])
+            # rows that are unknown in any feature are unknown in all of them
+            columns = dict.fromkeys(column for metric in comparison.metrics for column in metric.by.columns)
+            names = tally.names(list(columns))
+            is_unknown = comparison.metrics[0].policy.is_unknown(tally.cells.select(names))
+            known = tally.cells.with_columns(pl.when(~is_unknown).then(name).alias(name) for name in names)
+            tally = replace(tally, cells=known)
         reading = {name: value for name, value in call.reading.items() if name not in _COMPARISON_OPTIONS}
         frame = comparison.compute(tally, explain=True, **reading)
         if audit.complete_rows:
@@ -517,11 +522,3 @@ def unknown_rows(call: AuditCall, audit: NamedAudit) -> pl.DataFrame:
         counted = rows.group_by(names, maintain_order=True).agg(*total).sort(names) if names else rows.select(*total)
         parts.append(counted.rename(outer).select(*outer.values(), pl.lit(by.text).alias(".by"), ".n", ".unknown"))
     return pl.concat(parts)
-
-
-def _with_incomplete_rows_unknown(tally: Tally, bys: list[By]) -> Tally:
-    """A tally in which rows that are unknown in any feature are unknown in all of them."""
-    names = list(dict.fromkeys(name for by in bys for name in tally.names(by.columns)))
-    is_unknown = bys[0].policy.is_unknown(tally.cells.select(names))
-    known = [pl.when(~is_unknown).then(name).alias(name) for name in names]
-    return replace(tally, cells=tally.cells.with_columns(known))

@@ -34,7 +34,7 @@ from tidyfair.evaluation.group_cells import texts_of
 from tidyfair.evaluation.missing_predictions import missing_in_words
 from tidyfair.inference.gates.checks import Gate
 from tidyfair.reports.findings import finding_on, group_in_words, percent
-from tidyfair.reports.page import TITLE, Report, need_packages, page_of
+from tidyfair.reports.page import Report, need_packages, page_of
 from tidyfair.reports.sections import missing_of
 from tidyfair.reports.tables import (
     ALL_ROWS,
@@ -104,9 +104,9 @@ def _page(audited: _Audited) -> Report:
     call = {"truth": inputs.truth, "estimate": inputs.estimate, **inputs.counting, **inputs.reading}
     results = replace(audited.results, simultaneous=False) if options.simultaneous else audited.results
     facts = {"Model": options.model, "Data": options.dataset, "Date": options.date}
-    title = TITLE if options.title is None else options.title
+    title = "Audit of predictions" if options.title is None else options.title
     return page_of(
-        results, inputs.data, call, inputs.policy, audited.gate, title=title, facts=facts, code=options.line,
+        results, inputs.data, call, audited.gate, title=title, facts=facts, code=options.line,
         interactive=bool(options.interactive),
     )  # fmt: skip
 

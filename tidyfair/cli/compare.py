@@ -88,7 +88,9 @@ def compare(options: Namespace) -> int:
         judged = judged_changes([part.paired for part in comparisons], limits, confidence, outside)
         directions = directions_of(metric for part in comparisons for metric in part.metrics)
         verdicts = Verdicts(judged, directions, confidence, outside, CHANGE)
-    notes = remarks_on_missing(_count_missing(inputs, [inputs.truth, one, other]))
+    rows = inputs.data.select(column for column in (inputs.truth, one, other) if column is not None)
+    missing = rows.with_columns(selectors.float().fill_nan(None)).null_count().collect()
+    notes = remarks_on_missing(missing.row(0, named=True).items())
     if threshold is not None:
         notes += remarks_on_threshold(inputs.data, threshold, [one, other])
 
@@ -188,13 +190,6 @@ def _decided(options: Namespace, inputs: Inputs) -> pl.LazyFrame:
     # NaN is missing, and neither above nor below
     without_nan = (selectors.by_name(columns) & selectors.float()).fill_nan(None)
     return inputs.data.with_columns(without_nan).with_columns(decided)
-
-
-def _count_missing(inputs: Inputs, columns: Sequence[str | None]) -> list[tuple[str, int]]:
-    """The number of rows that are null or NaN, by column."""
-    rows = inputs.data.select(column for column in columns if column is not None)
-    counts = rows.with_columns(selectors.float().fill_nan(None)).null_count().collect()
-    return list(counts.row(0, named=True).items())
 
 
 def _check_within_reach(conditions: Sequence[Condition], result: pl.DataFrame, one: str) -> None:

@@ -15,8 +15,6 @@ import polars as pl
 from tidyfair.errors import ArgumentError, ColumnError
 from tidyfair.specs.groups import Privileged, privileged
 
-_BOOLEANS = {"true": True, "false": False}
-
 
 def feature_of(text: str, names: Iterable[str], role: str) -> tuple[str, ...] | Privileged:
     """The feature that a text names: a column, several as `sex:race`, or two sides as `race=White`.
@@ -47,7 +45,7 @@ def feature_of(text: str, names: Iterable[str], role: str) -> tuple[str, ...] | 
 def as_value(text: str, dtype: pl.DataType) -> object:
     """The value that a text stands for in a column of this dtype; the text itself if it stands for none."""
     readers: dict[type[pl.DataType], Callable[[str], object]] = {
-        pl.Boolean: lambda text: _number(text) if text.casefold() not in _BOOLEANS else _BOOLEANS[text.casefold()],
+        pl.Boolean: _truth_value,
         pl.Date: date.fromisoformat,
         pl.Time: time.fromisoformat,
         pl.Datetime: partial(_moment, zone=getattr(dtype, "time_zone", None)),
@@ -60,6 +58,11 @@ def as_value(text: str, dtype: pl.DataType) -> object:
         return read(text.strip())
     except (ValueError, ArithmeticError):
         return text
+
+
+def _truth_value(text: str) -> object:
+    """True or false, or a number in their place."""
+    return {"true": True, "false": False}[text.casefold()] if text.casefold() in {"true", "false"} else _number(text)
 
 
 def _number(text: str) -> int | float:

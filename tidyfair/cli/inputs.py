@@ -78,16 +78,7 @@ def read_inputs(options: Namespace) -> Inputs:
         # decisions that are made of scores take the place of those of the example
         example = {name: value for name, value in _EXAMPLE.items() if name != "estimate" or not given.keys() & CUTS}
         given = example | given
-        data, name = lending().lazy(), "the example data (simulated decisions on loans)"
-    else:
-        data, name = scan(options.file, options.separator), str(options.file)
-    with telling("opened the file"):
-        if data.head(1).select(pl.nth(0)).collect().is_empty():
-            msg = f"{name!r} has columns and no rows."
-            raise ArgumentError(msg)
-        schema = data.collect_schema()
-    if options.file is not None:
-        data = watched(data)
+    data, schema, name = _opened(options)
     if "probs" in given:
         given["probs"] = _scores_of(given["probs"], given, schema)
     _check_columns(given, schema)
@@ -102,6 +93,20 @@ def read_inputs(options: Namespace) -> Inputs:
     Options(**{name: value for name, value in reading.items() if name != "estimator"})
     policy, truth, estimate = Policy.of("audit", **groups), given.get("truth"), given.get("estimate")
     return Inputs(data, schema, truth, estimate, features, kind, policy, counting, reading, name)
+
+
+def _opened(options: Namespace) -> tuple[pl.LazyFrame, pl.Schema, str]:
+    """The rows of the file, or of the example, with their columns and the name of the data."""
+    if options.file is None:
+        data = lending().lazy()
+        return data, data.collect_schema(), "the example data (simulated decisions on loans)"
+    data, name = scan(options.file, options.separator), str(options.file)
+    with telling("opened the file"):
+        if data.head(1).select(pl.nth(0)).collect().is_empty():
+            msg = f"{name!r} has columns and no rows."
+            raise ArgumentError(msg)
+        schema = data.collect_schema()
+    return watched(data), schema, name
 
 
 def _scores_of(texts: list[str], given: Mapping[str, Any], schema: pl.Schema) -> str | list[str] | dict[object, str]:

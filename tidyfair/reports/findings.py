@@ -123,52 +123,60 @@ class Finding:
 
 def finding_on(by: By, audit: AuditResults) -> Finding:
     """The finding on a feature of an audit, from its disparities and the values of its groups."""
-    groups, significance = audit.groups, audit.significance
-    by_name = {parity.name: parity for parity in audit.metrics.parities if parity.by == by}
-    rows = audit.compared_results.filter((pl.col(".by") == by.text) & pl.col(".metric").is_in(list(by_name))).to_dicts()
+    judged = audit.significance.outcomes
+    parities = {parity.name: parity for parity in audit.metrics.parities if parity.by == by}
+    is_own = (pl.col(".by") == by.text) & pl.col(".metric").is_in(list(parities))
+    rows = audit.compared_results.filter(is_own).to_dicts()
     defined = [row for row in rows if row[".estimate"] is not None]
-    words = feature_in_words(by)
     if not defined:
-        return Finding(by, f"No comparison by {words}:", f"{_why_not(by, rows, audit)}.")
+        return Finding(by, f"No comparison by {feature_in_words(by)}:", f"{_why_not(by, rows, audit)}.")
 
     def rank(row: Mapping[str, Any]) -> tuple[bool, int, float]:
         """The order of disparities: significant ones before others, differences before ratios, then by size."""
-        aggregate = by_name[row[".metric"]].aggregate
-        is_significant = significance.outcomes.get(key_of(row), False)
+        aggregate = parities[row[".metric"]].aggregate
+        is_significant = judged.get(key_of(row), False)
         size = _evidence(row, aggregate) if is_significant else abs(row[".estimate"] - (aggregate.equality or 0.0))
         kind = _KINDS.index(aggregate.kind) if aggregate.kind in _KINDS else len(_KINDS)
         return is_significant, -kind, size
 
     row = max(defined, key=rank)
-    parity = by_name[row[".metric"]]
-    keys = [key_of(other) for other in defined if other is not row]
-    outcomes = [significance.outcomes[key] for key in keys if key in significance.outcomes]
-    is_significant = significance.outcomes.get(key_of(row))
-    compared = _compared(by, row, parity, groups)
+    parity = parities[row[".metric"]]
+    others = [key_of(other) for other in defined if other is not row]
+    outcomes = [judged[key] for key in others if key in judged]
+    is_significant = judged.get(key_of(row))
+    compared = _compared(by, row, parity, audit.groups)
     size = f"{_size(row, parity, compared)} ({_certainty(row, parity, audit.level)})"
-    metric, values = compared[0] if parity.aggregate.kind in _KINDS and len(compared) == 1 else (None, "")
-    if metric is None:
-        lead = f"{capitalized(_metric_and_label(in_prose(parity.name), row))} by {words}:"
+    metric = None
+    if parity.aggregate.kind in _KINDS and len(compared) == 1:
+        metric, values = compared[0]
+        lead, text = _sentence_on_metric(
+            metric, values, size, row, is_significant=is_significant, has_others=bool(outcomes)
+        )
+    else:
+        lead = capitalized(_metric_and_label(in_prose(parity.name), row))
         parts = [size, *(f"{at_cut(in_prose(one.name), row)} is {ends}" for one, ends in compared)]
         text = f"{'; '.join(parts)}."
         if is_significant is not None:
             text += f" It is {'' if is_significant else 'not '}significant."
-    elif is_significant is False:
-        lead = f"No clear difference by {words}:"
-        part = _metric_and_label(in_prose(metric.name), row)
-        start = f"the largest is in {part}," if outcomes else f"{part} is"
-        text = f"{start} {values}, {size}."
-    else:
-        name = in_prose(metric.name)
-        names = f"{name}s" if name.endswith("rate") else name
-        verb = "" if is_significant is None else " differ" if names != name else " differs"
-        lead = f"{capitalized(_metric_and_label(names, row))}{verb} by {words}:"
-        text = f"{values}, {size}."
     text += _on_others(outcomes)
     if left_out := left_out_in_words(row[".left_out"], partial(group_in_sentence, by), in_prose):
         text += f" Left out: {left_out}."
     evidence = _evidence(row, parity.aggregate) if is_significant else -1.0
-    return Finding(by, lead, text, metric, cut_of_row(row), is_significant, evidence)
+    return Finding(by, f"{lead} by {feature_in_words(by)}:", text, metric, cut_of_row(row), is_significant, evidence)
+
+
+def _sentence_on_metric(
+    metric: Metric, values: str, size: str, row: Mapping[str, Any], *, is_significant: bool | None, has_others: bool
+) -> tuple[str, str]:
+    """The words before the feature, and the sentence on the values of two groups and the size of their disparity."""
+    name = in_prose(metric.name)
+    if is_significant is False:
+        part = _metric_and_label(name, row)
+        start = f"the largest is in {part}," if has_others else f"{part} is"
+        return "No clear difference", f"{start} {values}, {size}."
+    names = f"{name}s" if name.endswith("rate") else name
+    verb = "" if is_significant is None else " differ" if names != name else " differs"
+    return f"{capitalized(_metric_and_label(names, row))}{verb}", f"{values}, {size}."
 
 
 def _metric_and_label(name: str, row: Mapping[str, Any]) -> str:

@@ -88,7 +88,7 @@ def script_policy() -> str:
 
 
 def explorer_of(
-    audit: AuditResults, groups: pl.DataFrame, data: Any, call: Mapping[str, Any], min_n: int, first: By
+    audit: AuditResults, groups: pl.DataFrame, data: Any, call: Mapping[str, Any], first: By
 ) -> list[Content]:
     """The explorer of an audit: at each threshold where there are scores, else of the labels as they are.
 
@@ -97,7 +97,7 @@ def explorer_of(
     # shares of rows that depend on the predictions
     metrics = [metric for metric in audit.metrics.groups if isinstance(metric, Metric)]
     rates = [rate for rate in metrics if rate.definition.reads != frozenset({"truth"}) and share_of(rate.definition)]
-    start = call.get("threshold")
+    start, min_n = call.get("threshold"), audit.policy.min_n
     note = f"Groups of fewer than {min_n} rows are not shown." if min_n else ""
     tally, features = audit.tally, audit.metrics.bys
     if tally.scores is not None and not tally.scores.several:

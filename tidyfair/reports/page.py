@@ -49,8 +49,6 @@ from tidyfair.tallies.source import open_frame
 
 __all__ = ["Report", "report"]
 
-TITLE = "Audit of predictions"
-
 
 @dataclass(frozen=True)
 class Report:
@@ -120,7 +118,7 @@ def report(
     by: Feature | list[Feature],
     metrics: Metric | GroupwiseMetric | MetricSet | None = None,
     gate: Gate | None = None,
-    title: str = TITLE,
+    title: str = "Audit of predictions",
     model: str | None = None,
     dataset: str | None = None,
     date: str | None = None,
@@ -204,8 +202,7 @@ def report(
     call: dict[str, Any] = {"truth": truth, "estimate": estimate, **options}
     facts = {"Model": model, "Data": dataset, "Date": date}
     return page_of(
-        audit, data, call, policy, gate, title=title, facts=facts, code=code, interactive=interactive,
-        is_usual=not chosen,
+        audit, data, call, gate, title=title, facts=facts, code=code, interactive=interactive, is_usual=not chosen
     )  # fmt: skip
 
 
@@ -229,7 +226,6 @@ def page_of(
     audit: AuditResults,
     data: Any,
     call: dict[str, Any],
-    policy: Policy,
     gate: Gate | None,
     *,
     title: str,
@@ -247,29 +243,29 @@ def page_of(
     # an average over labels that is the same for all data is none that anybody asked for
     shown = pl.col(".by").is_not_null() | ~audit.metrics.is_constant if is_usual else pl.lit(value=True)
     groups, with_unknown = (frame.filter(shown).select(dotted) for frame in (audit.groups, audit.groups_with_unknown))
-    values = GroupValues(groups, with_unknown, worst, policy.min_n)
+    values = GroupValues(groups, with_unknown, worst, audit.policy.min_n)
     findings = [finding_on(feature, audit) for feature in audit.metrics.bys]
     clearest = _clearest(findings)
     drawn = clearest.by if clearest.metric else None
     sections = [
         disparities_section(audit),
         Section("Groups", tuple(values.part_of(one, is_drawn=one.by == drawn) for one in findings)),
-        *scores_sections(audit, data, call, policy.min_n),
-        data_section(audit, policy.min_n),
-        exclusions_section(audit, groups, policy.min_n),
+        *scores_sections(audit, data, call),
+        data_section(audit),
+        exclusions_section(audit, groups),
         definitions_section(audit.metrics),
         how_to_repeat(code),
     ]
     opening: list[Content] = [facts_of(audit, facts)]
     if gate:
-        opening += _verdicts_of(gate, audit, policy)
+        opening += _verdicts_of(gate, audit)
     opening += [Findings(tuple(findings)), *values.figures_of(clearest)]
     if interactive:
-        opening += explorer_of(audit, groups, data, call, policy.min_n, clearest.by)
+        opening += explorer_of(audit, groups, data, call, clearest.by)
     return Report(title, tuple(opening), tuple(sections))
 
 
-def _verdicts_of(gate: Gate, audit: AuditResults, policy: Policy) -> list[Content]:
+def _verdicts_of(gate: Gate, audit: AuditResults) -> list[Content]:
     """The verdicts of a gate, and the numbers behind them.
 
     A gate judges the groups of its own metrics, so that its verdicts are those of `assert_fair`. Where the page leaves
@@ -278,7 +274,7 @@ def _verdicts_of(gate: Gate, audit: AuditResults, policy: Policy) -> list[Conten
     verdicts = audit.verdicts(gate)
     judged = [metric for metric in gate.metrics if isinstance(metric, GroupwiseMetric)]
     words = {by.text: feature_in_words(by) for by in (*audit.metrics.bys, *(metric.by for metric in judged))}
-    limited = [metric.with_policy(policy.beside(metric.policy)) for metric in judged]
+    limited = [metric.with_policy(audit.policy.beside(metric.policy)) for metric in judged]
     others: dict[RowKey, float | None] = {}
     if limited != judged:
         values_only: dict[str, Any] = {**audit.reading, "interval": None}

@@ -90,7 +90,7 @@ def facts_of(audit: AuditResults, given: Mapping[str, str | None]) -> Facts:
         at = "one for each group" if cut.groups else f"{cut.values[0]:g}"
         facts.append((f"Decision {cut.option.replace('_', ' ')}", at))
     facts.append(("Features", "; ".join(map(feature_in_words, features))))
-    facts.append(("Compared", features[0].policy.in_words))
+    facts.append(("Compared", audit.policy.in_words))
     rows = f"{audit.rows:,}"
     if tally.weights is not None:
         rows += f", weighted by {tally.weights.name}"
@@ -463,7 +463,7 @@ def _in_words(by: By, groups: pl.Series) -> pl.Series:
     return pl.Series(groups.name, [group_in_words(by, group) for group in groups], dtype=pl.String)
 
 
-def data_section(audit: AuditResults, min_n: int) -> Section:
+def data_section(audit: AuditResults) -> Section:
     """The number of rows, their weights, missing values, and the sizes of groups."""
     tally, rows = audit.tally, audit.rows
     missing = missing_of(tally)
@@ -479,7 +479,7 @@ def data_section(audit: AuditResults, min_n: int) -> Section:
         )
     if not lacking.is_empty():
         blocks.append(Table(lacking))
-    sizes = [_sizes(tally, by, rows, min_n) for by in audit.metrics.bys]
+    sizes = [_sizes(tally, by, rows, audit.policy.min_n) for by in audit.metrics.bys]
     is_long = sum(len(table.table) for table in sizes) > _FEW_ROWS
     blocks += [Folded("Sizes of groups", tuple(sizes))] if is_long else sizes
     return Section("Data", tuple(blocks), finding)
@@ -533,9 +533,9 @@ def _percent(share: pl.Expr) -> pl.Expr:
     return (share * 100).round(1).cast(pl.String) + " %"
 
 
-def scores_sections(audit: AuditResults, data: Any, call: dict[str, Any], min_n: int) -> list[Section]:
+def scores_sections(audit: AuditResults, data: Any, call: dict[str, Any]) -> list[Section]:
     """Rates along the threshold and calibration, by feature; nothing without a truth or a single column of scores."""
-    tally, features = audit.tally, audit.metrics.bys
+    tally, features, min_n = audit.tally, audit.metrics.bys, audit.policy.min_n
     if tally.scores is None or tally.scores.several or call["truth"] is None:
         return []
     columns = {name: call[name] for name in _CURVE_OPTIONS if name in call}
@@ -682,9 +682,10 @@ def _at_thresholds(by: By, curves: pl.DataFrame, thresholds: list[float]) -> Tab
     return Table(wide.with_columns(titles, _in_words(by, wide[".group"])))
 
 
-def exclusions_section(audit: AuditResults, groups: pl.DataFrame, min_n: int) -> Section:
+def exclusions_section(audit: AuditResults, groups: pl.DataFrame) -> Section:
     """The rows that are left out, and the values that are undefined, with the reason."""
     found: list[str] = []
+    min_n = audit.policy.min_n
     results, features = audit.compared_results, {by.text: by for by in audit.metrics.bys}
     if audit.options.na_rm and (lacking := missing_of(audit.tally).filter(pl.col("missing") > 0).rows()):
         texts = [f"{rows:,} {'row' if rows == 1 else 'rows'} without {name}" for name, _, rows in lacking]
