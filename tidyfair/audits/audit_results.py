@@ -73,12 +73,12 @@ class AuditResults:
         """The number of rows."""
         return int(self.tally.cells["n"].sum())
 
-    @property
+    @cached_property
     def options(self) -> Options:
         """The options by which the tally is read."""
         return Options(**self.reading)
 
-    @property
+    @cached_property
     def policy(self) -> Policy:
         """The groups that are compared."""
         return self.metrics.bys[0].policy
@@ -171,10 +171,11 @@ class AuditResults:
 
     def _at_all_cuts(self, values: pl.DataFrame, at_thresholds: Sequence[pl.DataFrame]) -> pl.DataFrame:
         """Values with those at thresholds; what depends on no decision, such as areas, is repeated at each cut."""
-        frames = [values]
+        frames: list[pl.DataFrame] = []
         for audit, frame in zip(self.at_thresholds, at_thresholds, strict=True):
             frames.append(frame.with_columns(pl.lit(audit.counting["threshold"]).alias(".threshold")))
-        values = pl.concat(frames, how="diagonal_relaxed")
+        if frames:
+            values = pl.concat([values, *frames], how="diagonal_relaxed")
         cut = next((name for name in SELECTIONS if name in values.columns), None)
         if cut is None:
             return values

@@ -199,7 +199,7 @@ class UsualMetrics:
         """The rows of averages over labels that are the same whatever the data."""
         constant = pl.lit(value=False)
         for metric in self.groups:
-            if isinstance(metric, Metric):
+            if isinstance(metric, Metric) and metric.constant_averages:
                 is_average = pl.col(".estimator").is_in(list(metric.constant_averages))
                 constant |= (pl.col(".metric") == metric.name) & is_average
         return constant

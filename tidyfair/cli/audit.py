@@ -406,7 +406,8 @@ def _group_part(audited: _Audited, by: By) -> Part:
     overall = groups.filter(pl.col(".by").is_null())
     values = [name for name in (".estimate", ".lower", ".upper", ".status") if name in overall.columns]
     # averages over labels that are the same whatever the data say nothing
-    overall = overall.with_columns(pl.when(~audited.metrics.is_constant).then(name).alias(name) for name in values)
+    has_meaning = ~audited.metrics.is_constant
+    overall = overall.with_columns(pl.when(has_meaning).then(name).alias(name) for name in values)
     feature_rows = _with_sides(by, groups.filter(pl.col(".by") == by.text), [".group"])
     shown, hint = feature_rows, []
     sizes = feature_rows.group_by(".group", maintain_order=True).agg(pl.col(".n").max())
