@@ -120,7 +120,7 @@ def _(value: Survival) -> str | None:
 
 @_in_code.register(PredictionInterval)
 def _(value: PredictionInterval) -> str | None:
-    return _call_in_code("tdf.prediction_interval", [value.lower, value.upper], {"level": value.level})
+    return _call_in_code("tdf.prediction_intervals.interval", [value.lower, value.upper], {"level": value.level})
 
 
 @_in_code.register(Privileged)
