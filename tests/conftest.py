@@ -161,7 +161,7 @@ def few_draws() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("tidyfair.specs.options.REPLICATES", 1_000)
         patch.setattr("tidyfair.specs.options.REPLICATES_OF_ROWS", 100)
-        patch.setattr("tidyfair.audits.significance._MOST_DRAWS", 1_000)
+        patch.setattr("tidyfair.audits.audit_results._MOST_DRAWS", 1_000)
         patch.setattr("tidyfair.cli.compare._DRAWS", 200)
         yield
 

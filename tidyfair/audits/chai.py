@@ -13,22 +13,22 @@ from tidyfair.audits.named_audits import AuditTable, ValuesTable, keys_of
 from tidyfair.errors import ArgumentError
 
 _NAMESPACE = "https://mc.chai.org/v0.2/schema.xsd"
-_OF_ALL, _OF_GROUPS = "UsefulnessUsabilityEfficacy", "FairnessEquity"
+_ALL_ROWS_SECTION, _GROUPS_SECTION = "UsefulnessUsabilityEfficacy", "FairnessEquity"
 
 
 def applied_model_card(
     name: str, tables: Iterable[AuditTable], frames: Mapping[str, pl.DataFrame], sentences: Sequence[str], level: float
 ) -> dict[str, Any]:
     """The fields of an applied model card that the values of an audit fill; the others are for people to write."""
-    of_values = [table for table in tables if isinstance(table, ValuesTable)]
-    if not of_values:
+    value_tables = [table for table in tables if isinstance(table, ValuesTable)]
+    if not value_tables:
         msg = (
             f"chai(): {name} has no metrics of all rows and of groups, which the card asks for; take "
             '`audit("model_card", …).chai()`.'
         )
         raise ArgumentError(msg)
-    results: dict[str, list[dict[str, str]]] = {_OF_ALL: [], _OF_GROUPS: []}
-    for table in of_values:
+    results: dict[str, list[dict[str, str]]] = {_ALL_ROWS_SECTION: [], _GROUPS_SECTION: []}
+    for table in value_tables:
         headings = {column.column: column.heading for column in table.columns}
         frame = frames[table.name]
         keys = keys_of(frame)
@@ -36,15 +36,14 @@ def applied_model_card(
             value = _value(row, level)
             if value is not None and row[".metric"] in headings:
                 label = _label(headings[row[".metric"]], row, keys)
-                section = _OF_ALL if row[".by"] is None else _OF_GROUPS
+                section = _ALL_ROWS_SECTION if row[".by"] is None else _GROUPS_SECTION
                 results[section].append({"Label": label, "ValueJson": value})
-    rows = _rows(frames[of_values[0].name])
-    described = {_OF_ALL: rows[:1], _OF_GROUPS: [*rows, *sentences]}
-    metrics: dict[str, Any] = {}
-    for section, items in results.items():
-        metrics[section] = {
-            "Results": {"MetricResult": items}, "TestingDataDescription": " ".join(described[section]),
-        }  # fmt: skip
+    rows = _rows(frames[value_tables[0].name])
+    described = {_ALL_ROWS_SECTION: rows[:1], _GROUPS_SECTION: [*rows, *sentences]}
+    metrics = {
+        section: {"Results": {"MetricResult": items}, "TestingDataDescription": " ".join(described[section])}
+        for section, items in results.items()
+    }
     return {"AppliedModelCard": {"@xmlns": _NAMESPACE, "KeyMetrics": metrics}}
 
 

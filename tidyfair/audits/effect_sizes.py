@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
 from statistics import NormalDist
 from typing import Any, Literal, TypeAlias, cast
 
@@ -46,6 +45,13 @@ class Sample:
     mean: float
     squares: float
 
+    @classmethod
+    def of(cls, values: pl.Series) -> Sample:
+        """Those of a column."""
+        # constant numbers have no variance at all, not one of rounding errors
+        squares = 0.0 if values.min() == values.max() else cast("float", values.var()) * (len(values) - 1)
+        return cls(len(values), cast("float", values.mean()), squares)
+
 
 @dataclass(frozen=True)
 class Standardization:
@@ -54,26 +60,30 @@ class Standardization:
     spread: Spread
     corrected: bool
 
-    def compared(self, group: Sample, other: Sample, overall: float | None) -> tuple[float, float, float] | None:
-        """The deviation, the standardized difference and its error (Hedges & Olkin, 1985); None without a deviation.
+    def compared(self, group: Sample, other: Sample, overall: float | None, z: float) -> dict[str, float | None]:
+        """The deviation and the standardized difference with its limits, z errors of Hedges & Olkin (1985) from it.
 
-        `overall` is the standard deviation of all rows.
+        Nothing without a deviation; `overall` is that of all rows.
         """
         freedom = other.size - 1 if self.spread == "reference" else group.size + other.size - 2
         if freedom <= int(self.corrected):
-            return None
+            return {}
         deviation = overall
         if self.spread == "reference":
             deviation = math.sqrt(other.squares / freedom)
         elif self.spread == "pooled":
             deviation = math.sqrt((group.squares + other.squares) / freedom)
         if not deviation:
-            return None
+            return {}
         factor = 1 - 3 / (4 * freedom - 1) if self.corrected else 1.0
         difference = (group.mean - other.mean) / deviation
-        of_deviation = 2 * freedom if self.spread == "reference" else 2 * (group.size + other.size)
-        error = factor * math.sqrt(1 / group.size + 1 / other.size + difference**2 / of_deviation)
-        return deviation, factor * difference, error
+        divisor = 2 * freedom if self.spread == "reference" else 2 * (group.size + other.size)
+        error = factor * math.sqrt(1 / group.size + 1 / other.size + difference**2 / divisor)
+        value = factor * difference
+        return {
+            ".spread": deviation, ".disparity": value, ".lower": value - z * error, ".upper": value + z * error,
+            ".p_value": two_sided(value, error),
+        }  # fmt: skip
 
 
 @refuse_unknown_keywords
@@ -128,10 +138,14 @@ def standardized_differences(
     one_of("spread", spread, SPREADS)
     standardization = Standardization(spread, flag("corrected", corrected))
     z = z_value(proper_share("conf_level", conf_level))
-    measure = _Measure(
-        STANDARDIZED, ".mean", pl.col("value").mean(), (".spread", ".disparity", ".lower", ".upper", ".p_value"), 0.0,
-        partial(_standardized, standardization, z),
-    )  # fmt: skip
+
+    def compare(every: pl.Series, group: pl.Series, other: pl.Series) -> _Numbers:
+        everybody = Sample.of(every)
+        overall = math.sqrt(everybody.squares / (everybody.size - 1)) if everybody.size > 1 else None
+        return standardization.compared(Sample.of(group), Sample.of(other), overall, z)
+
+    numbers = (".spread", ".disparity", ".lower", ".upper", ".p_value")
+    measure = _Measure(STANDARDIZED, ".mean", pl.col("value").mean(), numbers, 0.0, compare)
     policy = Policy.of("standardized_differences()", min_n, min_share, unknown, unknown_values)
     groups = _Groups("standardized_differences", by, to, policy, one_of("adjust", adjust, _ADJUSTMENTS))
     return groups.table(data, values, group_by, measure)
@@ -187,10 +201,21 @@ def quantile_ratios(
     """
     share = proper_share("quantile", quantile)
     z = z_value(proper_share("conf_level", conf_level))
+
+    def compare(_: pl.Series, group: pl.Series, other: pl.Series) -> _Numbers:
+        values = [cast("float", numbers.quantile(share, "linear")) for numbers in (group, other)]
+        ratio = values[0] / values[1]
+        error = math.hypot(_error_of_logarithm(group, share), _error_of_logarithm(other, share))
+        # numbers that have not been seen to vary say nothing about how far they do
+        if not error > 0:
+            return {".disparity": ratio}
+        ends = {".lower": ratio * math.exp(-z * error), ".upper": ratio * math.exp(z * error)}
+        return {".disparity": ratio, **ends, ".p_value": two_sided(math.log(ratio), error)}
+
+    numbers = (".disparity", ".lower", ".upper", ".p_value")
     measure = _Measure(
-        QUANTILES, ".quantile", pl.col("value").quantile(share, "linear"),
-        (".disparity", ".lower", ".upper", ".p_value"), 1.0, partial(_ratio_of_quantiles, share, z), is_relative=True,
-    )  # fmt: skip
+        QUANTILES, ".quantile", pl.col("value").quantile(share, "linear"), numbers, 1.0, compare, is_relative=True
+    )
     policy = Policy.of("quantile_ratios()", min_n, min_share, unknown, unknown_values)
     groups = _Groups("quantile_ratios", by, to, policy, one_of("adjust", adjust, _ADJUSTMENTS))
     return groups.table(data, values, group_by, measure)
@@ -212,43 +237,6 @@ class _Measure:
     """The comparison of two groups, by the values of all rows, and those of both; nothing where there is none."""
     is_relative: bool = False
     """True if it divides, so that values are above 0."""
-
-
-def _standardized(
-    standardization: Standardization, z: float, every: pl.Series, group: pl.Series, other: pl.Series
-) -> _Numbers:
-    """The difference of two means in standard deviations, with its limits; nothing without a standard deviation."""
-    everybody = _sample(every)
-    overall = math.sqrt(everybody.squares / (everybody.size - 1)) if everybody.size > 1 else None
-    result = standardization.compared(_sample(group), _sample(other), overall)
-    if result is None:
-        return {}
-    deviation, value, error = result
-    return {
-        ".spread": deviation, ".disparity": value, ".lower": value - z * error, ".upper": value + z * error,
-        ".p_value": two_sided(value, error),
-    }  # fmt: skip
-
-
-def _sample(values: pl.Series) -> Sample:
-    # constant numbers have no variance at all, not one of rounding errors
-    squares = 0.0 if values.min() == values.max() else cast("float", values.var()) * (len(values) - 1)
-    return Sample(len(values), cast("float", values.mean()), squares)
-
-
-def _ratio_of_quantiles(share: float, z: float, every: pl.Series, group: pl.Series, other: pl.Series) -> _Numbers:
-    """The ratio of two quantiles, and its limits where both groups have enough rows."""
-    del every
-    value, of_other = (cast("float", numbers.quantile(share, "linear")) for numbers in (group, other))
-    ratio = value / of_other
-    error = math.hypot(_error_of_logarithm(group, share), _error_of_logarithm(other, share))
-    # numbers that have not been seen to vary say nothing about how far they do
-    if not error > 0:
-        return {".disparity": ratio}
-    return {
-        ".disparity": ratio, ".lower": ratio * math.exp(-z * error), ".upper": ratio * math.exp(z * error),
-        ".p_value": two_sided(math.log(ratio), error),
-    }  # fmt: skip
 
 
 def _error_of_logarithm(values: pl.Series, share: float) -> float:
@@ -275,6 +263,11 @@ def columns_of_features(by: Any) -> list[tuple[Any, ...]]:
     """The columns of each feature: of one, or of a list of them."""
     features = cast("list[Any]", by if isinstance(by, list) else [by])
     return [feature if isinstance(feature, tuple) else (feature,) for feature in features]
+
+
+def groups_by_feature(to: Mapping[Any, object]) -> dict[object, object]:
+    """The groups of a mapping from features to groups, by the texts of features, whose columns may be a tuple."""
+    return {":".join(map(str, cast("Any", key))) if isinstance(key, tuple) else key: to[key] for key in to}
 
 
 def two_sided(distance: float, error: float) -> float:
@@ -362,11 +355,7 @@ class _Groups:
         """The rule by which the reference is chosen, or the key and the text of a named group, which must occur."""
         named: Any = self.to
         if isinstance(named, Mapping):
-            of_features: dict[str, object] = {}
-            for feature, group in cast("Mapping[object, object]", named).items():
-                columns = cast("tuple[object, ...]", feature if isinstance(feature, tuple) else (feature,))
-                of_features[":".join(map(str, columns))] = group
-            named = of_features.get(by.text)
+            named = groups_by_feature(cast("Mapping[object, object]", named)).get(by.text)
         if named in _BY_VALUE:
             return cast("str", named)
         groups = _with_texts(rows.select(keys).unique().sort(keys, nulls_last=True), keys)
@@ -406,21 +395,19 @@ class _Groups:
         if index is not None:
             text = groups[".group"][index]
         values, statuses = groups["value"], groups[".status"].to_list()
-        numbers: list[_Numbers] = []
-        for group, status in enumerate(statuses):
-            compared: _Numbers = {}
-            if status == Status.OK.value and index is None:
+        numbers: list[_Numbers] = [{} for _ in statuses]
+        for group in (groups[".status"] == Status.OK.value).arg_true():
+            if index is None:
                 statuses[group] = Status.NO_REFERENCE.value
-            elif status == Status.OK.value and group == index:
-                compared = {".disparity": measure.equality}
-            elif status == Status.OK.value and index is not None:
-                compared = measure.compare(rows["value"], values[group], values[index])
-                statuses[group] = Status.OK.value if compared else Status.ZERO_DENOMINATOR.value
-            numbers.append(compared)
+            elif group == index:
+                numbers[group] = {".disparity": measure.equality}
+            else:
+                numbers[group] = measure.compare(rows["value"], values[group], values[index])
+                statuses[group] = Status.OK.value if numbers[group] else Status.ZERO_DENOMINATOR.value
         shown = [pl.Series(name, [row.get(name) for row in numbers], dtype=pl.Float64) for name in measure.numbers]
         table = groups.select(pl.lit(by.text).alias(".by"), ".group", ".n", ".share", measure.name)
-        of_reference = pl.lit(text, dtype=pl.String).alias(".reference")
-        table = table.with_columns(of_reference, *shown, pl.Series(".status", statuses, dtype=pl.String))
+        reference_text = pl.lit(text, dtype=pl.String).alias(".reference")
+        table = table.with_columns(reference_text, *shown, pl.Series(".status", statuses, dtype=pl.String))
         return table.filter(pl.col(".status") != Status.UNKNOWN.value) if by.policy.unknown == "drop" else table
 
 

@@ -25,16 +25,10 @@ from tidyfair.tallies.source import open_frame
 
 __all__ = ["NAMED_AUDITS", "FiledAudit", "audit"]
 
-NAMED_AUDITS: Mapping[str, NamedAudit] = MappingProxyType(
-    {
-        "nyc_ll144": nyc_ll144,
-        "eeoc_uniform_guidelines": eeoc_uniform_guidelines,
-        "lending_adverse_impact": lending_adverse_impact,
-        "clinical_tripod_ai": clinical_tripod_ai,
-        "eu_ai_act_data": eu_ai_act_data,
-        "model_card": model_card,
-    }
-)
+_AUDITS = (
+    nyc_ll144, eeoc_uniform_guidelines, lending_adverse_impact, clinical_tripod_ai, eu_ai_act_data, model_card,
+)  # fmt: skip
+NAMED_AUDITS: Mapping[str, NamedAudit] = MappingProxyType({named.name: named for named in _AUDITS})
 """The audits of the library by their names."""
 _REFUSED: dict[str, str] = dict.fromkeys(("interval", "on_undefined", "explain", "parts", "keep_rows"), "")
 _UNKNOWN = "unknown"
@@ -115,11 +109,10 @@ class FiledAudit:
         features = {by for table in self._made for by in self._frames[table.name][".by"].to_list()}
         unknown = self._frames[_UNKNOWN].filter(pl.col(".by").is_in(features))
         unknown = unknown.group_by(".by", maintain_order=True).agg(pl.col(".unknown", ".n").sum())
-        sentences: list[str] = []
-        for by, rows, every in unknown.filter(pl.col(".unknown") > 0).select(".by", ".unknown", ".n").rows():
-            sentences.append(f"Of {every:,} rows, {rows:,} are of unknown {by.replace(':', ' or ')}.")
-        if not sentences:
-            sentences.append("No row is of an unknown group.")
+        sentences = [
+            f"Of {every:,} rows, {rows:,} are of unknown {by.replace(':', ' or ')}."
+            for by, rows, every in unknown.filter(pl.col(".unknown") > 0).select(".by", ".unknown", ".n").rows()
+        ] or ["No row is of an unknown group."]
         small: dict[str, None] = {}
         for table in self._made:
             frame = self._frames[table.name]
@@ -223,12 +216,11 @@ def audit(
     """
     keywords: dict[str, Any] = dict(options)
     refuse("audit()", keywords, _REFUSED)
+    known = ["truth", "estimate", "by", "to", *CallOptions.__annotations__]
     for keyword in keywords:
-        if keyword not in CallOptions.__annotations__:
+        if keyword not in known:
             kind = "argument of audit()"
-            raise ArgumentError.unknown_keyword(
-                kind, keyword, ["truth", "estimate", "by", "to", *CallOptions.__annotations__]
-            )
+            raise ArgumentError.unknown_keyword(kind, keyword, known)
     if by is None:
         msg = 'audit() compares groups: name the feature, `by="column"`, or a list of them, `by=["sex", "race"]`.'
         raise ArgumentError(msg)
@@ -238,8 +230,13 @@ def audit(
         counting={key: value for key, value in keywords.items() if key in CountOptions.__annotations__},
         reading={key: value for key, value in keywords.items() if key not in CountOptions.__annotations__},
     )  # fmt: skip
-    _refuse_unheeded(named, call)
-    made = named.of(call)
+    if to is not None and not any(table.takes_reference for table in named.tables):
+        msg = f"audit(): {named.name} has a fixed reference and does not accept `to`."
+        raise ArgumentError(msg)
+    if within is not None and not any("within" in table.needs for table in named.tables):
+        msg = f"audit(): {named.name} has no segments and does not accept `within`."
+        raise ArgumentError(msg)
+    made = named.tables_of(call)
     frames = {table.name: table.frame(call, named) for table in made}
     frames[_UNKNOWN] = unknown_rows(call, named)
     source = open_frame(data, call.counting.get("group_by"))
@@ -258,16 +255,6 @@ def _named(name: str | NamedAudit) -> NamedAudit:
         kind = "audit"
         raise ArgumentError.unknown(kind, name, NAMED_AUDITS)
     return NAMED_AUDITS[name]
-
-
-def _refuse_unheeded(named: NamedAudit, call: AuditCall) -> None:
-    """Refuse arguments that no table of the audit takes."""
-    if call.to is not None and not any(table.takes_reference for table in named.tables):
-        msg = f"audit(): {named.name} has a fixed reference and does not accept `to`."
-        raise ArgumentError(msg)
-    if call.within is not None and not any("within" in table.needs for table in named.tables):
-        msg = f"audit(): {named.name} has no segments and does not accept `within`."
-        raise ArgumentError(msg)
 
 
 def _features(by: Any) -> tuple[tuple[Any, ...], ...]:

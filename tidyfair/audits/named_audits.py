@@ -35,7 +35,7 @@ _HEADINGS = {
     ".top_fraction": "Best share",
 }  # fmt: skip
 """The headings of columns that say what a row is about."""
-_OF_COMPARISONS = ("conf_level", "times", "seed")
+_COMPARISON_OPTIONS = ("conf_level", "times", "seed")
 """The options of reading that `compare_groups` takes itself."""
 _ABOVE_MEDIAN = "\0above the median"
 CUTS = ("threshold", "top_k", "top_fraction")
@@ -98,12 +98,12 @@ class AuditCall:
                 msg = f"audit(): the median of scores does not accept `{name}`; repeat the rows, or filter them."
                 raise ArgumentError(msg)
         score = Column.of(self.counting["probs"], "probs")
-        other_columns = [("group_by", column) for column in source.outer]
-        other_columns += [("by", Column.of(part, "by")) for feature in self.features for part in feature]
+        others = [("group_by", column) for column in source.outer]
+        others += [("by", Column.of(part, "by")) for feature in self.features for part in feature]
         if self.counting.get("cluster") is not None:
-            other_columns.append(("cluster", Column.of(self.counting["cluster"], "cluster")))
-        wanted = {"score": ("probs", score), **{f"other {index}": own for index, own in enumerate(other_columns)}}
-        frame = source.here(wanted).frame.lazy()
+            others.append(("cluster", Column.of(self.counting["cluster"], "cluster")))
+        wanted = {f"other {index}": column for index, column in enumerate(others)}
+        frame = source.here({"score": ("probs", score), **wanted}).frame.lazy()
         if not frame.select(score.expr).collect_schema().dtypes()[0].is_numeric():
             msg = f"`probs`: the column {score.name!r} holds no numbers, so that there is no median of them."
             raise ColumnError(msg)
@@ -207,14 +207,19 @@ class ComparisonTable(AuditTable):
             raise ArgumentError(msg)
         comparison = compare_groups(
             self.metric, by=list(features), to=reference, scale=self.scale, test=self.test, adjust="none",
-            **audit.group_options, **{name: call.reading[name] for name in _OF_COMPARISONS if name in call.reading},
+            **audit.group_options, **{name: call.reading[name] for name in _COMPARISON_OPTIONS if name in call.reading},
         )  # fmt: skip
         if self.cut == "median":
             call = call.above_median()
         tally = call.tally(comparison.metrics)
         if audit.complete_rows:
-            tally = _with_incomplete_rows_unknown(tally, [metric.by for metric in comparison.metrics])
-        reading = {name: value for name, value in call.reading.items() if name not in _OF_COMPARISONS}
+            # rows that are unknown in any feature are unknown in all of them
+            columns = dict.fromkeys(column for metric in comparison.metrics for column in metric.by.columns)
+            names = tally.names(list(columns))
+            is_unknown = comparison.metrics[0].policy.is_unknown(tally.cells.select(names))
+            known = tally.cells.with_columns(pl.when(~is_unknown).then(name).alias(name) for name in names)
+            tally = replace(tally, cells=known)
+        reading = {name: value for name, value in call.reading.items() if name not in _COMPARISON_OPTIONS}
         frame = comparison.compute(tally, explain=True, **reading)
         if audit.complete_rows:
             # the rows of a feature alone would not be those that it has unknown
@@ -228,12 +233,12 @@ class ComparisonTable(AuditTable):
 
     def specification(self) -> str:
         """The table in words."""
-        of = "scores above the median of all rows" if self.cut == "median" else "rows"
+        rows = "scores above the median of all rows" if self.cut == "median" else "rows"
         reference = "a group that the caller names" if self.to is None else f'the reference "{self.to}"'
         crossed = ", also of the crossing of all features" if self.crossed else ""
         test = "" if self.test == "interval" else f", test: {self.test}"
         derived = "".join(f"; with {function.__name__}" for function in self.derived)
-        return f"{self.metric.name} of {of}, by group{crossed}; {self.scale} to {reference}{test}{derived}"
+        return f"{self.metric.name} of {rows}, by group{crossed}; {self.scale} to {reference}{test}{derived}"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -267,28 +272,23 @@ class ValuesTable(AuditTable):
         """The tidy frame."""
         if not self.at_risk:
             return self._values(call, audit, self.metrics, without=CUTS if "estimate" not in self.needs else ())
-        frames: list[pl.DataFrame] = []
-        for risk in self._risks(call.counting["threshold"]):
-            metrics = [metric_tweak(metric, metric.name, at=risk) for metric in self.metrics if "at" in metric.options]
-            metrics += [metric for metric in self.metrics if "at" not in metric.options]
-            at_risk = replace(call, counting={**call.counting, "threshold": risk})
-            values = self._values(at_risk, audit, metrics)
-            position = values.columns.index(".estimate")
-            frames.append(values.insert_column(position, pl.lit(risk).alias(".threshold")))
-        return pl.concat(frames, how="vertical_relaxed")
-
-    def _risks(self, threshold: object) -> tuple[float, ...]:
-        """The thresholds of a call, which are the risks at which one acts."""
+        # the thresholds of the call are the risks at which one acts
+        threshold = call.counting["threshold"]
         if isinstance(threshold, Mapping):
             msg = f"audit(): the table {self.name!r} acts at the same risks in all groups; give a number, or a list."
             raise ArgumentError(msg)
         cut = Cut.of({"threshold": threshold}, {"probs"})
-        risks = cut.values if cut else ()
-        for risk in risks:
+        frames: list[pl.DataFrame] = []
+        for risk in cut.values if cut else ():
             if not 0 < risk < 1:
                 msg = f"`threshold`: the table {self.name!r} acts at risks between 0 and 1, not at {risk:g}."
                 raise ArgumentError(msg)
-        return risks
+            metrics = [metric_tweak(metric, metric.name, at=risk) for metric in self.metrics if "at" in metric.options]
+            metrics += [metric for metric in self.metrics if "at" not in metric.options]
+            values = self._values(replace(call, counting={**call.counting, "threshold": risk}), audit, metrics)
+            position = values.columns.index(".estimate")
+            frames.append(values.insert_column(position, pl.lit(risk).alias(".threshold")))
+        return pl.concat(frames, how="vertical_relaxed")
 
     def _values(
         self, call: AuditCall, audit: NamedAudit, metrics: Sequence[Metric], without: Sequence[str] = ()
@@ -437,12 +437,11 @@ class NamedAudit:
         if self.min_n:
             parts.append(f"groups of fewer than {self.min_n} rows are listed but not compared")
         if self.min_share:
-            parts.append(
-                f"groups of less than {100 * self.min_share:g} percent of the rows are listed but not compared"
-            )
+            share = f"{100 * self.min_share:g} percent"
+            parts.append(f"groups of less than {share} of the rows are listed but not compared")
         return "; ".join(parts)
 
-    def of(self, call: AuditCall) -> list[AuditTable]:
+    def tables_of(self, call: AuditCall) -> list[AuditTable]:
         """The tables that can be made of the columns of a call."""
         if not self.tables:
             msg = f"audit(): {self.name} has no tables."
@@ -465,11 +464,9 @@ class NamedAudit:
 
 def keys_of(frame: pl.DataFrame) -> list[tuple[str, str]]:
     """The columns that say what each row of a tidy frame is about, and their headings."""
-    keys = [(name, name) for name in key_columns(frame)]
-    for name, heading in _HEADINGS.items():
-        is_used = name in frame.columns and (name in {".by", ".group"} or frame[name].null_count() < len(frame))
-        keys += [(name, heading)] if is_used else []
-    return keys
+    used = {name for name in frame.columns if name in {".by", ".group"} or frame[name].null_count() < len(frame)}
+    headings = [(name, heading) for name, heading in _HEADINGS.items() if name in used]
+    return [*((name, name) for name in key_columns(frame)), *headings]
 
 
 def _check_event(audit: NamedAudit, tally: Tally, options: Options) -> None:
@@ -524,17 +521,5 @@ def unknown_rows(call: AuditCall, audit: NamedAudit) -> pl.DataFrame:
         rows = tally.cells.select(*names, "n", pl.when(mask).then("n").otherwise(0).alias("unknown"))
         total = (pl.col("n").sum().alias(".n"), pl.col("unknown").sum().alias(".unknown"))
         counted = rows.group_by(names, maintain_order=True).agg(*total).sort(names) if names else rows.select(*total)
-        parts.append(
-            counted.rename(outer).insert_column(len(names), pl.Series(".by", [by.text]).new_from_index(0, len(counted)))
-        )
+        parts.append(counted.rename(outer).select(*outer.values(), pl.lit(by.text).alias(".by"), ".n", ".unknown"))
     return UNKNOWN_ROWS.frame(pl.concat(parts))
-
-
-def _with_incomplete_rows_unknown(tally: Tally, bys: list[By]) -> Tally:
-    """A tally in which rows that are unknown in any feature are unknown in all of them."""
-    names = list(dict.fromkeys(name for by in bys for name in tally.names(by.columns)))
-    is_unknown = pl.Series([False]).new_from_index(0, len(tally.cells))
-    for by in bys:
-        is_unknown |= by.policy.is_unknown(tally.cells.select(tally.names(by.columns)))
-    known = [pl.when(~is_unknown).then(name).alias(name) for name in names]
-    return replace(tally, cells=tally.cells.with_columns(known))

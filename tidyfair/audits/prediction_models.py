@@ -6,7 +6,7 @@ import math
 
 from tidyfair.audits.named_audits import NOTE, NamedAudit, ValuesTable
 from tidyfair.audits.published import PublishedColumn
-from tidyfair.calling.metric_sets import metric_tweak
+from tidyfair.calling.metric_sets import Metric, metric_tweak
 from tidyfair.metrics.classification import (
     accuracy,
     base_rate,
@@ -39,12 +39,24 @@ def net_benefit_of_treating_all(tp: Number, fp: Number, fn: Number, tn: Number, 
 
 
 _CALIBRATION_IN_LOGITS = metric_tweak(calibration_intercept, "calibration_intercept_given_slope", slope="one")
-_ROWS = PublishedColumn(column=".n", heading="Rows")
-_NOTE = PublishedColumn(column=NOTE, heading="Note")
+_DIGITS = {"net_benefit": 4, "net_benefit_of_treating_all": 4}
+"""The decimals of metrics that have other than three."""
 
 
-def _column(metric: str, heading: str, digits: int = 3) -> PublishedColumn:
-    return PublishedColumn(column=metric, heading=heading, digits=digits)
+def _values_table(
+    name: str, heading: str, needs: tuple[str, ...], *metrics: tuple[Metric, str], at_risk: bool = False,
+    crossed: bool = False,
+) -> ValuesTable:  # fmt: skip
+    """A table of metrics under their headings, between the rows of a group and its notes."""
+    values = [
+        PublishedColumn(column=metric.name, heading=title, digits=_DIGITS.get(metric.name, 3))
+        for metric, title in metrics
+    ]
+    rows, notes = PublishedColumn(column=".n", heading="Rows"), PublishedColumn(column=NOTE, heading="Note")
+    return ValuesTable(
+        name=name, heading=heading, needs=needs, metrics=tuple(metric for metric, _ in metrics), at_risk=at_risk,
+        crossed=crossed, columns=(rows, *values, notes),
+    )  # fmt: skip
 
 
 clinical_tripod_ai = NamedAudit(
@@ -65,35 +77,25 @@ clinical_tripod_ai = NamedAudit(
         "A model is useful at a threshold if its net benefit exceeds that of treating all, and that of none (0).",
     ),
     tables=(
-        ValuesTable(
-            name="performance",
-            heading="Discrimination, calibration and overall error",
-            needs=("truth", "probs"),
-            metrics=(base_rate, roc_auc, _CALIBRATION_IN_LOGITS, calibration_slope, calibration_ratio, brier_class),
-            columns=(
-                _ROWS,
-                _column("base_rate", "Event rate"),
-                _column("roc_auc", "AUC"),
-                _column("calibration_intercept_given_slope", "Calibration intercept, slope 1"),
-                _column("calibration_slope", "Calibration slope"),
-                _column("calibration_ratio", "O:E"),
-                _column("brier_class", "Brier score"),
-                _NOTE,
-            ),
+        _values_table(
+            "performance",
+            "Discrimination, calibration and overall error",
+            ("truth", "probs"),
+            (base_rate, "Event rate"),
+            (roc_auc, "AUC"),
+            (_CALIBRATION_IN_LOGITS, "Calibration intercept, slope 1"),
+            (calibration_slope, "Calibration slope"),
+            (calibration_ratio, "O:E"),
+            (brier_class, "Brier score"),
         ),
-        ValuesTable(
-            name="net_benefit",
-            heading="Net benefit",
-            needs=("truth", "probs", "threshold"),
-            metrics=(net_benefit, net_benefit_of_treating_all, standardized_net_benefit),
+        _values_table(
+            "net_benefit",
+            "Net benefit",
+            ("truth", "probs", "threshold"),
+            (net_benefit, "Net benefit"),
+            (net_benefit_of_treating_all, "Net benefit of treating all"),
+            (standardized_net_benefit, "Standardized net benefit"),
             at_risk=True,
-            columns=(
-                _ROWS,
-                _column("net_benefit", "Net benefit", 4),
-                _column("net_benefit_of_treating_all", "Net benefit of treating all", 4),
-                _column("standardized_net_benefit", "Standardized net benefit"),
-                _NOTE,
-            ),
         ),
     ),
 )
@@ -105,16 +107,13 @@ def share_without_truth(positives: Number, negatives: Number, instances: Number)
     return instances - positives - negatives, instances
 
 
-_LABELS = (base_rate, selection_rate, accuracy, sens, spec, precision)
-_OF_LABELS = (
-    _ROWS,
-    _column("base_rate", "Base rate"),
-    _column("selection_rate", "Selection rate"),
-    _column("accuracy", "Accuracy"),
-    _column("sens", "Sensitivity"),
-    _column("spec", "Specificity"),
-    _column("precision", "Precision"),
-    _NOTE,
+_LABELS = (
+    (base_rate, "Base rate"),
+    (selection_rate, "Selection rate"),
+    (accuracy, "Accuracy"),
+    (sens, "Sensitivity"),
+    (spec, "Specificity"),
+    (precision, "Precision"),
 )
 
 eu_ai_act_data = NamedAudit(
@@ -133,28 +132,16 @@ eu_ai_act_data = NamedAudit(
         "legal advice",
     ),
     tables=(
-        ValuesTable(
-            name="data",
-            heading="Rows and events",
-            needs=("truth",),
-            metrics=(share_of_rows, share_without_truth, base_rate),
+        _values_table(
+            "data",
+            "Rows and events",
+            ("truth",),
+            (share_of_rows, "Share of rows"),
+            (share_without_truth, "Share without truth"),
+            (base_rate, "Share of events"),
             crossed=True,
-            columns=(
-                _ROWS,
-                _column("share_of_rows", "Share of rows"),
-                _column("share_without_truth", "Share without truth"),
-                _column("base_rate", "Share of events"),
-                _NOTE,
-            ),
         ),
-        ValuesTable(
-            name="performance",
-            heading="Performance in each group",
-            needs=("truth", "estimate"),
-            metrics=_LABELS,
-            crossed=True,
-            columns=_OF_LABELS,
-        ),
+        _values_table("performance", "Performance in each group", ("truth", "estimate"), *_LABELS, crossed=True),
     ),
 )
 
@@ -169,27 +156,15 @@ model_card = NamedAudit(
         "a judgement that the model is fair, or fit for a use",
     ),
     tables=(
-        ValuesTable(
-            name="performance",
-            heading="Quantitative analyses",
-            needs=("truth", "estimate"),
-            metrics=_LABELS,
+        _values_table("performance", "Quantitative analyses", ("truth", "estimate"), *_LABELS, crossed=True),
+        _values_table(
+            "scores",
+            "Quantitative analyses of scores",
+            ("truth", "probs"),
+            (roc_auc, "AUC"),
+            (calibration_ratio, "Observed : expected"),
+            (brier_class, "Brier score"),
             crossed=True,
-            columns=_OF_LABELS,
-        ),
-        ValuesTable(
-            name="scores",
-            heading="Quantitative analyses of scores",
-            needs=("truth", "probs"),
-            metrics=(roc_auc, calibration_ratio, brier_class),
-            crossed=True,
-            columns=(
-                _ROWS,
-                _column("roc_auc", "AUC"),
-                _column("calibration_ratio", "Observed : expected"),
-                _column("brier_class", "Brier score"),
-                _NOTE,
-            ),
         ),
     ),
 )

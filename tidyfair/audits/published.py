@@ -131,8 +131,8 @@ class PublishedTable:
         series = [frame[name] for name, _ in keys] + [column.values(frame[column.column]) for column in columns]
         headings = renamed([*(heading for _, heading in keys), *(column.heading for column in columns)])
         values = pl.DataFrame(dict(zip(headings, series, strict=True)))
-        of_values = zip(headings[len(keys) :], columns, strict=True)
-        are_texts = [name for name, column in of_values if column.column in texts_of_numbers]
+        named_columns = zip(headings[len(keys) :], columns, strict=True)
+        are_texts = [name for name, column in named_columns if column.column in texts_of_numbers]
         are_numbers = [name for name, dtype in values.schema.items() if dtype.is_numeric()]
         return cls(heading, values, columns, frozenset([*are_texts, *are_numbers]))
 
@@ -141,9 +141,10 @@ class PublishedTable:
         """The values as texts, with all their digits."""
         keys = self.values.width - len(self.columns)
         written = [*([_AS_IT_IS] * keys), *self.columns]
-        texts: list[pl.Series] = []
-        for series, column in zip(self.values, written, strict=True):
-            texts.append(pl.Series(series.name, map(column.text, series), dtype=pl.String))
+        texts = [
+            pl.Series(series.name, map(column.text, series), dtype=pl.String)
+            for series, column in zip(self.values, written, strict=True)
+        ]
         return visible_texts(pl.DataFrame(texts))
 
     def markdown(self) -> str:

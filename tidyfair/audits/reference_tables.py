@@ -14,6 +14,7 @@ from tidyfair.audits.effect_sizes import (
     Spread,
     Standardization,
     columns_of_features,
+    groups_by_feature,
     two_sided,
 )
 from tidyfair.audits.references import (
@@ -206,12 +207,12 @@ class _Table:
     def frame(self) -> pl.DataFrame:
         """The tidy frame."""
         compared = families(self.evaluated, self.options)
-        of_contexts = [family for family in compared if self.to[family.spec] in CONTEXTS]
-        for family in of_contexts:
+        with_context = [family for family in compared if self.to[family.spec] in CONTEXTS]
+        for family in with_context:
             if len(family.rows) > 1:
                 check_positive(family, self.scale_of_values[family.spec])
-        scales: dict[int, Scale] = {family.spec: self.scale_of_values[family.spec] for family in of_contexts}
-        drawn = {family.spec for family in of_contexts if family.estimates.kind == "resampled"}
+        scales: dict[int, Scale] = {family.spec: self.scale_of_values[family.spec] for family in with_context}
+        drawn = {family.spec for family in with_context if family.estimates.kind == "resampled"}
         beside = against_rest(self.evaluated, self.options, scales, drawn)
         for family in compared:
             has_context = family.spec in scales
@@ -304,16 +305,10 @@ class _Table:
         samples = variations.samples(family, self.evaluated, cast("By", self.evaluated.specs[spec].by))
         overall = variations.deviation.get(family.outer)
         mean = np.full(len(groups), samples[reference].mean)
-        columns = {
-            name: np.full(len(groups), np.nan) for name in (".spread", ".disparity", ".lower", ".upper", ".p_value")
-        }
-        for number, group in enumerate(map(int, groups)):
-            result = self.settings.standardization.compared(samples[group], samples[reference], overall)
-            if result is not None:
-                deviation, value, error = result
-                numbers = (deviation, value, value - z * error, value + z * error, two_sided(value, error))
-                for column, own in zip(columns.values(), numbers, strict=True):
-                    column[number] = own
+        compare = self.settings.standardization.compared
+        rows = [compare(samples[group], samples[reference], overall, z) for group in map(int, groups)]
+        names = (".spread", ".disparity", ".lower", ".upper", ".p_value")
+        columns = {name: np.array([row.get(name) for row in rows], dtype=float) for name in names}
         index, name = family.rows["row"].to_numpy()[groups], family.rows["text"][reference]
         self._fill(index, name, mean, {".estimate_reference": mean, **columns}, "hedges_olkin", "interval")
 
@@ -517,11 +512,8 @@ def _references(to: object, metrics: Sequence[GroupwiseMetric]) -> tuple[object,
     """The reference of each metric."""
     if not isinstance(to, Mapping):
         return tuple(_reference_of(metric) if to is None else to for metric in metrics)
-    by_feature = cast("Mapping[Any, object]", to)
+    named = groups_by_feature(cast("Mapping[Any, object]", to))
     texts = list(dict.fromkeys(metric.by.text for metric in metrics))
-    named: dict[object, object] = {}
-    for key, value in by_feature.items():
-        named[":".join(map(str, cast("Any", key))) if isinstance(key, tuple) else key] = value
     for key in named:
         if key not in texts:
             msg = f"compare_groups(): `to` names the feature {key!r}, which is not compared.{nearest(key, texts)}"

@@ -96,10 +96,8 @@ def against_rest(
     for (by, one_by_one), numbers in by_feature.items():
         if by is None:
             continue
-        members: list[Any] = []
-        for number in numbers:
-            spec: Any = evaluated.specs[number]
-            members.append(replace(spec, by=_GROUP_OR_REST, aggregate=difference()))
+        specs: list[Any] = [evaluated.specs[number] for number in numbers]
+        members = [replace(spec, by=_GROUP_OR_REST, aggregate=difference()) for spec in specs]
         for tally in _beside_rests(evaluated, by, one_by_one=one_by_one):
             for beside in evaluate_specs(tally, members, options):
                 for member, rows, quantities in of_all_outer_groups(beside, options):
@@ -140,9 +138,9 @@ def _beside_rests(evaluated: Evaluated, by: By, *, one_by_one: bool) -> Iterator
     span = slice_of(group_cells, by)
     outer, first = group_cells.outer[span], span.start
     is_compared = ~group_cells.excluded[span]
-    of_cells = group_cells.indices[by].of_cell
-    of_rows = None if tally.rows is None else group_cell_of_kept_rows(tally, group_cells, by)
-    longest = max(len(of_cells), 0 if of_rows is None else len(of_rows), 1)
+    group_cells_of_cells = group_cells.indices[by].of_cell
+    group_cells_of_rows = None if tally.rows is None else group_cell_of_kept_rows(tally, group_cells, by)
+    longest = max(len(group_cells_of_cells), 0 if group_cells_of_rows is None else len(group_cells_of_rows), 1)
     step = 1 if one_by_one else max(1, _MOST_COPIED // longest)
     copies = np.flatnonzero(is_compared)
     for start in range(0, len(copies), step):
@@ -156,8 +154,8 @@ def _beside_rests(evaluated: Evaluated, by: By, *, one_by_one: bool) -> Iterator
             sides = pairs.select(pl.col(_COPY) + first, (pl.col(_COPY) != pl.col("group")).alias(_IS_REST))
             return frame[pairs["row"]].hstack(sides)
 
-        cells = copied(tally.cells, of_cells)
-        rows = None if tally.rows is None or of_rows is None else copied(tally.rows, of_rows)
+        cells = copied(tally.cells, group_cells_of_cells)
+        rows = None if tally.rows is None or group_cells_of_rows is None else copied(tally.rows, group_cells_of_rows)
         yield _with_copies(tally, cells, rows)
 
 

@@ -47,11 +47,7 @@ _USUAL: dict[Predictions, tuple[tuple[Metric, ...], tuple[GroupwiseFactory, ...]
     "scores": ((*_RATES, roc_auc), (*_PARITIES, auc_parity)),
     "numbers": (
         (mean_prediction, residual_bias, mae, rmse, rsq),
-        (
-            comparison(mean_prediction, "difference"),
-            comparison(residual_bias, "difference"),
-            comparison(mae, "difference"),
-        ),
+        tuple(comparison(metric, "difference") for metric in (mean_prediction, residual_bias, mae)),
     ),
 }
 
@@ -98,29 +94,20 @@ def _usual(
 
 def _rates_of_groups(rates: Sequence[Metric], parities: Sequence[GroupwiseMetric]) -> dict[Formula, Metric]:
     """The rates that are computed for groups, by definition: those of all rows, and those of the parities."""
-    every = list(rates)
-    for parity in parities:
-        every += parity.metrics
-    of_groups: dict[Formula, Metric] = {}
-    names: set[str] = set()
+    every = [*rates, *(rate for parity in parities for rate in parity.metrics)]
+    by_definition: dict[Formula, Metric] = {}
     for rate in every:
         # an alias is no other metric, and a comparison of groups has no value for all rows
-        if rate.definition.compares or rate.definition in of_groups or rate.name in names:
-            continue
-        of_groups[rate.definition] = rate
-        names.add(rate.name)
-    return of_groups
+        names = {known.name for known in by_definition.values()}
+        if not rate.definition.compares and rate.definition not in by_definition and rate.name not in names:
+            by_definition[rate.definition] = rate
+    return by_definition
 
 
 def differences(rates: Iterable[Metric], bys: Iterable[By]) -> list[GroupwiseMetric]:
     """The differences of rates between the groups of features, under the names of the rates."""
     factories = [new_groupwise_metric(rate, rate.name, difference()) for rate in rates]
     return [replace(factory(*by.features), by=by) for by in bys for factory in factories]
-
-
-def _disparities(metrics: MetricSet) -> list[GroupwiseMetric]:
-    """The metrics of a set that compare groups."""
-    return [metric for metric in metrics if isinstance(metric, GroupwiseMetric)]
 
 
 @dataclass(frozen=True)
@@ -150,22 +137,20 @@ class UsualMetrics:
         if not features:
             msg = "An audit compares groups: name at least one feature as `by`."
             raise ArgumentError(msg)
-        bys: list[By] = []
-        for feature in features:
-            columns = feature if isinstance(feature, tuple) else (feature,)
-            bys.append(By.of(columns, "audit", policy))
+        columns = [feature if isinstance(feature, tuple) else (feature,) for feature in features]
+        bys = [By.of(names, "audit", policy) for names in columns]
         if metrics is None:
             rates, disparities = _usual(kind, more, bys)
         else:
             rates = tuple(metric for metric in metrics if isinstance(metric, Metric))
-            disparities = _disparities(metrics)
+            disparities = [metric for metric in metrics if isinstance(metric, GroupwiseMetric)]
         parities = [disparity.with_policy(policy.beside(disparity.policy)) for disparity in disparities]
-        of_groups = _rates_of_groups(rates, parities)
+        shown = _rates_of_groups(rates, parities)
         bys += [parity.by for parity in parities]
         # disparities with rates that are not in the table of groups
-        others = [parity for parity in parities if not {rate.definition for rate in parity.metrics} <= of_groups.keys()]
-        compared = differences(of_groups.values(), dict.fromkeys(bys))
-        return cls(metric_set(*rates, *parities), metric_set(*of_groups.values(), *compared, *others))
+        others = [parity for parity in parities if not {rate.definition for rate in parity.metrics} <= shown.keys()]
+        compared = differences(shown.values(), dict.fromkeys(bys))
+        return cls(metric_set(*rates, *parities), metric_set(*shown.values(), *compared, *others))
 
     def everything(self, *more: Metric | GroupwiseMetric) -> MetricSet:
         """All metrics that are counted for, under names that no two share."""
@@ -202,9 +187,19 @@ class UsualMetrics:
     @property
     def bys(self) -> list[By]:
         """The features whose groups are compared."""
-        return list(dict.fromkeys(metric.by for metric in _disparities(self.groups)))
+        return list(dict.fromkeys(metric.by for metric in self.groups if isinstance(metric, GroupwiseMetric)))
 
     @property
     def parities(self) -> tuple[GroupwiseMetric, ...]:
         """The disparities."""
-        return tuple(_disparities(self.results))
+        return tuple(metric for metric in self.results if isinstance(metric, GroupwiseMetric))
+
+    @property
+    def is_constant(self) -> pl.Expr:
+        """The rows of averages over labels that are the same whatever the data."""
+        constant = pl.lit(value=False)
+        for metric in self.groups:
+            if isinstance(metric, Metric) and metric.constant_averages:
+                is_average = pl.col(".estimator").is_in(list(metric.constant_averages))
+                constant |= (pl.col(".metric") == metric.name) & is_average
+        return constant

@@ -4,20 +4,14 @@ from __future__ import annotations
 
 import warnings
 from argparse import Namespace
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cache, cached_property, partial
 from typing import Any, cast
 
 import polars as pl
 
-from tidyfair.audits.significance import (
-    Significance,
-    draws_of,
-    has_tests,
-    with_small_groups,
-    without_single_groups,
-)
+from tidyfair.audits.audit_results import AuditResults
 from tidyfair.audits.usual_metrics import UsualMetrics
 from tidyfair.calling.metric_sets import GroupwiseFactory, GroupwiseMetric, Metric, metric_set, metric_tweak
 from tidyfair.cli.fail_if import gate_of
@@ -39,9 +33,8 @@ from tidyfair.errors import ArgumentError, ConstantWarning, MissingPredictionsWa
 from tidyfair.evaluation.group_cells import texts_of
 from tidyfair.evaluation.missing_predictions import missing_in_words
 from tidyfair.inference.gates.checks import Gate
-from tidyfair.reports.findings import group_in_words, of_feature, percent
-from tidyfair.reports.page import Report, report
-from tidyfair.reports.reproduction import how_to_repeat
+from tidyfair.reports.findings import finding_on, group_in_words, percent
+from tidyfair.reports.page import Report, need_packages, page_of
 from tidyfair.reports.sections import missing_of
 from tidyfair.reports.tables import (
     ALL_ROWS,
@@ -53,8 +46,7 @@ from tidyfair.reports.tables import (
     rounded,
 )
 from tidyfair.specs.groups import By
-from tidyfair.specs.options import Options
-from tidyfair.specs.result_columns import RESULT_KEYS, SELECTIONS, key_columns
+from tidyfair.specs.result_columns import RESULT_KEYS, key_columns
 from tidyfair.tallies.tally import ESTIMATE, Tally
 
 _MANY_GROUPS = 30
@@ -73,7 +65,7 @@ def audit(options: Namespace) -> int:
             raise ArgumentError(msg)
     outputs = Outputs.of(options)
     is_report = options.command == "report"
-    pages = [flag for flag in (("html", "markdown") if is_report else ("html",)) if flag in outputs]
+    pages = [flag for flag in (("html", "markdown") if is_report else ("html",)) if flag in outputs.files]
     if pages and options.group_by:
         flags = " and ".join(f"`{flag}`" for flag in pages)
         msg = (
@@ -87,7 +79,6 @@ def audit(options: Namespace) -> int:
             msg = f"A page is about one set of decisions: give one number as `{cut}`, or leave out `{pages[0]}`."
             raise ArgumentError(msg)
     audited = _Audited.of(options, inputs)
-    code = audited.verdicts.exit_code if audited.verdicts else 0
     # a page has notes of its own on what is undefined
     has_tables = not pages or outputs.files.keys() > {*pages}
     notes = [*(audited.remarks_on_results() if has_tables else ()), *audited.remarks_on_rows()]
@@ -96,29 +87,28 @@ def audit(options: Namespace) -> int:
     if is_report:
         contents["markdown"] = lambda: page().markdown()
     contents |= {
-        "output": lambda: audited.numbers.results,
-        "output_groups": lambda: _without_small(audited, audited.numbers.groups),
-        "json": lambda: _json_of(audited) | {"exit_code": code, "notes": notes},
+        "output": lambda: audited.results.results,
+        "output_groups": lambda: audited.large_groups(audited.results),
+        "json": lambda: _json_of(audited),
     }
-    contents.setdefault("markdown", lambda: _document(audited).markdown(options.line, notes))
-    outputs.write(contents)
     brief = partial(_document, audited, verdicts_only=True) if audited.verdicts else None
-    outputs.show(partial(_document, audited), brief, notes)
+    code = audited.verdicts.exit_code if audited.verdicts else 0
+    outputs.finish(contents, partial(_document, audited), brief, notes, code)
     return code
 
 
 def _page(audited: _Audited) -> Report:
     """The report, which ends with the command line that made it."""
     options, inputs = audited.options, audited.inputs
-    given: dict[str, Any] = {
-        name: getattr(options, name) for name in ("title", "model", "dataset", "date", "interactive")
-    }
-    settings = vars(inputs.policy) | {name: value for name, value in given.items() if value is not None}
-    call: dict[str, Any] = {"truth": inputs.truth, "estimate": inputs.estimate, **inputs.counting, **inputs.reading}
-    page = report(
-        inputs.data, **call, by=inputs.features, metrics=audited.metrics.results, gate=audited.gate, **settings
-    )
-    return replace(page, parts=(*page.parts[:-1], how_to_repeat(options.line)))
+    need_packages()
+    call = {"truth": inputs.truth, "estimate": inputs.estimate, **inputs.counting, **inputs.reading}
+    results = replace(audited.results, simultaneous=False) if options.simultaneous else audited.results
+    facts = {"Model": options.model, "Data": options.dataset, "Date": options.date}
+    title = "Audit of predictions" if options.title is None else options.title
+    return page_of(
+        results, inputs.data, call, audited.gate, title=title, facts=facts, code=options.line,
+        interactive=bool(options.interactive),
+    )  # fmt: skip
 
 
 def _json_of(audited: _Audited) -> dict[str, Any]:
@@ -126,87 +116,27 @@ def _json_of(audited: _Audited) -> dict[str, Any]:
     inputs = audited.inputs
     counting = {name: value for name, value in inputs.counting.items() if name != "group_by"}
     content: dict[str, Any] = {
-        "command": audited.options.line,
         "data": {
-            "name": inputs.name, "rows": audited.rows, "truth": inputs.truth, "estimate": inputs.estimate, **counting
+            "name": inputs.name, "rows": audited.results.rows, "truth": inputs.truth, "estimate": inputs.estimate,
+            **counting,
         },
-        "conf_level": audited.level,
-        "results": records(audited.numbers.results),
-        "groups": records(_without_small(audited, audited.numbers.groups)),
+        "conf_level": audited.results.level,
+        "results": records(audited.results.results),
+        "groups": records(audited.large_groups(audited.results)),
     }  # fmt: skip
     if audited.outer:
         content["pooled_results"] = records(audited.together.results)
-        content["pooled_groups"] = records(_without_small(audited, audited.together.groups))
+        content["pooled_groups"] = records(audited.large_groups(audited.together))
     return content | (audited.verdicts.content if audited.verdicts else {})
-
-
-def _without_small(audited: _Audited, groups: pl.DataFrame) -> pl.DataFrame:
-    """The values of groups that have enough rows."""
-    return groups.filter(pl.col(".n") >= audited.inputs.policy.min_n)
-
-
-# Counts and numbers
-
-
-@dataclass(frozen=True)
-class _Count:
-    """Metrics, and the counts that they are computed of."""
-
-    metrics: UsualMetrics
-    tally: Tally
-    threshold: float | None = None
-    """The threshold of metrics that weigh errors by it, such as net benefit, where there are several."""
-
-
-@dataclass(frozen=True)
-class _Numbers:
-    """The results and the values of groups from counts: of each outer group, or of all together."""
-
-    counts: Sequence[_Count]
-    reading: Mapping[str, Any]
-    simultaneous: bool
-
-    @cached_property
-    def results(self) -> pl.DataFrame:
-        """Metrics of all rows and disparities, with their intervals."""
-        return self._results_of_counts(
-            lambda count: count.metrics.results.compute(count.tally, explain=True, **self.reading)
-        )
-
-    @cached_property
-    def groups(self) -> pl.DataFrame:
-        """The values of groups, with their intervals, also of small and of unknown ones."""
-        reading = {**self.reading, "simultaneous": True} if self.simultaneous else self.reading
-
-        def values_of(count: _Count) -> pl.DataFrame:
-            groups = count.metrics.groups.compute_by_group(count.tally, **reading)
-            return count.metrics.with_values_of_unknown(groups, count.tally, **reading)
-
-        return with_small_groups(self._results_of_counts(values_of), self.results)
-
-    def _results_of_counts(self, values_of: Callable[[_Count], pl.DataFrame]) -> pl.DataFrame:
-        """The values of all counts; those that depend on no decision, such as areas, are repeated at each cut."""
-        frames: list[pl.DataFrame] = []
-        for count in self.counts:
-            at = [] if count.threshold is None else [pl.lit(count.threshold).alias(".threshold")]
-            frames.append(values_of(count).with_columns(at))
-        values = pl.concat(frames, how="diagonal_relaxed")
-        cut = next((name for name in SELECTIONS if name in values.columns), None)
-        if cut is None:
-            return values
-        cuts = values[cut].unique().drop_nulls().sort()
-        lists = pl.when(pl.col(cut).is_null()).then(pl.lit(cuts).implode()).otherwise(pl.concat_list(cut))
-        return values.with_columns(lists.alias(cut)).explode(cut)
 
 
 @dataclass(frozen=True)
 class _Audited:
-    """The rows as they were counted, and what is computed of them."""
+    """The results of an audit, and what was asked for."""
 
     options: Namespace
     inputs: Inputs
-    counts: Sequence[_Count]
-    """The count of the usual metrics, then those of metrics that weigh errors by each of several thresholds."""
+    results: AuditResults
     gate: Gate | None
     verdicts: Verdicts | None
 
@@ -218,54 +148,38 @@ class _Audited:
         usual = [_at_risk(metric, threshold) for metric in more if metric not in weighed]
         metrics = UsualMetrics.of(inputs.features, inputs.kind, policy=inputs.policy, more=usual)
         gate = _gate(options, inputs, metrics)
-        counting = dict(inputs.counting)
-        if "cluster" not in counting:
-            # intervals need to see how much sums vary from part to part
-            counting["parts"] = inputs.reading.get("seed", 0)
-        call: dict[str, Any] = {"data": inputs.data, "truth": inputs.truth, "estimate": inputs.estimate, **counting}
-        tally = metrics.everything(*(gate.metrics if gate else ())).tally(**call)
-        metrics.results.run.check_occurs(tally, Options(**inputs.reading))
+        call = inputs.counting | inputs.reading
+        results = AuditResults.of(metrics, inputs.data, inputs.truth, inputs.estimate, call, gate)
+        metrics.results.run.check_occurs(results.tally, results.options)
         verdicts = None
         if gate is not None:
-            # a gate decides on its intervals itself
-            own = {name: value for name, value in inputs.reading.items() if name not in {"interval", "conf_level"}}
-            judged = gate.compute(tally, on_undefined="ignore", **own)
-            verdicts = Verdicts(judged, directions_of(gate.metrics), gate.confidence, gate.outside)
-        counts = [_Count(metrics, tally)]
+            verdicts = Verdicts(results.verdicts(gate), directions_of(gate.metrics), gate.confidence, gate.outside)
+        at_thresholds: list[AuditResults] = []
         for cut in cast("list[float]", threshold) if weighed else ():
             members: list[Any] = []
             for metric in weighed:
                 tweaked = _at_risk(metric, cut)
                 if isinstance(tweaked, Metric):
-                    members.append(tweaked)
                     # groups are shown for features that are compared
+                    members.append(tweaked)
                     continue
                 for feature in inputs.features:
                     members.append(tweaked(*feature) if isinstance(feature, tuple) else tweaked(feature))
             metrics = UsualMetrics.of(inputs.features, inputs.kind, metrics=metric_set(*members), policy=inputs.policy)
-            call["threshold"] = cut
-            counts.append(_Count(metrics, metrics.everything().tally(**call), cut))
-        return cls(options, inputs, counts, gate, verdicts)
+            at_cut = {**call, "threshold": cut}
+            at_thresholds.append(AuditResults.of(metrics, inputs.data, inputs.truth, inputs.estimate, at_cut))
+        results = replace(results, simultaneous=bool(options.simultaneous), at_thresholds=at_thresholds)
+        return cls(options, inputs, results, gate, verdicts)
 
     @property
     def metrics(self) -> UsualMetrics:
         """The usual metrics, and those that are added to them."""
-        return self.counts[0].metrics
-
-    @property
-    def tally(self) -> Tally:
-        """The counts of the usual metrics."""
-        return self.counts[0].tally
-
-    @property
-    def rows(self) -> int:
-        """The number of rows."""
-        return int(self.tally.cells["n"].sum())
+        return self.results.metrics
 
     @property
     def outer(self) -> list[str]:
         """The columns of outer groups, each of which is a set of predictions."""
-        return [column.name for column in self.tally.outer_columns]
+        return [column.name for column in self.results.tally.outer_columns]
 
     @property
     def has_several_cuts(self) -> bool:
@@ -273,46 +187,30 @@ class _Audited:
         return any(isinstance(self.inputs.counting.get(cut), list) for cut in CUTS)
 
     @cached_property
-    def numbers(self) -> _Numbers:
-        """The numbers of each outer group."""
-        reading = {**self.inputs.reading, "on_undefined": "ignore"}
-        return _Numbers(self.counts, reading, bool(self.options.simultaneous))
-
-    @cached_property
-    def together(self) -> _Numbers:
-        """The numbers of all outer groups together."""
+    def together(self) -> AuditResults:
+        """The results of all outer groups together."""
         if not self.outer:
-            return self.numbers
-        return replace(self.numbers, counts=[replace(count, tally=pooled(count.tally)) for count in self.counts])
+            return self.results
+        first, *others = (
+            replace(results, tally=pooled(results.tally)) for results in (self.results, *self.results.at_thresholds)
+        )
+        return replace(first, at_thresholds=others)
 
-    @cached_property
-    def compared_results(self) -> pl.DataFrame:
-        """The results of all outer groups together, in which a single group has no disparity."""
-        return without_single_groups(self.together.results, self.together.groups, self.metrics.parities)
-
-    @cached_property
-    def significance(self) -> Significance:
-        """The significant disparities of all outer groups together."""
-        tally, results = self.together.counts[0].tally, self.compared_results
-        tests = has_tests(self.inputs.counting, tally, results)
-        draws = draws_of(self.together.groups)
-        return Significance.of(self.metrics.parities, tally, self.inputs.reading, results, draws=draws, tests=tests)
-
-    @property
-    def level(self) -> float | None:
-        """The confidence level of intervals; None where none are asked for."""
-        return self.inputs.level if self.inputs.reading["interval"] else None
+    def large_groups(self, results: AuditResults) -> pl.DataFrame:
+        """The values of groups that have enough rows."""
+        return results.groups_with_unknown.filter(pl.col(".n") >= self.inputs.policy.min_n)
 
     def remarks_on_results(self) -> list[str]:
         """Sentences on features with very many groups, and on the undefined values of all others."""
-        groups = self.together.groups
+        groups = self.together.groups_with_unknown
         sizes = groups.group_by(".by", ".group", maintain_order=True).agg(pl.col(".n").max()).drop_nulls(".by")
         sizes = sizes.group_by(".by", maintain_order=True).agg(pl.len().alias("groups"), pl.col(".n").median())
         many = sizes.filter(pl.col("groups") > _MANY_GROUPS)
-        remarks: list[str] = []
-        for by, number, median in many.rows():
-            text = f"{by!r} has {number:,} groups, half of which have no more than {median:,.0f} rows"
-            remarks.append(f"{text}: put numbers into bands, and rare values together.")
+        remarks = [
+            f"{by!r} has {number:,} groups, half of which have no more than {median:,.0f} rows: "
+            "put numbers into bands, and rare values together."
+            for by, number, median in many.rows()
+        ]
         reading: dict[str, Any] = {**self.inputs.reading, "interval": None}
         shown = [metric for metric in self.metrics.results if metric.by is None or metric.by.text not in many[".by"]]
         with warnings.catch_warnings(record=True) as caught:
@@ -320,23 +218,21 @@ class _Audited:
                 warnings.simplefilter("always", category)
             # said of the rows
             warnings.simplefilter("ignore", MissingPredictionsWarning)
-            metric_set(*shown).compute(self.tally, **reading)
-        for warning in caught:
-            message = str(warning.message).partition(" (on_undefined")[0]
-            remarks.append(as_flags(message, names_of(self.options.command)))
-        return remarks
+            metric_set(*shown).compute(self.results.tally, **reading)
+        messages = [str(warning.message).partition(" (on_undefined")[0] for warning in caught]
+        return remarks + [as_flags(message, names_of(self.options.command)) for message in messages]
 
     def remarks_on_rows(self) -> list[str]:
         """Sentences on rows that are left out, and on decisions that are all the same."""
         inputs = self.inputs
-        remarks = remarks_on_missing(missing_of(self.tally).select("column", "missing").rows())
-        missing = missing_in_words(self.tally, self.metrics.bys)
+        remarks = remarks_on_missing(missing_of(self.results.tally).select("column", "missing").rows())
+        missing = missing_in_words(self.results.tally, self.metrics.bys)
         if missing is not None and missing[1] and inputs.reading.get("na_rm", True):
             head, shares = missing
             remarks.append(f"{head}: {'; '.join(shares)}.")
         # the range of the scores matters only where all decisions are the same
         threshold = inputs.counting.get("threshold")
-        if threshold is not None and self.tally.cells[ESTIMATE].drop_nulls().n_unique() == 1:
+        if threshold is not None and self.results.tally.cells[ESTIMATE].drop_nulls().n_unique() == 1:
             remarks += remarks_on_threshold(inputs.data, threshold, [inputs.counting["probs"]])
         return remarks
 
@@ -389,47 +285,42 @@ def _document(audited: _Audited, *, verdicts_only: bool = False) -> Document:
     remarks: list[str] = []
     if not verdicts_only:
         parts += [*_results_parts(audited), *(_group_part(audited, by) for by in audited.metrics.bys)]
-        if not audited.has_several_cuts:
-            numbers = audited.compared_results, audited.together.groups, audited.significance
-            for by in audited.metrics.bys:
-                finding = of_feature(by, audited.metrics.parities, *numbers, audited.level)
-                headline.append(f"{finding.lead} {finding.text}")
-        if audited.level is not None:
+        level = audited.results.level
+        if level is not None:
             at_once = ", and those of groups hold for all groups at once" if audited.options.simultaneous else ""
-            remarks.append(f"Intervals in parentheses are {percent(audited.level)} confidence intervals{at_once}.")
-        if not audited.has_several_cuts and audited.significance.outcomes:
-            error = percent(audited.significance.error)
+            remarks.append(f"Intervals in parentheses are {percent(level)} confidence intervals{at_once}.")
+        if not audited.has_several_cuts:
+            findings = [finding_on(by, audited.together) for by in audited.metrics.bys]
+            headline += [f"{finding.lead} {finding.text}" for finding in findings]
+        if not audited.has_several_cuts and audited.together.significance.outcomes:
+            error = percent(audited.together.significance.error)
             remarks.append(f"Significant: at the {error} level, adjusted for the number of disparities (Holm).")
-    compared = audited.inputs.policy.in_words if audited.metrics.bys else ""
-    return Document(_title(audited), tuple(headline), tuple(parts), tuple(remarks), compared)
-
-
-def _title(audited: _Audited) -> str:
-    """Facts about the audit."""
-    inputs = audited.inputs
-    event = audited.metrics.event(audited.tally, Options(**inputs.reading))
+    inputs, results = audited.inputs, audited.results
+    event = audited.metrics.event(results.tally, results.options)
     facts = {
         "truth": inputs.truth, "predictions": inputs.estimate, "scores": inputs.counting.get("probs"), "event": event
     }  # fmt: skip
-    given = [f"{fact} {value!r}" for fact, value in facts.items() if value is not None]
-    return f"Audit of {inputs.name}: {audited.rows:,} rows, {', '.join(given)}"
+    known = [f"{fact} {value!r}" for fact, value in facts.items() if value is not None]
+    title = f"Audit of {inputs.name}: {results.rows:,} rows, {', '.join(known)}"
+    compared = inputs.policy.in_words if audited.metrics.bys else ""
+    return Document(title, tuple(headline), tuple(parts), tuple(remarks), compared)
 
 
 def _results_parts(audited: _Audited) -> list[Part]:
     """The tables of disparities, and of metrics of all rows where there are outer groups."""
-    together = with_cuts_in_words(audited.compared_results)
+    together = with_cuts_in_words(audited.together.compared_results)
     if not audited.outer:
         return [_disparity_part(by, together) for by in audited.metrics.bys]
-    results, outer = with_cuts_in_words(audited.numbers.results), ", ".join(audited.outer)
+    results, outer = with_cuts_in_words(audited.results.results), ", ".join(audited.outer)
     if audited.options.full:
-        metrics = in_words(_of_metrics(results.filter(pl.col(".by").is_null())))
-        of_all_rows = Part(f"Metrics by {outer}", metrics, (), "metric" if "metric" in metrics.columns else "")
-        return [of_all_rows, *(_disparity_part(by, results, f" by {outer}") for by in audited.metrics.bys)]
+        metrics = in_words(_without_details(results.filter(pl.col(".by").is_null())))
+        metrics_part = Part(f"Metrics by {outer}", metrics, (), "metric" if "metric" in metrics.columns else "")
+        return [metrics_part, *(_disparity_part(by, results, f" by {outer}") for by in audited.metrics.bys)]
     parts: list[Part] = []
     for by in (None, *(by.text for by in audited.metrics.bys)):
-        of_feature = pl.col(".by").eq_missing(pl.lit(by))
-        pooled_rows, outer_rows = together.filter(of_feature), results.filter(of_feature)
-        table = _of_metrics(pooled_rows).rename({".estimate": ".pooled"}, strict=False)
+        feature_rows = pl.col(".by").eq_missing(pl.lit(by))
+        pooled_rows, outer_rows = together.filter(feature_rows), results.filter(feature_rows)
+        table = _without_details(pooled_rows).rename({".estimate": ".pooled"}, strict=False)
         compact = in_words(_over_outer_groups(outer_rows, table.drop(".by", strict=False)))
         title = f"Metrics over {outer}" if by is None else f"Disparities of {by} over {outer}"
         notes = notes_on_left_out(compact, pooled_rows, audited.metrics.bys, outer_rows)
@@ -440,19 +331,14 @@ def _results_parts(audited: _Audited) -> list[Part]:
     return parts
 
 
-def _of_metrics(results: pl.DataFrame) -> pl.DataFrame:
+def _without_details(results: pl.DataFrame) -> pl.DataFrame:
     """Metrics with their values and intervals."""
     hidden = {".n", ".method", ".status", ".group_min", ".group_max", ".base_metric", ".metrics_left_out"}
     return one_below_the_other(results.drop(*hidden, strict=False))
 
 
 def _over_outer_groups(results: pl.DataFrame, together: pl.DataFrame) -> pl.DataFrame:
-    """A row for each metric: the value of all rows, then the mean, lowest and highest value of outer groups.
-
-    Args:
-        results: Results of outer groups.
-        together: The same results of all rows, as a table of texts; its rows are in the order of the metrics.
-    """
+    """A row for each metric: its text of all rows together, then the mean, lowest and highest of outer groups."""
     keys = [name for name in (*RESULT_KEYS, ".level") if name in together.columns]
     names = texts_of(results.select(key_columns(results)), ", ").alias(_NAME)
     value, ends = pl.col(".estimate").fill_nan(None), ("lowest", "highest")
@@ -469,8 +355,8 @@ def _over_outer_groups(results: pl.DataFrame, together: pl.DataFrame) -> pl.Data
 
 def _disparity_part(by: By, results: pl.DataFrame, by_outer: str = "") -> Part:
     """The table of the disparities of a feature."""
-    of_feature = results.filter(pl.col(".by") == by.text)
-    disparities = _with_sides(by, of_feature.drop(".by", ".n", ".method", strict=False), [".group_min", ".group_max"])
+    feature_rows = results.filter(pl.col(".by") == by.text)
+    disparities = _with_sides(by, feature_rows.drop(".by", ".n", ".method", strict=False), [".group_min", ".group_max"])
     table = one_below_the_other(disparities)
     if ".base_metric" in table.columns:
         # the metric that is the worst of several stands beside the name of the disparity
@@ -478,7 +364,7 @@ def _disparity_part(by: By, results: pl.DataFrame, by_outer: str = "") -> Part:
         named = pl.when(base != "").then(pl.format("{} ({})", ".metric", base)).otherwise(".metric")
         table = table.with_columns(named.alias(".metric")).drop(".base_metric")
     table = in_words(table)
-    notes = notes_on_left_out(table, of_feature, [by])
+    notes = notes_on_left_out(table, feature_rows, [by])
     up_to = "metric" if "metric" in table.columns else ""
     return Part(f"Disparities of {by.text}{by_outer}", table, tuple(notes), up_to)
 
@@ -486,14 +372,14 @@ def _disparity_part(by: By, results: pl.DataFrame, by_outer: str = "") -> Part:
 def notes_on_left_out(
     table: pl.DataFrame, results: pl.DataFrame, bys: Iterable[By], outer: pl.DataFrame | None = None
 ) -> list[Note]:
-    """The groups that disparities leave out, as notes on the names of the disparities.
+    """The groups that disparities leave out, as notes on their names in a table, whose rows are those of `results`.
 
-    Args:
-        table: The disparities as they are shown.
-        results: The same disparities, in the same order.
-        bys: Their features.
-        outer: Those of outer groups, if `results` are of all of them together.
+    Results of all outer groups together have those of each in `outer`.
     """
+
+    def left_out_of(rows: pl.DataFrame, group: Callable[[str], str]) -> str:
+        return left_out_in_words(rows[".left_out"].explode().drop_nulls().to_list(), group)
+
     # an outer key of the user may be called so, too
     *_, name = (name for name in table.columns if name.strip() == "metric")
     words = {by.text: partial(group_in_words, by) for by in bys}
@@ -501,40 +387,39 @@ def notes_on_left_out(
     keys = [key for key in RESULT_KEYS if key in outer.columns]
     notes: list[Note] = []
     for row, result in enumerate(results.iter_slices(1)):
-        in_words_of_feature = words.get(result[".by"].item(), str)
-        texts = [_left_out_of(result, in_words_of_feature)]
+        group = words.get(result[".by"].item(), str)
+        texts = [left_out_of(result, group)]
         each = outer.join(result, on=keys, how="semi", nulls_equal=True)
         without = each.filter(pl.col(".left_out").list.len() > 0)
         if len(without):
-            of_outer = f"by {', '.join(key_columns(outer))}, in {len(without)} of {len(each)}: "
-            texts.append(of_outer + _left_out_of(without, in_words_of_feature))
+            where = f"by {', '.join(key_columns(outer))}, in {len(without)} of {len(each)}: "
+            texts.append(where + left_out_of(without, group))
         if text := "; ".join(filter(None, texts)):
             notes.append((name, row, f"left out: {text}"))
     return notes
 
 
-def _left_out_of(results: pl.DataFrame, group: Callable[[str], str]) -> str:
-    """The groups that any row of results leaves out."""
-    return left_out_in_words(results[".left_out"].explode().drop_nulls().to_list(), group)
-
-
 def _group_part(audited: _Audited, by: By) -> Part:
     """The table of the groups of a feature, below the values of all rows."""
     is_full, min_n = audited.options.full, audited.inputs.policy.min_n
-    groups = with_cuts_in_words((audited.numbers if is_full else audited.together).groups)
-    overall = _without_constants(groups.filter(pl.col(".by").is_null()), audited.metrics.groups)
-    of_feature = _with_sides(by, groups.filter(pl.col(".by") == by.text), [".group"])
-    shown, hint = of_feature, []
-    sizes = of_feature.group_by(".group", maintain_order=True).agg(pl.col(".n").max())
+    groups = with_cuts_in_words((audited.results if is_full else audited.together).groups_with_unknown)
+    overall = groups.filter(pl.col(".by").is_null())
+    values = [name for name in (".estimate", ".lower", ".upper", ".status") if name in overall.columns]
+    # averages over labels that are the same whatever the data say nothing
+    has_meaning = ~audited.metrics.is_constant
+    overall = overall.with_columns(pl.when(has_meaning).then(name).alias(name) for name in values)
+    feature_rows = _with_sides(by, groups.filter(pl.col(".by") == by.text), [".group"])
+    shown, hint = feature_rows, []
+    sizes = feature_rows.group_by(".group", maintain_order=True).agg(pl.col(".n").max())
     if len(sizes) > _MANY_GROUPS and not is_full:
         largest = sizes.sort(".n", descending=True, maintain_order=True).head(_MANY_GROUPS)[".group"]
-        shown = of_feature.filter(pl.col(".group").is_in(largest.to_list()))
+        shown = feature_rows.filter(pl.col(".group").is_in(largest.to_list()))
         number = f"The {_MANY_GROUPS} largest of {len(sizes):,} groups"
         hint = [f"{number}; `--full` shows all, and `--output-groups` writes them."]
     table, notes = groups_side_by_side(pl.concat([overall, shown], how="vertical_relaxed"), None, min_n)
     is_hidden = (shown[".n"] < min_n).any()
     remarks = [f"-: hidden, fewer than {min_n} rows."] if is_hidden else []
-    if is_hidden or (of_feature[".status"] == Status.UNKNOWN.value).any() or has_dropped_rows(overall, of_feature):
+    if is_hidden or (feature_rows[".status"] == Status.UNKNOWN.value).any() or has_dropped_rows(overall, feature_rows):
         remarks.append(ALL_ROWS)
     is_overall = pl.col(".by") == _EVERYBODY
     table = table.with_columns(pl.when(is_overall).then(pl.lit(_EVERYBODY)).otherwise(".group").alias(".group"))
@@ -547,14 +432,3 @@ def _with_sides(by: By, results: pl.DataFrame, columns: Sequence[str]) -> pl.Dat
         return results
     words = {side: group_in_words(by, side) for side in ("privileged", "unprivileged", "neither")}
     return results.with_columns(pl.col(columns).replace(words))
-
-
-def _without_constants(overall: pl.DataFrame, metrics: Iterable[object]) -> pl.DataFrame:
-    """The values of all rows without averages over labels that are the same whatever the data."""
-    constant = pl.lit(value=False)
-    for metric in metrics:
-        if isinstance(metric, Metric) and metric.constant_averages:
-            is_average = pl.col(".estimator").is_in(metric.constant_averages)
-            constant |= (pl.col(".metric") == metric.name) & is_average
-    hidden = [name for name in (".estimate", ".lower", ".upper", ".status") if name in overall.columns]
-    return overall.with_columns(pl.when(~constant).then(name).alias(name) for name in hidden)

@@ -7,13 +7,13 @@ import re
 from argparse import Namespace
 from functools import partial
 from textwrap import fill
+from typing import cast
 
 import polars as pl
 
 from tidyfair.calling.metric_sets import COMPARISONS, KINDS, PYTHON_ONLY, GroupwiseFactory, Metric
 from tidyfair.cli.fail_if import EXAMPLE_LIMITS, SIDES, known_names
-from tidyfair.cli.outputs import Outputs, plain_rows
-from tidyfair.cli.terminal import show
+from tidyfair.cli.outputs import Outputs, Part, plain_rows
 from tidyfair.datasets import lending
 from tidyfair.errors import ArgumentError, nearest
 from tidyfair.escapes import visible
@@ -61,7 +61,7 @@ def metrics(options: Namespace) -> int:
     """The list of metrics, or what some of them are."""
     outputs = Outputs.of(options)
     if options.name:
-        if outputs:
+        if outputs.files:
             msg = "`--output` and `--json` write the list of all metrics; leave them out, or NAME."
             raise ArgumentError(msg)
         shown = [explanation_of(name) for name in options.name]
@@ -69,13 +69,14 @@ def metrics(options: Namespace) -> int:
         return 0
     every = catalogue()
     outputs.write({"output": lambda: every, "json": lambda: {"metrics": plain_rows(every)}})
-    if outputs:
+    if outputs.files:
         return 0
     for kind in every["kind"].unique(maintain_order=True):
-        of_kind = every.filter(kind=kind)
-        ranges = [f"{low:g} to {high:g}" for low, high in of_kind.select("lower", "upper").rows()]
+        alike = every.filter(kind=kind)
+        ranges = [f"{low:g} to {high:g}" for low, high in alike.select("lower", "upper").rows()]
         formula = pl.col("formula").fill_null("(several lines)")
-        show(f"Metrics of kind {kind}", of_kind.select("name", formula, pl.Series("range", ranges), "direction"))
+        table = alike.select("name", formula, pl.Series("range", ranges), "direction")
+        Part(f"Metrics of kind {kind}", table).print()
     print("`tidyfair metrics NAME` explains one, with its formula, source, and the disparities that are built on it.")
     return 0
 
@@ -115,22 +116,19 @@ def _explained_metric(metric: Metric) -> str:
         "gate": f"--fail-if '{metric.name} {SIDES[metric.direction]} {EXAMPLE_LIMITS[SIDES[metric.direction]]}'",
     }
     if metric.kind in PYTHON_ONLY:
-        facts["reads"] = f"{KINDS[metric.kind]}, which only a call in Python can name"
-    if metric.definition.compares or metric.kind in PYTHON_ONLY:
-        # it compares a group with others, and has no value of all rows; or reads what no flag names
-        del facts["gate"]
+        facts |= {"reads": f"{KINDS[metric.kind]}, which only a call in Python can name", "gate": ""}
+    if metric.definition.compares:
+        # a comparison of a group with others has no value of all rows
+        facts["gate"] = ""
     return _written(metric.name, meaning, facts, [source_of(metric.definition.function)])
 
 
 def _prose(metric: Metric) -> tuple[str, str]:
     """The docstring of a formula without its example, and the papers that it cites."""
     docstring = inspect.cleandoc(metric.definition.function.__doc__ or "").partition(">>> ")[0]
-    words: list[str] = []
-    cited: list[str] = []
-    for paragraph in docstring.strip().split("\n\n"):
-        text = " ".join(paragraph.split())
-        cited += _CITATION.findall(text)
-        words.append(_CITATION.sub("", text).strip())
+    paragraphs = [" ".join(paragraph.split()) for paragraph in docstring.strip().split("\n\n")]
+    words = [_CITATION.sub("", text).strip() for text in paragraphs]
+    cited = [paper for text in paragraphs for paper in _CITATION.findall(text)]
     cited += [paper for text in words for paper in _CITED.findall(text)]
     return "\n".join(filter(None, words)), "; ".join(text.rstrip(". ") for text in cited)
 
@@ -149,20 +147,19 @@ def _statistics(metric: Metric) -> str:
 
 def _other_names(name: str, shown: str) -> dict[str, str]:
     """The other names of a metric, here and in other libraries."""
-    names: dict[str, list[str]] = {"aliases": [], "elsewhere": []}
-    for row in catalogue().filter(name=name).select(*names).rows(named=True):
-        names |= row
-    here = [other for other in (name, *names["aliases"]) if other != shown]
-    return {"also called": ", ".join(here), "elsewhere": ", ".join(names["elsewhere"])}
+    rows = catalogue().filter(name=name).select("aliases", "elsewhere").rows()
+    aliases, elsewhere = cast("tuple[list[str], list[str]]", rows[0] if rows else ([], []))
+    here = [other for other in (name, *aliases) if other != shown]
+    return {"also called": ", ".join(here), "elsewhere": ", ".join(elsewhere)}
 
 
 def _disparities(metric: Metric) -> str:
     """The disparities that compare a metric, those of the field first."""
-    names: list[str] = []
-    for factory in factories():
-        compared = (*factory.metrics, *factory.less)
-        if any(other.definition == metric.definition for other in compared):
-            names.append(factory.name)
+    definition = metric.definition
+    names = [
+        factory.name for factory in factories()
+        if any(other.definition == definition for other in (*factory.metrics, *factory.less))
+    ]  # fmt: skip
     if not metric.definition.compares:
         names += [f"{metric.name}_{way}" for way in COMPARISONS]
     return ", ".join(names)
@@ -181,13 +178,11 @@ def _explained_comparison(factory: GroupwiseFactory) -> str:
         "options": ", ".join(f"{name}={value!r}" for name, value in factory.options.items()),
         "source": factory.source or "",
         **_other_names(factory.name, factory.name),
-        "gate": f"--fail-if '{factory.name}({feature}) {side} {EXAMPLE_LIMITS[side]}'",
     }
-    if factory.metrics[0].kind in PYTHON_ONLY:
-        del facts["gate"]
-    return _written(
-        factory.name, example.meaning, facts, [source_of(metric.definition.function) for metric in compared]
-    )
+    if factory.metrics[0].kind not in PYTHON_ONLY:
+        facts["gate"] = f"--fail-if '{factory.name}({feature}) {side} {EXAMPLE_LIMITS[side]}'"
+    code = [source_of(metric.definition.function) for metric in compared]
+    return _written(factory.name, example.meaning, facts, code)
 
 
 def _written(name: str, meaning: str, facts: dict[str, str], code: list[str]) -> str:
@@ -205,17 +200,17 @@ def datasets(options: Namespace) -> int:
     """The example data, which no one need download."""
     outputs = Outputs.of(options)
     if options.name is None:
-        if outputs:
+        if outputs.files:
             msg = "`output` needs the name of a data set: `tidyfair datasets lending --output FILE`."
             raise ArgumentError(msg)
         description = {"name": "lending", "rows": "as many as asked for", "what": "simulated decisions on loans"}
-        show("Example data", pl.DataFrame([description]))
+        Part("Example data", pl.DataFrame([description])).print()
         return 0
     if options.name != "lending":
         kind = "data set"
         raise ArgumentError.unknown(kind, options.name, ["lending"])
     data = lending(options.rows)
     outputs.write({"output": lambda: data})
-    if not outputs:
-        show(f"lending({options.rows})", data.head(10))
+    if not outputs.files:
+        Part(f"lending({options.rows})", data.head(10)).print()
     return 0

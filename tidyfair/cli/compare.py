@@ -81,37 +81,32 @@ def compare(options: Namespace) -> int:
     comparisons = _comparisons(options, inputs, conditions)
     result = pl.concat([part.paired.compared() for part in comparisons], how="vertical_relaxed")
     _check_within_reach(conditions, result, one)
-    of_groups = _changes_of_groups(options, inputs, comparisons)
+    groups = _changes_of_groups(options, inputs, comparisons)
     verdicts = None
     if confidence is not None:
         limits, outside = {condition.key: condition.allowed for condition in conditions}, options.outside or "hold"
         judged = judged_changes([part.paired for part in comparisons], limits, confidence, outside)
         directions = directions_of(metric for part in comparisons for metric in part.metrics)
         verdicts = Verdicts(judged, directions, confidence, outside, CHANGE)
-    code = verdicts.exit_code if verdicts else 0
-    notes = remarks_on_missing(_count_missing(inputs, [inputs.truth, one, other]))
+    rows = inputs.data.select(column for column in (inputs.truth, one, other) if column is not None)
+    missing = rows.with_columns(selectors.float().fill_nan(None)).null_count().collect()
+    notes = remarks_on_missing(missing.row(0, named=True).items())
     if threshold is not None:
         notes += remarks_on_threshold(inputs.data, threshold, [one, other])
 
     def content() -> dict[str, Any]:
-        document = {
-            "command": options.line, "data": {"name": inputs.name, "truth": inputs.truth}, "one": one, "other": other,
-            "threshold": threshold, "conf_level": inputs.level, "results": records(result),
+        return {
+            "data": {"name": inputs.name, "truth": inputs.truth}, "one": one, "other": other, "threshold": threshold,
+            "conf_level": inputs.level, "results": records(result),
+            **({} if groups is None else {"groups": records(groups)}), **(verdicts.content if verdicts else {}),
         }  # fmt: skip
-        if of_groups is not None:
-            document["groups"] = records(of_groups)
-        return document | (verdicts.content if verdicts else {}) | {"exit_code": code, "notes": notes}
 
-    document = _document(options, inputs, comparisons, result, of_groups, verdicts)
-    outputs.write(
-        {
-            "output": lambda: result,
-            "json": content,
-            "markdown": lambda: document.markdown(options.line, notes),
-        }
-    )
+    document = _document(options, inputs, comparisons, result, groups, verdicts)
     brief = partial(replace, document, headline=document.headline[:1], parts=document.parts[:1])
-    outputs.show(lambda: document, brief if verdicts else None, notes)
+    code = verdicts.exit_code if verdicts else 0
+    outputs.finish(
+        {"output": lambda: result, "json": content}, lambda: document, brief if verdicts else None, notes, code
+    )
     return code
 
 
@@ -141,12 +136,11 @@ def _comparisons(options: Namespace, inputs: Inputs, conditions: Sequence[Condit
     # an audit needs a feature; without one, only its metrics of all rows are used
     usual = UsualMetrics.of(inputs.features or [options.one], inputs.kind, policy=inputs.policy, more=more).results
     metrics = [metric for metric in usual if _reads_predictions(metric) and (inputs.features or metric.by is None)]
-    by_key: dict[object, Metric | GroupwiseMetric] = {}
-    for metric in (*metrics, *(condition.metric for condition in conditions)):
-        by_key[metric.name, metric.by.text if metric.by else None] = metric
-    of_scores = [metric for metric in by_key.values() if metric.kind == "prob"]
-    if of_scores and threshold is None:
-        msg = f"{of_scores[0].name} is about scores: `one` and `other` name scores where `threshold` is given."
+    every = (*metrics, *(condition.metric for condition in conditions))
+    by_key = {(metric.name, metric.by.text if metric.by else None): metric for metric in every}
+    score_metrics = [metric for metric in by_key.values() if metric.kind == "prob"]
+    if score_metrics and threshold is None:
+        msg = f"{score_metrics[0].name} is about scores: `one` and `other` name scores where `threshold` is given."
         raise ArgumentError(msg)
     reading = {name: value for name, value in inputs.reading.items() if name != "interval"}
     rows, decided, reading_decisions = inputs.data, inputs.data, reading
@@ -160,8 +154,8 @@ def _comparisons(options: Namespace, inputs: Inputs, conditions: Sequence[Condit
         reading_decisions["pos_label"] = True
     call = {name: value for name, value in inputs.counting.items() if name != "threshold"}
     call |= {"truth": inputs.truth, "one": options.one, "other": options.other, "on_undefined": "ignore"}
-    of_decisions = [metric for metric in by_key.values() if metric.kind != "prob"]
-    both = _Comparison(of_decisions, decided, call | reading_decisions), _Comparison(of_scores, rows, call | reading)
+    others = [metric for metric in by_key.values() if metric.kind != "prob"]
+    both = _Comparison(others, decided, call | reading_decisions), _Comparison(score_metrics, rows, call | reading)
     return [comparison for comparison in both if comparison.metrics]
 
 
@@ -196,20 +190,6 @@ def _decided(options: Namespace, inputs: Inputs) -> pl.LazyFrame:
     # NaN is missing, and neither above nor below
     without_nan = (selectors.by_name(columns) & selectors.float()).fill_nan(None)
     return inputs.data.with_columns(without_nan).with_columns(decided)
-
-
-def _count_missing(inputs: Inputs, columns: Sequence[str | None]) -> list[tuple[str, int]]:
-    """The number of rows that are null or NaN, by column."""
-    named = [column for column in columns if column is not None]
-    values = selectors.by_name(named, require_all=True)
-    return list(
-        inputs.data.select(named)
-        .with_columns((values & selectors.float()).fill_nan(None))
-        .null_count()
-        .collect()
-        .row(0, named=True)
-        .items()
-    )
 
 
 def _check_within_reach(conditions: Sequence[Condition], result: pl.DataFrame, one: str) -> None:
@@ -273,13 +253,13 @@ def _document(
     inputs: Inputs,
     comparisons: Sequence[_Comparison],
     result: pl.DataFrame,
-    of_groups: pl.DataFrame | None,
+    groups: pl.DataFrame | None,
     verdicts: Verdicts | None,
 ) -> Document:
     """The comparison as a document: headline, verdicts, and both models with their change."""
     one, other, level = options.one, options.other, percent(inputs.level)
     metrics = [metric for part in comparisons for metric in part.metrics]
-    headline = _changes_in_words(metrics, result, of_groups, other)
+    headline = _changes_in_words(metrics, result, groups, other)
     parts: list[Part] = []
     if verdicts is not None:
         headline = [verdicts.sentence(), *headline]
@@ -294,7 +274,7 @@ def _document(
     bys = [metric.by for metric in metrics if isinstance(metric, GroupwiseMetric)]
     notes = notes_on_left_out(table, left_out, bys)
     remarks = [f"change: {other} minus {one}, with its {level} confidence interval."]
-    within = [] if of_groups is None else of_groups.partition_by(".by", maintain_order=True)
+    within = [] if groups is None else groups.partition_by(".by", maintain_order=True)
     for names in _features(options, inputs):
         if ":".join(names) not in [frame[".by"][0] for frame in within]:
             flags = " ".join(f"--group-by {name}" for name in names)
@@ -312,27 +292,20 @@ def _document(
 
 
 def _changes_in_words(
-    metrics: Sequence[Metric | GroupwiseMetric], result: pl.DataFrame, of_groups: pl.DataFrame | None, other: str
+    metrics: Sequence[Metric | GroupwiseMetric], result: pl.DataFrame, groups: pl.DataFrame | None, other: str
 ) -> list[str]:
     """The sentences on significant changes, of all rows, of disparities and within groups."""
     directions = directions_of(metric for metric in metrics if metric.better != "neither")
-    changes: list[tuple[str, str | None, float | None, float | None]] = []
-    for name, by, lower, upper in result.select(".metric", ".by", ".lower", ".upper").rows():
-        changes.append((name if by is None else f"{name}({by})", directions.get((name, by)), lower, upper))
-    if of_groups is not None:
-        for name, by, group, lower, upper in of_groups.select(".metric", ".by", ".group", ".lower", ".upper").rows():
+    changes = result if groups is None else pl.concat([result, groups], how="diagonal_relaxed")
+    names: dict[str, dict[str, None]] = {"better": {}, "worse": {}}
+    has_both = pl.col(".lower").is_not_null() & pl.col(".upper").is_not_null()
+    for row in changes.filter(has_both & ((pl.col(".lower") > 0) | (pl.col(".upper") < 0))).iter_rows(named=True):
+        metric, by, group = row[".metric"], row[".by"], row.get(".group")
+        direction = directions.get((metric, by if group is None else None))
+        if direction in {"maximize", "minimize"}:
             # a group stands where a disparity has its feature
-            text = f"{name}({quoted_group(by.split(':'), group)})"
-            changes.append((text, directions.get((name, None)), lower, upper))
-    better: dict[str, None] = {}
-    worse: dict[str, None] = {}
-    for text, direction, lower, upper in changes:
-        if lower is None or upper is None or lower <= 0 <= upper or direction not in {"maximize", "minimize"}:
-            continue
-        is_better = (lower > 0) == (direction == "maximize")
-        (better if is_better else worse)[text] = None
-    sentences: list[str] = []
-    for names, word in ((better, "better"), (worse, "worse")):
-        if names:
-            sentences.append(f"{other} is significantly {word} in: {', '.join(names)}.")
+            where = by if group is None else quoted_group(by.split(":"), group)
+            word = "better" if (row[".lower"] > 0) == (direction == "maximize") else "worse"
+            names[word][metric if where is None else f"{metric}({where})"] = None
+    sentences = [f"{other} is significantly {word} in: {', '.join(of)}." for word, of in names.items() if of]
     return sentences or ["No significant change."]

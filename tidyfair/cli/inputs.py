@@ -24,12 +24,7 @@ from tidyfair.specs.options import DEFAULTS, Options, ReadOptions
 from tidyfair.tallies.files import scan
 from tidyfair.tallies.source import open_frame
 
-_EXAMPLE: dict[str, Any] = {
-    "truth": "repaid",
-    "estimate": "approved",
-    "pos_label": "yes",
-    "by": ["sex", "race"],
-}
+_EXAMPLE: dict[str, Any] = {"truth": "repaid", "estimate": "approved", "pos_label": "yes", "by": ["sex", "race"]}
 COUNTING = (
     "group_by", "probs", "threshold", "top_k", "top_fraction", "score_bins", "case_weights", "frequency_weights",
     "cluster",
@@ -39,7 +34,6 @@ CUTS = ("threshold", "top_k", "top_fraction")
 """The options that make decisions of scores."""
 GROUPS = tuple(option.name for option in fields(Policy))
 """The options that say which groups are compared."""
-_CONFIDENCE = 0.95
 
 
 @dataclass(frozen=True)
@@ -84,16 +78,7 @@ def read_inputs(options: Namespace) -> Inputs:
         # decisions that are made of scores take the place of those of the example
         example = {name: value for name, value in _EXAMPLE.items() if name != "estimate" or not given.keys() & CUTS}
         given = example | given
-        data, name = lending().lazy(), "the example data (simulated decisions on loans)"
-    else:
-        data, name = scan(options.file, options.separator), str(options.file)
-    with telling("opened the file"):
-        if data.head(1).select(pl.nth(0)).collect().is_empty():
-            msg = f"{name!r} has columns and no rows."
-            raise ArgumentError(msg)
-        schema = data.collect_schema()
-    if options.file is not None:
-        data = watched(data)
+    data, schema, name = _opened(options)
     if "probs" in given:
         given["probs"] = _scores_of(given["probs"], given, schema)
     _check_columns(given, schema)
@@ -108,6 +93,20 @@ def read_inputs(options: Namespace) -> Inputs:
     Options(**{name: value for name, value in reading.items() if name != "estimator"})
     policy, truth, estimate = Policy.of("audit", **groups), given.get("truth"), given.get("estimate")
     return Inputs(data, schema, truth, estimate, features, kind, policy, counting, reading, name)
+
+
+def _opened(options: Namespace) -> tuple[pl.LazyFrame, pl.Schema, str]:
+    """The rows of the file, or of the example, with their columns and the name of the data."""
+    if options.file is None:
+        data = lending().lazy()
+        return data, data.collect_schema(), "the example data (simulated decisions on loans)"
+    data, name = scan(options.file, options.separator), str(options.file)
+    with telling("opened the file"):
+        if data.head(1).select(pl.nth(0)).collect().is_empty():
+            msg = f"{name!r} has columns and no rows."
+            raise ArgumentError(msg)
+        schema = data.collect_schema()
+    return watched(data), schema, name
 
 
 def _scores_of(texts: list[str], given: Mapping[str, Any], schema: pl.Schema) -> str | list[str] | dict[object, str]:
@@ -153,10 +152,7 @@ def _unknown_values(texts: Sequence[str], features: Sequence[Feature], schema: p
     for feature in features:
         names = names_of(feature.columns) if isinstance(feature, Privileged) else cast("tuple[str, ...]", feature)
         dtypes += [schema[name] for name in names]
-    values: dict[object, None] = {}
-    for text in texts:
-        values |= dict.fromkeys(as_value(text, dtype) for dtype in dtypes or [pl.String()])
-    return list(values)
+    return list(dict.fromkeys(as_value(text, dtype) for text in texts for dtype in dtypes or [pl.String()]))
 
 
 def _reading(given: Mapping[str, Any], kind: Predictions, schema: pl.Schema) -> dict[str, Any]:
@@ -181,9 +177,9 @@ def _kind(data: pl.LazyFrame, given: dict[str, Any]) -> Predictions:
     """The kind of predictions; whole numbers may be labels or a measurement, and `read_as` says which."""
     read_as = given.get("read_as")
     if read_as == "numbers":
-        of_labels = [f"`{name}`" for name in ("probs", *CUTS, "pos_label", "labels") if name in given]
-        if of_labels:
-            msg = f"`read_as=numbers` does not go with {' and '.join(of_labels)}: numbers have no labels."
+        label_options = [f"`{name}`" for name in ("probs", *CUTS, "pos_label", "labels") if name in given]
+        if label_options:
+            msg = f"`read_as=numbers` does not go with {' and '.join(label_options)}: numbers have no labels."
             raise ArgumentError(msg)
         return "numbers"
     # what a threshold makes are labels
@@ -208,7 +204,7 @@ def _kind(data: pl.LazyFrame, given: dict[str, Any]) -> Predictions:
 def confidence_of(options: Namespace) -> float | None:
     """The confidence level of verdicts; None where no verdicts are asked for."""
     if options.fail_if:
-        return _CONFIDENCE if options.confidence is None else options.confidence
+        return 0.95 if options.confidence is None else options.confidence
     if options.outside is not None:
         msg = "`outside` is about the verdicts of `fail_if`, and there are none without it."
         raise ArgumentError(msg)
@@ -257,10 +253,8 @@ def remarks_on_threshold(data: pl.LazyFrame, threshold: float | list[float], col
     remarks: list[str] = []
     for column in columns:
         lowest, highest = range_of(data, column)
-        if lowest is None:
-            continue
         for cut in threshold if isinstance(threshold, list) else [threshold]:
-            if highest < cut or lowest >= cut:
+            if lowest is not None and (highest < cut or lowest >= cut):
                 who = "nobody" if highest < cut else "everybody"
                 ends = f"{lowest:.3g} to {highest:.3g}"
                 remarks.append(f"{who} is selected at --threshold {cut:g}: the scores {column!r} range from {ends}.")

@@ -11,7 +11,7 @@ import polars as pl
 from tidyfair.audits.filing import NAMED_AUDITS, audit as file_audit
 from tidyfair.cli.inputs import GROUPS, read_inputs
 from tidyfair.cli.outputs import Document, Outputs, Part, plain_rows, records
-from tidyfair.cli.terminal import say, show
+from tidyfair.cli.terminal import say
 from tidyfair.errors import ArgumentError
 from tidyfair.specs.groups import Privileged
 
@@ -55,9 +55,9 @@ def file_named_audit(options: Namespace) -> int:
         }  # fmt: skip
 
     outputs.write({"output": tables, "json": content, "markdown": filed.markdown, "html": filed.page})
-    if not outputs:
+    if not outputs.files:
         for table in filed.published_tables().values():
-            show(table.heading, table.texts, up_to="Group")
+            Part(table.heading, table.texts, up_to="Group").print()
         for sentence in filed.statement:
             say(sentence)
     return 0
@@ -66,7 +66,7 @@ def file_named_audit(options: Namespace) -> int:
 def _list_audits(options: Namespace) -> None:
     """The list of named audits, printed or written to files."""
     outputs = Outputs.of(options)
-    if "html" in outputs:
+    if "html" in outputs.files:
         msg = "`html`: the list of named audits cannot be a page; write it with `output`, `json` or `markdown`."
         raise ArgumentError(msg)
     every = NAMED_AUDITS.values()
@@ -79,8 +79,8 @@ def _list_audits(options: Namespace) -> None:
             "markdown": lambda: document.markdown(options.line, []),
         }
     )
-    if not outputs:
-        show(document.title, table)
+    if not outputs.files:
+        Part(document.title, table).print()
 
 
 def _references(texts: Sequence[str] | None) -> dict[str, str] | None:

@@ -3,21 +3,21 @@
 from __future__ import annotations
 
 import json
-import math
 import os
 import sys
 from argparse import Namespace
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any, TypeAlias
 
 import polars as pl
+from polars import selectors
 
-from tidyfair.cli.terminal import say, show, tell, with_notes
+from tidyfair.cli.terminal import say, show_texts, tell
 from tidyfair.errors import ArgumentError
-from tidyfair.escapes import as_text, markdown_row, visible
+from tidyfair.escapes import as_text, markdown_row, renamed, visible, visible_texts
 from tidyfair.reports.tables import NOTHING, reason, worded
 from tidyfair.specs.result_columns import RESERVED, SELECTIONS, key_columns
 from tidyfair.tallies.files import check_outputs, save, write
@@ -30,6 +30,8 @@ _TEXTS = ("markdown", "json")
 _STDOUT = Path("-")
 _SUMMARY = "GITHUB_STEP_SUMMARY"
 """The environment variable that names the file of the summary of a GitHub job, which steps add to."""
+_MOST_ROWS = 200
+"""The most rows that are printed."""
 _HEADINGS = {
     ".status": "reason", ".condition": "fails if", ".pooled": "pooled", ".top_k": "best rows",
     ".top_fraction": "best share", ".error_bound": "error at most",
@@ -45,6 +47,7 @@ class Outputs:
     """The files to be written, by option; `-` is the standard output."""
 
     files: dict[str, Path]
+    options: Namespace
 
     @classmethod
     def of(cls, options: Namespace) -> Outputs:
@@ -60,13 +63,7 @@ class Outputs:
             raise ArgumentError(msg)
         on_disk = {flag: file for flag, file in files.items() if flag not in printed}
         check_outputs(on_disk, options.file, summary=_summary())
-        return cls(files)
-
-    def __contains__(self, flag: str) -> bool:
-        return flag in self.files
-
-    def __bool__(self) -> bool:
-        return bool(self.files)
+        return cls(files, options)
 
     def write(self, contents: Mapping[str, Callable[[], Content]]) -> None:
         """Write the files that are asked for, in this order; each content is made by its function."""
@@ -77,13 +74,26 @@ class Outputs:
             if isinstance(content, pl.DataFrame):
                 write(content, file)
             else:
-                _write_text(content if isinstance(content, str) else _as_json(content), file)
+                if isinstance(content, dict):
+                    # neither NaN nor infinite numbers; escaped beyond ASCII, so that a terminal obeys no character
+                    document = {"tidyfair": version("tidyfair"), **content}
+                    content = json.dumps(document, indent=2, allow_nan=False, default=str) + "\n"
+                _write_text(content, file)
 
-    def show(
-        self, document: Callable[[], Document], brief: Callable[[], Document] | None, notes: Sequence[str]
-    ) -> None:
-        """Print a document, or its brief form where files have the rest, and notes beside it."""
-        if not self:
+    def finish(
+        self, contents: Mapping[str, Callable[[], Content]], document: Callable[[], Document],
+        brief: Callable[[], Document] | None, notes: list[str], code: int,
+    ) -> None:  # fmt: skip
+        """Write the files, and print a document, or its brief form where files have the rest, and notes beside it."""
+
+        def json_content() -> Content:
+            content: Any = contents["json"]()
+            return {"command": self.options.line, **content, "exit_code": code, "notes": notes}
+
+        documents: dict[str, Callable[[], Content]] = {**contents, "json": json_content}
+        documents.setdefault("markdown", lambda: document().markdown(self.options.line, notes))
+        self.write(documents)
+        if not self.files:
             document().print()
         elif brief is not None and _STDOUT not in self.files.values():
             # a document on the standard output has it for itself
@@ -116,13 +126,6 @@ def _summary() -> Path | None:
 # JSON
 
 
-def _as_json(content: dict[str, Any]) -> str:
-    """A JSON document of a command; it has no NaN and no infinite numbers, which JSON forbids."""
-    document = {"tidyfair": version("tidyfair"), **content}
-    # characters beyond ASCII are escapes, so that a terminal obeys none
-    return json.dumps(document, indent=2, allow_nan=False, default=str) + "\n"
-
-
 def records(table: pl.DataFrame) -> list[dict[str, Any]]:
     """The rows of a result for JSON: columns without their dot; outer groups in `keys`, features in `features`.
 
@@ -131,24 +134,19 @@ def records(table: pl.DataFrame) -> list[dict[str, Any]]:
     keys = key_columns(table)
     rows: list[dict[str, Any]] = []
     for row in plain_rows(table):
-        record: dict[str, Any] = {}
+        rows.append({})
         for name, value in row.items():
             if name in RESERVED:
-                record[name.removeprefix(".")] = value
+                rows[-1][name.removeprefix(".")] = value
             else:
-                record.setdefault("keys" if name in keys else "features", {})[name] = value
-        rows.append(record)
+                rows[-1].setdefault("keys" if name in keys else "features", {})[name] = value
     return rows
 
 
 def plain_rows(table: pl.DataFrame) -> list[dict[str, Any]]:
     """The rows of a table for JSON, in which numbers that are not finite are null."""
-    rows = table.rows(named=True)
-    for row in rows:
-        for name, value in row.items():
-            if isinstance(value, float) and not math.isfinite(value):
-                row[name] = None
-    return rows
+    finite = pl.when(selectors.float().is_finite()).then(selectors.float()).name.keep()
+    return table.with_columns(finite).rows(named=True)
 
 
 # Documents
@@ -165,16 +163,46 @@ class Part:
     """The columns up to this one are repeated where the table is too wide for the terminal."""
     remarks: tuple[str, ...] = ()
 
+    def print(self) -> None:
+        """Print it; a terminal may lack the sign of a missing value."""
+        if self.title:
+            say(self.title, bold=True)
+        if self.table.is_empty():
+            say("(no rows)")
+            say("")
+            return
+        table, below = self._texts_and_notes("-")
+        show_texts(table.head(_MOST_ROWS), table.columns.index(visible(self.up_to)) + 1 if self.up_to else 0)
+        for sentence in (*below, *self.remarks):
+            say(sentence)
+        if len(table) > _MOST_ROWS:
+            say(f"({len(table):,} rows in all; write them to a file to see the others.)")
+        say("")
+
     def markdown(self) -> list[str]:
         """The paragraphs of the table in Markdown."""
         paragraphs = [f"## {as_text(self.title)}"] if self.title else []
         if self.table.is_empty():
             return [*paragraphs, "No rows."]
-        # a terminal may lack the sign of a missing value
-        table, below = with_notes(self.table, self.notes, nothing=NOTHING)
-        lines = [markdown_row(table.columns), markdown_row(["---"] * table.width)]
-        lines += [markdown_row(row) for row in table.rows()]
+        table, below = self._texts_and_notes(NOTHING)
+        lines = [markdown_row(table.columns), markdown_row(["---"] * table.width), *map(markdown_row, table.rows())]
         return [*paragraphs, "\n".join(lines), *map(as_text, [*below, *self.remarks])]
+
+    def _texts_and_notes(self, nothing: str) -> tuple[pl.DataFrame, list[str]]:
+        """The table as visible texts, with the numbers of notes in its cells, and the notes with their numbers."""
+        names = dict(zip(self.table.columns, renamed(self.table.columns), strict=True))
+        texts: list[pl.Series] = []
+        for column in visible_texts(self.table):
+            # texts in lists and structs are made visible here
+            cells = [f"{value:.3f}" if isinstance(value, float) else value for value in column]
+            shown = [nothing if cell is None else visible(str(cell)) for cell in cells]
+            texts.append(pl.Series(names[column.name], shown, dtype=pl.String))
+        marked = pl.DataFrame(texts)
+        numbers: dict[str, int] = {}
+        for column, row, text in self.notes:
+            number = numbers.setdefault(visible(text), len(numbers) + 1)
+            marked[row, names[column]] += f" [{number}]"
+        return marked, [f"[{number}] {text}" for text, number in numbers.items()]
 
 
 @dataclass(frozen=True)
@@ -197,7 +225,7 @@ class Document:
             say(sentence)
         say("")
         for part in self.parts:
-            show(part.title, part.table, part.notes, up_to=part.up_to, remarks=part.remarks)
+            part.print()
         for remark in self.remarks:
             say(remark)
         if self.remarks:
@@ -228,13 +256,9 @@ def in_words(table: pl.DataFrame, **headings: str) -> pl.DataFrame:
     if ".status" in table.columns:
         reasons = [reason(status) if status else None for status in table[".status"]]
         table = table.with_columns(pl.Series(".status", reasons, dtype=pl.String))
-    names: dict[str, str] = {}
-    for name in table.columns:
-        if name in RESERVED or name in special:
-            words = special.get(name) or worded(name)
-            # a column of the user may be called so
-            names[name] = f"{words} " if words in table.columns else words
-    return table.rename(names)
+    names = {name: special.get(name) or worded(name) for name in table.columns if name in RESERVED or name in special}
+    # a column of the user may be called so
+    return table.rename({name: f"{words} " if words in table.columns else words for name, words in names.items()})
 
 
 def with_cuts_in_words(results: pl.DataFrame) -> pl.DataFrame:

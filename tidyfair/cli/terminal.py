@@ -14,9 +14,8 @@ from textwrap import wrap
 
 import polars as pl
 
-from tidyfair.escapes import renamed, visible, visible_texts
+from tidyfair.escapes import visible
 
-_MOST_ROWS = 200
 _LEAST_WIDTH = 80
 _MOST_OF_TEXT = 110
 """The widest line of prose."""
@@ -80,59 +79,15 @@ def say(text: str, *, bold: bool = False) -> None:
         print(_coloured(line, 1) if bold else line)
 
 
-def show(
-    title: str,
-    table: pl.DataFrame,
-    notes: Sequence[tuple[str, int, str]] = (),
-    *,
-    up_to: str = "",
-    remarks: Sequence[str] = (),
-) -> None:
-    """Print a table below its title.
+def show_texts(table: pl.DataFrame, repeated: int = 0) -> None:
+    """Print a table of texts, whose first columns are repeated where it is so wide that it is shown in parts."""
 
-    Args:
-        title: The title.
-        table: The table.
-        notes: A column, a row, and the note on that cell.
-        up_to: The columns up to this one are repeated where a table is so wide that it is shown in parts; without,
-            cells wrap.
-        remarks: Sentences below the table.
-    """
-    if title:
-        say(title, bold=True)
-    if table.is_empty():
-        print("(no rows)\n")
-        return
-    table, below = with_notes(table, notes)
-    repeated = table.columns.index(visible(up_to)) + 1 if up_to else 0
+    def colour(column: str, text: str) -> str:
+        return _coloured(text, _COLOURS[text]) if column == "verdict" and text in _COLOURS else text
+
     is_unicode = (sys.stdout.encoding or "").lower().startswith("utf")
-    texts = table.head(_MOST_ROWS)
-    for line in lines_of(texts, width=_width(), repeated=repeated, unicode=is_unicode, colour=_verdict_coloured):
+    for line in lines_of(table, width=_width(), repeated=repeated, unicode=is_unicode, colour=colour):
         print(line)
-    for sentence in (*below, *remarks):
-        say(sentence)
-    if len(table) > _MOST_ROWS:
-        say(f"({len(table):,} rows in all; write them to a file to see the others.)")
-    print()
-
-
-def with_notes(
-    table: pl.DataFrame, notes: Sequence[tuple[str, int, str]], *, nothing: str = "-"
-) -> tuple[pl.DataFrame, list[str]]:
-    """A table as visible texts, with the numbers of notes in its cells, and the notes with their numbers."""
-    names = dict(zip(table.columns, renamed(table.columns), strict=True))
-    texts: list[pl.Series] = []
-    for column in visible_texts(table):
-        # texts in lists and structs are made visible here
-        cells = [f"{value:.3f}" if isinstance(value, float) else value for value in column]
-        shown = [nothing if cell is None else visible(str(cell)) for cell in cells]
-        texts.append(pl.Series(names[column.name], shown, dtype=pl.String))
-    marked = pl.DataFrame(texts)
-    numbers: dict[str, int] = {}
-    for column, row, text in notes:
-        number = numbers.setdefault(visible(text), len(numbers) + 1)
-        marked[row, names[column]] += f" [{number}]"
-    return marked, [f"[{number}] {text}" for text, number in numbers.items()]
 
 
 def _width() -> int:
@@ -146,11 +101,6 @@ def _coloured(text: str, code: int) -> str:
     return text if plain else f"\x1b[{code}m{text}\x1b[0m"
 
 
-def _verdict_coloured(column: str, text: str) -> str:
-    """A verdict in its colour; other texts as they are."""
-    return _coloured(text, _COLOURS[text]) if column == "verdict" and text in _COLOURS else text
-
-
 # Tables of texts, as wide as the terminal, with nothing cut off
 
 
@@ -162,14 +112,10 @@ def lines_of(
     unicode: bool = True,
     colour: Callable[[str, str], str] = lambda _, text: text,
 ) -> list[str]:
-    """The lines of a table of texts that is no wider than `width`.
+    """The lines of a table of texts that is no wider than `width`, in parts that repeat its first columns if need be.
 
-    Args:
-        table: Columns of texts, none of them missing.
-        width: The width of the terminal.
-        repeated: The number of first columns that are repeated where a table is so wide that it is shown in parts.
-        unicode: Whether lines are drawn, or made of letters that every terminal has.
-        colour: A function of the name of a column and one of its texts, which gives the text in its colour.
+    Lines are drawn, or without `unicode` made of letters that every terminal has; `colour` is a function of the name of
+    a column and one of its texts.
     """
     drawn, sides = _UNICODE if unicode else _ASCII
     lines: list[str] = []

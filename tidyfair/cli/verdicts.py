@@ -41,11 +41,9 @@ class Verdicts:
     @property
     def exit_code(self) -> int:
         """The exit code of the worst verdict: 3 where one fails, 4 where there is not enough evidence for another."""
-        outcomes = set(self.frame[".verdict"])
-        if FAIL in outcomes:
-            return _EXIT_CODES[FAIL]
         # where nothing is judged nothing has passed
-        return _EXIT_CODES[PASS if outcomes == {PASS} else UNSURE]
+        outcomes = set(self.frame[".verdict"]) or {UNSURE}
+        return next(_EXIT_CODES[one] for one in (FAIL, UNSURE, PASS) if one in outcomes)
 
     @property
     def content(self) -> dict[str, Any]:
@@ -123,9 +121,9 @@ def _remarks_on_unknown(verdicts: pl.DataFrame) -> list[str]:
         one = judged.filter(pl.col(".metric") == judged[".metric"][0])
         one = one.unique(key_columns(one)) if key_columns(one) else one[:1]
         rows, share = int(one[UNKNOWN_ROWS].sum()), float(one[UNKNOWN_SHARE].max())  # pyright: ignore[reportArgumentType] - numbers
-        of_all = f"{'up to ' if len(one) > 1 else ''}{share_in_words(share)} of all"
+        share_of_all = f"{'up to ' if len(one) > 1 else ''}{share_in_words(share)} of all"
         verb = "row is" if rows == 1 else "rows are"
-        remark = f"{by}: {rows:,} {verb} of unknown groups ({of_all}) and not compared."
+        remark = f"{by}: {rows:,} {verb} of unknown groups ({share_of_all}) and not compared."
         turned = judged.filter(pl.col(WITH_UNKNOWN) != PASS)[".metric"].unique(maintain_order=True)
         if len(turned):
             remark += (

@@ -12,10 +12,11 @@ from dataclasses import dataclass, field, fields, replace
 from importlib import import_module
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any, cast
+from typing import Any, TypeAlias, cast
 
 import polars as pl
 
+from tidyfair.audits.audit_results import AuditResults
 from tidyfair.audits.usual_metrics import LEAST_ROWS, Feature, Predictions, UsualMetrics, kind_of
 from tidyfair.calling.metric_sets import MetricSet, metric_set
 from tidyfair.errors import ArgumentError, ColumnError, in_short, is_frame, listed
@@ -24,7 +25,7 @@ from tidyfair.inference.gates.verdicts import FAIL, PASS, UNSURE
 from tidyfair.reports.page import Report, need_packages, report
 from tidyfair.specs.arguments import flag, is_list, string
 from tidyfair.specs.groups import Policy
-from tidyfair.specs.options import CallOptions, ReadOptions
+from tidyfair.specs.options import CallOptions
 from tidyfair.specs.result_columns import cut_as_settings
 from tidyfair.tallies.files import write
 from tidyfair.tallies.source import open_frame
@@ -68,15 +69,15 @@ class Configuration:
         """
         accepted = [name for name in CallOptions.__annotations__ if name not in _REFUSED]
         own = [one.name for one in fields(cls) if one.name not in {"policy", "options"}]
-        of_groups = [option.name for option in fields(Policy)]
-        known = [*own, *of_groups, *accepted]
+        group_options = [option.name for option in fields(Policy)]
+        known = [*own, *group_options, *accepted]
         for name in given:
             if name not in known:
                 kind = "setting of evaluator_config"
                 raise ArgumentError.unknown_keyword(kind, name, known)
         settings = _checked({name: given[name] for name in own if name in given})
         # the minimum of a report
-        stated = {"min_n": LEAST_ROWS} | {name: given[name] for name in of_groups if name in given}
+        stated = {"min_n": LEAST_ROWS} | {name: given[name] for name in group_options if name in given}
         policy = Policy.of("evaluator_config", **stated)
         options = {name: given[name] for name in accepted if given.get(name) is not None}
         if settings.get("report", True):
@@ -131,14 +132,8 @@ def _joined(given: object) -> Gate:
 
 # Predictions
 
-
-@dataclass(frozen=True)
-class Predicted:
-    """Rows with their predictions, and the arguments of a metric that name the columns."""
-
-    frame: Any
-    arguments: dict[str, Any]
-    """`truth`, `estimate` and `probs`."""
+Predicted: TypeAlias = tuple[Any, dict[str, Any]]
+"""Rows with their predictions, and the arguments of a metric that name the columns: `truth`, `estimate` and `probs`."""
 
 
 @dataclass
@@ -204,7 +199,7 @@ def predicted(dataset: Any, model: Any, prediction: str | None, configuration: C
     if options.get("threshold") is not None:
         # labels are those of the threshold
         columns.arguments.pop("estimate", None)
-    return Predicted(_with_features(columns.frame, configuration.sensitive_features), columns.arguments)
+    return _with_features(columns.frame, configuration.sensitive_features), columns.arguments
 
 
 def _add_prediction(columns: _Columns, name: str, values: Any, options: Mapping[str, Any]) -> None:
@@ -223,24 +218,19 @@ def _add_predictions(columns: _Columns, model: Any, prediction: str | None, opti
     if is_frame(output) and not isinstance(output, pd.DataFrame):
         output = output.to_pandas()
     if isinstance(output, pd.DataFrame) and (prediction is not None or len(output.columns) > 1):
-        _add_frame(columns, output, prediction, options)
+        names: dict[Any, str] = {name: columns.add(str(name), output[name]) for name in output.columns}
+        if prediction is None and options.get("probs") is None:
+            msg = f"The model returns the columns {listed(names)}; name the one with the labels as `predictions=`."
+            raise ArgumentError(msg)
+        if prediction is not None and prediction not in names:
+            raise ColumnError.missing(prediction, "predictions", names)
+        if prediction is not None:
+            columns.arguments["estimate"] = names[prediction]
         return
     values = output.iloc[:, 0] if isinstance(output, pd.DataFrame) else output
     _add_prediction(columns, prediction or "prediction", values, options)
     if options.get("probs") is True:
         _add_probabilities(columns, model, options)
-
-
-def _add_frame(columns: _Columns, output: Any, prediction: str | None, options: Mapping[str, Any]) -> None:
-    """Add the columns that a model returns, one of which may be that of the labels."""
-    names: dict[Any, str] = {name: columns.add(str(name), output[name]) for name in output.columns}
-    if prediction is not None:
-        if prediction not in names:
-            raise ColumnError.missing(prediction, "predictions", names)
-        columns.arguments["estimate"] = names[prediction]
-    elif options.get("probs") is None:
-        msg = f"The model returns the columns {listed(names)}; name the one with the labels as `predictions=`."
-        raise ArgumentError(msg)
 
 
 def _add_probabilities(columns: _Columns, model: Any, options: Mapping[str, Any]) -> None:
@@ -306,43 +296,38 @@ class Evaluation:
     """The worst verdict of the gate."""
 
 
-def evaluation_of(data: Predicted, configuration: Configuration, *, numeric: bool = False) -> Evaluation:
+def evaluation_of(data: Predicted, settings: Configuration, *, numeric: bool = False) -> Evaluation:
     """Evaluate predictions: metrics of all rows and by group, disparities, verdicts and the report."""
-    settings, gate = configuration, configuration.gate
-    options = {**settings.options, **data.arguments}
+    (frame, arguments), gate = data, settings.gate
+    options = {**settings.options, **arguments}
     call = {name: options.pop(name, None) for name in ("truth", "estimate")}
     kind: Predictions = "numbers"
     if settings.metrics is None and not numeric:
-        kind = kind_of(open_frame(data.frame), call["truth"], call["estimate"], options)
-    audit = UsualMetrics.of(settings.by, kind, metrics=settings.metrics, policy=settings.policy)
-    reading: dict[str, Any] = {"interval": "auto", "on_undefined": "ignore"}
-    counting: dict[str, Any] = {}
-    for name, value in options.items():
-        (reading if name in ReadOptions.__annotations__ else counting)[name] = value
-    if "cluster" not in counting:
-        counting["parts"] = reading.get("seed", 0)
-    tally = audit.everything(*(gate.metrics if gate else ())).tally(data.frame, **call, **counting)
-    if tally.cut is not None and tally.cut.several:
-        msg = f"evaluator_config: a run has one set of decisions; give one `{tally.cut.option}`, not a list."
+        kind = kind_of(open_frame(frame), call["truth"], call["estimate"], options)
+    metrics = UsualMetrics.of(settings.by, kind, metrics=settings.metrics, policy=settings.policy)
+    audit = AuditResults.of(metrics, frame, call["truth"], call["estimate"], options, gate)
+    cut = audit.tally.cut
+    if cut is not None and cut.several:
+        msg = f"evaluator_config: a run has one set of decisions; give one `{cut.option}`, not a list."
         raise ArgumentError(msg)
-    results = audit.results.compute(tally, explain=True, **reading)
-    groups = audit.groups.compute_by_group(tally, **reading)
-    tables = {"results": results, "groups": groups}
+    tables = {"results": audit.results, "groups": metrics.groups.compute_by_group(audit.tally, **audit.reading)}
     verdict = None
     if gate is not None:
-        judging = {name: value for name, value in reading.items() if name not in {"interval", "conf_level"}}
-        tables["verdicts"] = gate.compute(tally, **judging)
+        tables["verdicts"] = audit.verdicts(gate)
         verdicts = set(tables["verdicts"][".verdict"])
         verdict = next(one for one in (FAIL, UNSURE, PASS) if one in verdicts)
     page = None
     if settings.report:
         # whole numbers may be labels, so that a report has to know that these are none
-        metrics = audit.results if numeric or settings.metrics else None
+        chosen = metrics.results if numeric or settings.metrics else None
         page = report(
-            data.frame, **call, by=settings.by, title=settings.title, metrics=metrics, gate=gate,
+            frame, **call, by=settings.by, title=settings.title, metrics=chosen, gate=gate,
             **vars(settings.policy), **options,
         )  # fmt: skip
-    values = {settings.metric_prefix + name: value for name, value in named_values(results, groups).items()}
+    values = {
+        settings.metric_prefix + name: value
+        for name, value in named_values(tables["results"], tables["groups"]).items()
+    }
     return Evaluation(values, tables, page, verdict)
 
 
@@ -435,10 +420,10 @@ def log(evaluation: Evaluation, run_id: str, configuration: Configuration) -> An
     if configuration.raise_on_fail and evaluation.verdict == FAIL:
         verdicts = evaluation.tables["verdicts"]
         failed = verdicts.filter(verdicts[".verdict"] == FAIL)
-        names: list[str] = []
-        for row in failed.iter_rows(named=True):
-            name = row[".metric"] if row[".by"] is None else f"{row['.metric']}({row['.by']})"
-            names.append(" ".join([name, *cut_as_settings(row)]))
+        names = [
+            " ".join([row[".metric"] + (f"({row['.by']})" if row[".by"] else ""), *cut_as_settings(row)])
+            for row in failed.iter_rows(named=True)
+        ]
         msg = (
             f"The gate of the run {run_id} fails: {', '.join(names)}. Its table is the artifact tidyfair_verdicts.csv."
         )
@@ -450,16 +435,10 @@ def as_plain(table: pl.DataFrame) -> Any:
     """A pandas frame of texts and finite numbers, which JSON can hold; lists of names are joined by semicolons."""
     pd: Any = import_module("pandas")
 
-    columns: dict[str, list[Any]] = {}
-    for column in table:
-        columns[column.name] = [_plain(value) for value in column.to_list()]
-    return pd.DataFrame(columns, dtype=object)
+    def plain(value: Any) -> Any:
+        if isinstance(value, list):
+            return ";".join(map(str, cast("list[object]", value)))
+        is_plain = value is None or isinstance(value, str | int | bool)
+        return value if is_plain or (isinstance(value, float) and math.isfinite(value)) else str(value)
 
-
-def _plain(value: Any) -> Any:
-    """A value for JSON."""
-    if isinstance(value, list):
-        return ";".join(map(str, cast("list[object]", value)))
-    if isinstance(value, float) and not math.isfinite(value):
-        return str(value)
-    return value if value is None or isinstance(value, str | int | float | bool) else str(value)
+    return pd.DataFrame({column.name: list(map(plain, column.to_list())) for column in table}, dtype=object)

@@ -31,7 +31,7 @@ COLORS: Mapping[str, Mapping[str, bool]] = {
 
 _LIMITS = frozenset({"below", "above"})
 """The options of which a gate has one."""
-_OF_CALLS = frozenset({"metrics", "data"})
+_CALL_ARGUMENTS = frozenset({"metrics", "data"})
 """Arguments of the fixture that are no options."""
 
 Judged = dict[str, str]
@@ -100,7 +100,7 @@ def fairness(request: pytest.FixtureRequest) -> Fairness:
     for marker in request.node.iter_markers("fairness"):
         if marker.args:
             pytest.fail(f"The marker `fairness` takes options by name, not {marker.args[0]!r}.", pytrace=False)
-        for name in _OF_CALLS.intersection(marker.kwargs):
+        for name in _CALL_ARGUMENTS.intersection(marker.kwargs):
             pytest.fail(
                 f"The marker `fairness` does not take `{name}`: give it to the fixture, `fairness(metrics, data, …)`.",
                 pytrace=False,

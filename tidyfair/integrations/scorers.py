@@ -40,8 +40,6 @@ __all__ = [
 
 Features: TypeAlias = "ColumnLike | int | Sequence[ColumnLike | int]"
 """Columns of X, by their names or by numbers."""
-Response: TypeAlias = "dict[Literal['estimate', 'probs'], Any]"
-"""Predictions of an estimator: labels, scores of the event, or a mapping from classes to their scores."""
 
 _TRUTH, _PREDICTED, _WEIGHT = "y", "prediction", "sample_weight"
 _MOST_CODES = 10
@@ -172,16 +170,16 @@ class FairnessScorer(Scorer):
             sensitive_features: The columns of the groups, if these are not in X.
         """
         features = self.features(X if sensitive_features is None else sensitive_features)
-        response = self.predicted(estimator, X)
-        return self.score(features, y_true, response, sample_weight)
+        return self.score(features, y_true, self.predicted(estimator, X), sample_weight)
 
     def routed(self, y_true: Any, y_pred: Any, *, sensitive_features: Any = None, sample_weight: Any = None) -> float:
         """Score given predictions: a metric function for scikit-learn's `make_scorer`."""
         if sensitive_features is None and self._source_columns:
             msg = f"{self.metric.name} compares groups; give their columns as `sensitive_features=`."
             raise ArgumentError(msg)
-        response = self._response_of(y_true, y_pred)
-        return self.score(self.features(sensitive_features), y_true, response, sample_weight)
+        if self.response == "scores":
+            y_pred = self._scores_by_class(y_true, y_pred)
+        return self.score(self.features(sensitive_features), y_true, y_pred, sample_weight)
 
     # A scorer that tries thresholds is made by scikit-learn from the parts of another one: its function of truth and
     # prediction, its sign and the arguments of the function.
@@ -189,13 +187,13 @@ class FairnessScorer(Scorer):
 
     @property
     def _score_func(self) -> Callable[..., float]:
-        return self._of_labels
+        return self._score_of_labels
 
     @property
     def _kwargs(self) -> dict[str, Any]:
         return {name: value for name, value in self.options if name == "pos_label"}
 
-    def _of_labels(
+    def _score_of_labels(
         self,
         y_true: Any,
         y_pred: Any,
@@ -209,23 +207,21 @@ class FairnessScorer(Scorer):
             msg = f"{self.call} reads scores, which are the same at all thresholds; tune by a metric of labels."
             raise ArgumentError(msg)
         if sensitive_features is None and self._source_columns:
-            columns = self._source_columns
             msg = (
                 f"{self.metric.name} compares groups, and TunedThresholdClassifierCV shows no X to its scorer: call "
                 "`sklearn.set_config(enable_metadata_routing=True)`, `scorer.set_score_request("
-                f"sensitive_features=True)` and `.fit(X, y, sensitive_features=X[{columns!r}])`; or search over the "
-                "`threshold` of a FixedThresholdClassifier by GridSearchCV, whose scorers read the columns of X."
+                f"sensitive_features=True)` and `.fit(X, y, sensitive_features=X[{self._source_columns!r}])`; or "
+                "search over the `threshold` of a FixedThresholdClassifier by GridSearchCV, whose scorers read the "
+                "columns of X."
             )
             raise ArgumentError(msg)
         return self.routed(y_true, y_pred, sensitive_features=sensitive_features, sample_weight=sample_weight)
 
-    def _response_of(self, y_true: Any, y_pred: Any) -> Response:
-        """Given predictions: labels, scores of the event, or scores of all classes in sorted order."""
-        if self.response == "labels":
-            return {"estimate": y_pred}
+    def _scores_by_class(self, y_true: Any, y_pred: Any) -> Any:
+        """Given scores: of the event as they are, or of all classes in sorted order."""
         scores = np.asarray(y_pred)
         if scores.ndim == 1:
-            return {"probs": y_pred}
+            return y_pred
         classes = np.unique(dict(self.options).get("labels", y_true)).tolist()
         if len(classes) != scores.shape[1]:
             msg = (
@@ -233,28 +229,26 @@ class FairnessScorer(Scorer):
                 "list all classes with `make_scorer(…, labels=[…])`."
             )
             raise ArgumentError(msg)
-        return {"probs": dict(zip(classes, scores.T, strict=True))}
+        return dict(zip(classes, scores.T, strict=True))
 
-    def score(
-        self, features: Mapping[str, Any], y_true: Any, response: Response, weight: Any, subset: Any = None
-    ) -> float:
+    def score(self, features: Mapping[str, Any], y_true: Any, predicted: Any, weight: Any, subset: Any = None) -> float:
         """Score predictions beside features, truth and weights, of all rows or those that a mask selects."""
-        ((role, predicted),) = response.items()
+        role = "estimate" if self.response == "labels" else "probs"
         arguments: dict[str, Any] = {role: _PREDICTED}
         predictions: dict[str, Any] = {_PREDICTED: predicted}
         if isinstance(predicted, dict):
             scores = cast("dict[object, Any]", predicted)
             arguments[role] = {label: f"{_PREDICTED} {index}" for index, label in enumerate(scores)}
             predictions = dict(zip(arguments[role].values(), scores.values(), strict=True))
-        columns = dict(features)
-        for name, values in {_TRUTH: y_true, **predictions, _WEIGHT: weight}.items():
-            if values is not None and name in features:
+        added = {_TRUTH: y_true, **predictions, _WEIGHT: weight}
+        added = {name: values for name, values in added.items() if values is not None}
+        for name in added:
+            if name in features:
                 msg = f"A scorer adds a column {name!r}, which X already has; rename the column of X."
                 raise ColumnError(msg)
-            if values is not None:
-                columns[name] = values
-        for role, name in (("truth", _TRUTH), ("case_weights", _WEIGHT)):
-            arguments[role] = name if name in columns else None
+        columns = {**features, **added}
+        arguments["truth"] = _TRUTH if _TRUTH in columns else None
+        arguments["case_weights"] = _WEIGHT if _WEIGHT in columns else None
         frame = from_arrays({name: _text_from_pandas(values) for name, values in columns.items()})
         if subset is not None:
             frame = frame.filter(pl.Series(subset))
@@ -275,10 +269,10 @@ class FairnessScorer(Scorer):
             _warn_of_nan(f"{self.metric.name} has no value for these rows")
         return value
 
-    def predicted(self, estimator: Any, X: Any) -> Response:  # noqa: N803 - scikit-learn's
-        """Predictions of an estimator: labels, scores of the event, or scores of all classes."""
+    def predicted(self, estimator: Any, X: Any) -> Any:  # noqa: N803 - scikit-learn's
+        """Predictions of an estimator: labels, scores of the event, or a mapping from all classes to their scores."""
         if self.response == "labels":
-            return {"estimate": estimator.predict(X)}
+            return estimator.predict(X)
         kind = type(estimator).__name__
         for name in ("predict_proba", "classes_"):
             if not hasattr(estimator, name):
@@ -294,19 +288,17 @@ class FairnessScorer(Scorer):
         usual_event = classes[-1] if len(classes) == 2 else None
         event = dict(self.options).get("pos_label", usual_event)
         if event is None:
-            return {"probs": dict(zip(classes, scores.T, strict=True))}
+            return dict(zip(classes, scores.T, strict=True))
         if event not in classes:
             msg = f"`pos_label`: {event!r} is not among the classes of the estimator, {listed(classes)}."
             raise ArgumentError(msg)
-        return {"probs": scores[:, classes.index(event)]}
+        return scores[:, classes.index(event)]
 
     @property
     def _source_columns(self) -> list[str]:
         """The columns of the data that are read in addition to truth and predictions."""
-        columns = list(self.metric.by.columns) if self.metric.by else []
         cut = Cut.of(dict(self.options), {"probs"})
-        if cut is not None:
-            columns += cut.by
+        columns = [*(self.metric.by.columns if self.metric.by else ()), *(cut.by if cut else ())]
         for formula in formulas_of(self.metric):
             for term in formula.all_terms:
                 columns += term.compared_by
@@ -321,10 +313,10 @@ class FairnessScorer(Scorer):
             msg = "X is sparse, but a scorer reads groups from a frame or a dense array; convert it with `X.toarray()`."
             raise ColumnError(msg)
         if isinstance(data, Mapping) or hasattr(data, "columns"):
-            return self._of_frame(data, names)
-        return self._of_array(data, names)
+            return self._features_of_frame(data, names)
+        return self._features_of_array(data, names)
 
-    def _of_frame(self, data: Any, names: list[str]) -> dict[str, Any]:
+    def _features_of_frame(self, data: Any, names: list[str]) -> dict[str, Any]:
         """The columns of a frame or a mapping by their labels, which can be numbers."""
         is_mapping = not hasattr(data, "columns")
         has_labels = is_mapping or type(data).__module__.partition(".")[0] == "pandas"
@@ -343,7 +335,7 @@ class FairnessScorer(Scorer):
         read: list[pl.Series] = source.read({name: ("by", Column(name)) for name in names})
         return {column.name: column for column in read}
 
-    def _of_array(self, data: Any, names: list[str]) -> dict[str, Any]:
+    def _features_of_array(self, data: Any, names: list[str]) -> dict[str, Any]:
         """The columns of an array by their numbers."""
         shape, numbers = getattr(data, "shape", np.shape(data)), dict(self.numbers)
         if len(shape) == 1 and len(names) == 1:
@@ -437,14 +429,11 @@ def _bound(
         if by is None:
             msg = f'make_scorer(): {metric.name} compares groups; give the sensitive feature as `by="column"`.'
             raise ArgumentError(msg)
-        columns: list[Any] = []
-        features: list[Any] = list(by) if isinstance(by, list | tuple) else [by]
-        for feature in features:
-            if not isinstance(feature, bool) and isinstance(feature, Integral):
-                numbers.append((f"column {feature}", int(feature)))
-                columns.append(f"column {feature}")
-            else:
-                columns.append(feature)
+        columns: list[Any] = list(by) if isinstance(by, list | tuple) else [by]
+        for index, column in enumerate(columns):
+            if not isinstance(column, bool) and isinstance(column, Integral):
+                columns[index] = f"column {column}"
+                numbers.append((columns[index], int(column)))
         metric = metric(*columns)
     elif by is not None:
         msg = (
@@ -474,20 +463,15 @@ def _response(
     metric: Metric | GroupwiseMetric, requested: Literal["labels", "scores"] | None, *, cut: bool
 ) -> Literal["labels", "scores"]:
     """The kind of prediction that the metric reads; scores if labels are made from them by a threshold."""
-    readable: list[Literal["labels", "scores"]] = []
-    for reading in metric.readings:
-        kinds = {formula.kind for formula in formulas_of(reading)}
-        readable.append("scores" if cut or "prob" in kinds else "labels")
-    read = readable[0]
-    if requested in readable:
-        return requested
-    if requested is not None:
-        way_out = "leave `response` out"
-        if read == "labels":
-            way_out += ", or give a `threshold=`, which turns scores into labels"
-        msg = f"make_scorer(): {metric.name} reads {read}, not {requested}; {way_out}."
-        raise ArgumentError(msg)
-    return read
+    kinds = [{formula.kind for formula in formulas_of(reading)} for reading in metric.readings]
+    readable: list[Literal["labels", "scores"]] = ["scores" if cut or "prob" in kind else "labels" for kind in kinds]
+    if requested is None or requested in readable:
+        return requested or readable[0]
+    way_out = "leave `response` out"
+    if readable[0] == "labels":
+        way_out += ", or give a `threshold=`, which turns scores into labels"
+    msg = f"make_scorer(): {metric.name} reads {readable[0]}, not {requested}; {way_out}."
+    raise ArgumentError(msg)
 
 
 @refuse_unknown_settings
@@ -520,8 +504,15 @@ class CorrelationScorer(FairnessScorer):
     def _value(self, frame: pl.DataFrame, arguments: dict[str, Any]) -> float | None:
         """The correlation of predictions and the feature; the truth does not matter."""
         (feature,) = cast("GroupwiseMetric", self.metric).by.columns
+        values = frame.select(feature.expr).to_series()
+        if self.as_numbers is None and values.dtype.is_integer() and (several := values.n_unique()) > _MOST_CODES:
+            msg = (
+                f"correlation_score(): {values.name!r} holds {several} different whole numbers, which may be a "
+                "measurement (such as age) or codes of groups; specify `as_numbers=True` or `as_numbers=False`."
+            )
+            raise ArgumentError(msg)
         metric, arguments["truth"] = self.metric, None
-        if self._is_measured(frame.select(feature.expr).to_series()):
+        if values.dtype.is_float() if self.as_numbers is None else self.as_numbers:
             # r squared of the predictions, with the feature in the role of the truth
             metric, arguments["truth"] = rsq, feature.source
         value: float | None = metric(frame, **arguments)[".estimate"].item()
@@ -530,18 +521,6 @@ class CorrelationScorer(FairnessScorer):
             return None
         # rounded sums may be above 1
         return min(math.sqrt(value), 1.0)
-
-    def _is_measured(self, feature: pl.Series) -> bool:
-        """True for numbers to correlate with, False for codes of groups."""
-        if self.as_numbers is not None:
-            return self.as_numbers
-        if feature.dtype.is_integer() and (several := feature.n_unique()) > _MOST_CODES:
-            msg = (
-                f"correlation_score(): {feature.name!r} holds {several} different whole numbers, which may be a "
-                "measurement (such as age) or codes of groups; specify `as_numbers=True` or `as_numbers=False`."
-            )
-            raise ArgumentError(msg)
-        return feature.dtype.is_float()
 
 
 @refuse_unknown_settings
@@ -594,12 +573,9 @@ class SubsetScorer(Scorer):
     def __call__(self, estimator: Any, X: Any, y_true: Any = None, sample_weight: Any = None) -> float:  # noqa: N803 - scikit-learn's
         """The metric on the selected rows of X; NaN if there are none."""
         measure = self.measure
-        response: Response = {}
-        if isinstance(measure, FairnessScorer):
-            response = measure.predicted(estimator, X)
-        else:
-            response["estimate"] = estimator.predict(X)
-        (predicted,) = response.values()
+        predicted: Any = (
+            measure.predicted(estimator, X) if isinstance(measure, FairnessScorer) else estimator.predict(X)
+        )
         each = cast("dict[object, Any]", predicted).values() if isinstance(predicted, dict) else [predicted]
         count, mask = len(next(iter(each))), np.asarray(self.subset(X))
         if mask.shape != (count,) or mask.dtype != bool:
@@ -610,7 +586,7 @@ class SubsetScorer(Scorer):
             _warn_of_nan(f"The subset selects none of {len(mask)} rows")
             return math.nan
         if isinstance(measure, FairnessScorer):
-            return measure.score(measure.features(X), y_true, response, sample_weight, mask)
+            return measure.score(measure.features(X), y_true, predicted, sample_weight, mask)
         if y_true is None:
             msg = "subset_score(): a function of truth and prediction needs y; pass it to the scorer."
             raise ArgumentError(msg)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from html import escape
 from typing import Any, ClassVar, Protocol, TypeAlias
 
@@ -72,20 +73,16 @@ def as_code(name: str) -> str:
 
 def html_of(blocks: Sequence[Content], name: str) -> str:
     """Blocks as HTML, one below the other."""
-    parts: list[str] = []
-    for number, block in enumerate(blocks):
-        parts.append(f"<p>{prose(block)}</p>" if isinstance(block, str) else block.html(f"{name}-{number}"))
-    return "\n".join(parts)
+    return "\n".join(
+        f"<p>{prose(block)}</p>" if isinstance(block, str) else block.html(f"{name}-{number}")
+        for number, block in enumerate(blocks)
+    )
 
 
 def markdown_of(blocks: Sequence[Content]) -> str:
     """Blocks as Markdown, one below the other."""
-    parts: list[str] = []
-    for block in blocks:
-        text = as_text(block) if isinstance(block, str) else block.markdown()
-        if text:
-            parts.append(text)
-    return "\n\n".join(parts)
+    texts = [as_text(block) if isinstance(block, str) else block.markdown() for block in blocks]
+    return "\n\n".join(filter(None, texts))
 
 
 @dataclass(frozen=True)
@@ -177,26 +174,24 @@ class Verdicts:
 
     def html(self, name: str) -> str:
         """As a headline and a list, in words, colours and shapes."""
-        rows: list[str] = []
-        for verdict in self.verdicts:
-            rows.append(
-                f'<li class="{_CLASSES[verdict.verdict]}"><span class="verdict">{_mark(verdict.verdict)} '
-                f"{as_html(_capital(verdict.verdict))}</span> <span><strong>{prose(verdict.title)}</strong> "
-                f"<code>{as_html(verdict.code)}</code><br>{prose(verdict.text)}</span></li>"
-            )
+        rows = [
+            f'<li class="{_CLASSES[one.verdict]}"><span class="verdict">{_mark(one.verdict)} '
+            f"{as_html(_capital(one.verdict))}</span> <span><strong>{prose(one.title)}</strong> "
+            f"<code>{as_html(one.code)}</code><br>{prose(one.text)}</span></li>"
+            for one in self.verdicts
+        ]
         head = f'<p class="headline">{_mark(self.verdict)} {prose(self.headline)}</p>'
         start = f'<div class="verdicts {_CLASSES[self.verdict]}" id="{name}">'
         return "\n".join([start, head, "<ul>", "\n".join(rows), "</ul>", "</div>"])
 
     def markdown(self) -> str:
         """As a headline and a list."""
-        lines = [f"**{_SYMBOLS[self.verdict]} {as_text(self.headline)}**\n"]
-        for verdict in self.verdicts:
-            lines.append(
-                f"- {_SYMBOLS[verdict.verdict]} **{as_text(_capital(verdict.verdict))}**: {as_text(verdict.title)} "
-                f"({as_code(verdict.code)}). {as_text(verdict.text)}"
-            )
-        return "\n".join(lines)
+        lines = [
+            f"- {_SYMBOLS[one.verdict]} **{as_text(_capital(one.verdict))}**: {as_text(one.title)} "
+            f"({as_code(one.code)}). {as_text(one.text)}"
+            for one in self.verdicts
+        ]
+        return "\n".join([f"**{_SYMBOLS[self.verdict]} {as_text(self.headline)}**\n", *lines])
 
 
 def _mark(verdict: str) -> str:
@@ -217,10 +212,11 @@ class Findings:
 
     def html(self, name: str) -> str:
         """As a list."""
-        rows: list[str] = []
-        for finding in self.findings:
-            kind = "clear" if finding.is_significant else "unclear"
-            rows.append(f'<li class="{kind}"><strong>{prose(finding.lead)}</strong> {prose(finding.text)}</li>')
+        rows = [
+            f'<li class="{"clear" if finding.is_significant else "unclear"}"><strong>{prose(finding.lead)}</strong> '
+            f"{prose(finding.text)}</li>"
+            for finding in self.findings
+        ]
         return "\n".join([f'<ul class="findings" id="{name}">', "\n".join(rows), "</ul>"])
 
     def markdown(self) -> str:
@@ -245,16 +241,14 @@ class Table:
 
     def html(self, name: str) -> str:
         """As a table that becomes a list of rows on narrow screens."""
-        classes = {column: _classes(self.table[column]) for column in self.table.columns}
         heads: list[str] = []
         for number, column in enumerate(self.table.columns):
             words, code = self._words(column)
-            kind = _class(classes[column][0] if number else "")
+            kind = _class(self._classes[column][0] if number else "")
             heads.append(f'<th scope="col"{kind}>{as_html(words)}{_code_below(code)}</th>')
-        marks, marked = self._marks()
-        rows = [self._row(number, values, classes, marks, marked) for number, values in enumerate(self.table.rows())]
+        rows = [self._row(number, values) for number, values in enumerate(self.table.rows())]
         caption = f"<caption>{prose(self.caption)}</caption>\n" if self.caption else ""
-        below = [f"<sup>{number}</sup> {prose(text)}." for text, number in marks.items()]
+        below = [f"<sup>{number}</sup> {prose(text)}." for text, number in self._marks.items()]
         if self.remark:
             below.append(prose(self.remark))
         short = " short" if len(rows) <= _ON_A_PAGE else ""
@@ -262,58 +256,64 @@ class Table:
         start = f'<div class="table{short}" id="{name}">\n<table>\n{caption}<thead><tr>{"".join(heads)}</tr></thead>'
         return "\n".join([start, "<tbody>", "\n".join(rows), "</tbody>", f"</table>{notes}", "</div>"])
 
-    def _marks(self) -> tuple[dict[str, int], dict[tuple[str, int], str]]:
-        """The numbers of notes, and the note on each cell."""
-        marks: dict[str, int] = {}
-        marked: dict[tuple[str, int], str] = {}
-        for column, row, text in self.notes:
-            marks.setdefault(text, len(marks) + 1)
-            marked[column, row] = text
-        return marks, marked
+    @cached_property
+    def _marks(self) -> dict[str, int]:
+        """The numbers of notes."""
+        texts = dict.fromkeys(text for _, _, text in self.notes)
+        return {text: number for number, text in enumerate(texts, 1)}
+
+    @cached_property
+    def _marked(self) -> dict[tuple[str, int], str]:
+        """The note on each cell."""
+        return {(column, row): text for column, row, text in self.notes}
+
+    @cached_property
+    def _classes(self) -> dict[str, tuple[str, str]]:
+        """The classes of the cells of each column: those of numbers, and those of sentences."""
+        classes: dict[str, tuple[str, str]] = {}
+        for column in self.table:
+            texts = [_text_of(value) for value in column if value not in {None, ""}]
+            are_numbers = column.dtype.is_numeric() or (bool(texts) and all(map(_NUMBER.fullmatch, texts)))
+            has_sentences = max(map(len, texts), default=0) > _SENTENCE
+            classes[column.name] = "number" if are_numbers else "", "prose" if has_sentences else ""
+        return classes
 
     def _words(self, column: str) -> tuple[str, str]:
         """The head of a column in words, and its name in code."""
         return self.heads.get(column) or (_capital(worded(column)), "")
 
-    def _row(
-        self, number: int, values: Sequence[object], classes: Mapping[str, tuple[str, str]],
-        marks: Mapping[str, int], marked: Mapping[tuple[str, int], str],
-    ) -> str:  # fmt: skip
+    def _row(self, number: int, values: Sequence[object]) -> str:
         """A row, whose first cell is its head."""
         longest = _LONG_IN_WIDE if self.table.width >= _WIDE_TABLE else _LONG_WORD
         cells: list[str] = []
         for column, value in zip(self.table.columns, values, strict=True):
-            note = marked.get((column, number))
-            text = _in_cell(_text_of(value), f"<sup>{marks[note]}</sup>" if note else "")
+            note = self._marked.get((column, number))
+            text = _in_cell(_text_of(value), f"<sup>{self._marks[note]}</sup>" if note else "")
             long = "long" if max(map(len, _text_of(value).split()), default=0) > longest else ""
             if not cells:
                 code = self.codes[number] if self.codes else None
                 cells.append(f'<th scope="row"{_class(long)}>{text}{_code_below(code)}</th>')
                 continue
-            kind, sentences = classes[column]
+            kind, sentences = self._classes[column]
             named = _class(kind, "worse" if note == WORSE else "", long, sentences)
             cells.append(f'<td{named} data-label="{as_html(self._words(column)[0])}"><span>{text}</span></td>')
         return f"<tr>{''.join(cells)}</tr>"
 
     def markdown(self) -> str:
         """As a Markdown table, with its notes and its remark below."""
-        marks, marked = self._marks()
         names = self.table.columns
-        heads: list[str] = []
-        for name in names:
-            words, code = self._words(name)
-            heads.append(as_text(words) + (f" {as_code(code)}" if code else ""))
+        words_and_codes = map(self._words, names)
+        heads = [as_text(words) + (f" {as_code(code)}" if code else "") for words, code in words_and_codes]
         lines = [f"| {' | '.join(heads)} |", markdown_row(["---"] * len(names))]
         for row, values in enumerate(self.table.rows()):
-            cells: list[str] = []
-            for name, value in zip(names, values, strict=True):
-                note = marked.get((name, row))
-                cells.append(_text_of(value) + (f" [{marks[note]}]" if note else ""))
+            notes = [self._marked.get((name, row)) for name in names]
+            marks = [f" [{self._marks[note]}]" if note else "" for note in notes]
+            cells = [_text_of(value) + mark for value, mark in zip(values, marks, strict=True)]
             line = markdown_row(cells)
             if self.codes and (code := self.codes[row]):
                 line = f"| {as_text(cells[0])} {as_code(code)} |" + line.removeprefix(f"| {as_text(cells[0])} |")
             lines.append(line)
-        below = [f"[{number}] {text}." for text, number in marks.items()]
+        below = [f"[{number}] {text}." for text, number in self._marks.items()]
         if self.remark:
             below.append(self.remark)
         above = [f"*{as_text(self.caption)}*"] if self.caption else []
@@ -324,14 +324,6 @@ def _class(*names: str) -> str:
     """The attribute of an element with classes, some of which are empty."""
     given = " ".join(filter(None, names))
     return f' class="{given}"' if given else ""
-
-
-def _classes(column: pl.Series) -> tuple[str, str]:
-    """The classes of the cells of a column: those of numbers, and those of sentences."""
-    texts = [_text_of(value) for value in column if value not in {None, ""}]
-    are_numbers = column.dtype.is_numeric() or (bool(texts) and all(map(_NUMBER.fullmatch, texts)))
-    has_sentences = max(map(len, texts), default=0) > _SENTENCE
-    return "number" if are_numbers else "", "prose" if has_sentences else ""
 
 
 def _code_below(code: str | None) -> str:

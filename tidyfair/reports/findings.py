@@ -14,7 +14,7 @@ from typing import Any
 
 import polars as pl
 
-from tidyfair.audits.significance import Significance, compared_groups
+from tidyfair.audits.audit_results import AuditResults
 from tidyfair.calling.metric_sets import GroupwiseMetric, Metric
 from tidyfair.errors import Status
 from tidyfair.intervals.shares import share_of
@@ -76,10 +76,10 @@ def _condition(by: By, side: str) -> str:
     conditions = by.sides.conditions if side == "privileged" else by.sides.unprivileged
     if not conditions:
         return "all others"
-    texts: list[str] = []
-    for condition in conditions:
-        texts.append(" and ".join(f"{name} = {' or '.join(map(_quoted, values))}" for name, values in condition))
-    return " or ".join(texts)
+    return " or ".join(
+        " and ".join(f"{name} = {' or '.join(map(_quoted, values))}" for name, values in condition)
+        for condition in conditions
+    )
 
 
 def disparity_in_words(row: Mapping[str, Any]) -> str:
@@ -121,69 +121,62 @@ class Finding:
     """The distance of the interval from equality; negative where the disparity is not significant."""
 
 
-def of_feature(
-    by: By,
-    parities: Sequence[GroupwiseMetric],
-    results: pl.DataFrame,
-    groups: pl.DataFrame,
-    significance: Significance,
-    level: float | None,
-) -> Finding:
-    """The finding on a feature, from its disparities and the values of its groups.
-
-    Args:
-        by: The feature.
-        parities: The disparities of all features.
-        results: Their values, with intervals if there are any.
-        groups: The values of groups.
-        significance: The disparities that are significant.
-        level: The confidence level of intervals; None where no intervals are asked for.
-    """
-    of_by = {parity.name: parity for parity in parities if parity.by == by}
-    rows = results.filter((pl.col(".by") == by.text) & pl.col(".metric").is_in(list(of_by))).to_dicts()
+def finding_on(by: By, audit: AuditResults) -> Finding:
+    """The finding on a feature of an audit, from its disparities and the values of its groups."""
+    judged = audit.significance.outcomes
+    parities = {parity.name: parity for parity in audit.metrics.parities if parity.by == by}
+    is_own = (pl.col(".by") == by.text) & pl.col(".metric").is_in(list(parities))
+    rows = audit.compared_results.filter(is_own).to_dicts()
     defined = [row for row in rows if row[".estimate"] is not None]
-    words = feature_in_words(by)
     if not defined:
-        return Finding(by, f"No comparison by {words}:", f"{_why_not(by, rows, results, groups)}.")
+        return Finding(by, f"No comparison by {feature_in_words(by)}:", f"{_why_not(by, rows, audit)}.")
 
     def rank(row: Mapping[str, Any]) -> tuple[bool, int, float]:
         """The order of disparities: significant ones before others, differences before ratios, then by size."""
-        aggregate = of_by[row[".metric"]].aggregate
-        is_significant = significance.outcomes.get(key_of(row), False)
+        aggregate = parities[row[".metric"]].aggregate
+        is_significant = judged.get(key_of(row), False)
         size = _evidence(row, aggregate) if is_significant else abs(row[".estimate"] - (aggregate.equality or 0.0))
         kind = _KINDS.index(aggregate.kind) if aggregate.kind in _KINDS else len(_KINDS)
         return is_significant, -kind, size
 
     row = max(defined, key=rank)
-    parity = of_by[row[".metric"]]
-    keys = [key_of(other) for other in defined if other is not row]
-    outcomes = [significance.outcomes[key] for key in keys if key in significance.outcomes]
-    is_significant = significance.outcomes.get(key_of(row))
-    compared = _compared(by, row, parity, groups)
-    size = f"{_size(row, parity, compared)} ({_certainty(row, parity, level)})"
-    metric, values = compared[0] if parity.aggregate.kind in _KINDS and len(compared) == 1 else (None, "")
-    if metric is None:
-        lead = f"{capitalized(_metric_and_label(in_prose(parity.name), row))} by {words}:"
+    parity = parities[row[".metric"]]
+    others = [key_of(other) for other in defined if other is not row]
+    outcomes = [judged[key] for key in others if key in judged]
+    is_significant = judged.get(key_of(row))
+    compared = _compared(by, row, parity, audit.groups)
+    size = f"{_size(row, parity, compared)} ({_certainty(row, parity, audit.level)})"
+    metric = None
+    if parity.aggregate.kind in _KINDS and len(compared) == 1:
+        metric, values = compared[0]
+        lead, text = _sentence_on_metric(
+            metric, values, size, row, is_significant=is_significant, has_others=bool(outcomes)
+        )
+    else:
+        lead = capitalized(_metric_and_label(in_prose(parity.name), row))
         parts = [size, *(f"{at_cut(in_prose(one.name), row)} is {ends}" for one, ends in compared)]
         text = f"{'; '.join(parts)}."
         if is_significant is not None:
             text += f" It is {'' if is_significant else 'not '}significant."
-    elif is_significant is False:
-        lead = f"No clear difference by {words}:"
-        part = _metric_and_label(in_prose(metric.name), row)
-        start = f"the largest is in {part}," if outcomes else f"{part} is"
-        text = f"{start} {values}, {size}."
-    else:
-        name = in_prose(metric.name)
-        names = f"{name}s" if name.endswith("rate") else name
-        verb = "" if is_significant is None else " differ" if names != name else " differs"
-        lead = f"{capitalized(_metric_and_label(names, row))}{verb} by {words}:"
-        text = f"{values}, {size}."
     text += _on_others(outcomes)
     if left_out := left_out_in_words(row[".left_out"], partial(group_in_sentence, by), in_prose):
         text += f" Left out: {left_out}."
     evidence = _evidence(row, parity.aggregate) if is_significant else -1.0
-    return Finding(by, lead, text, metric, cut_of_row(row), is_significant, evidence)
+    return Finding(by, f"{lead} by {feature_in_words(by)}:", text, metric, cut_of_row(row), is_significant, evidence)
+
+
+def _sentence_on_metric(
+    metric: Metric, values: str, size: str, row: Mapping[str, Any], *, is_significant: bool | None, has_others: bool
+) -> tuple[str, str]:
+    """The words before the feature, and the sentence on the values of two groups and the size of their disparity."""
+    name = in_prose(metric.name)
+    if is_significant is False:
+        part = _metric_and_label(name, row)
+        start = f"the largest is in {part}," if has_others else f"{part} is"
+        return "No clear difference", f"{start} {values}, {size}."
+    names = f"{name}s" if name.endswith("rate") else name
+    verb = "" if is_significant is None else " differ" if names != name else " differs"
+    return f"{capitalized(_metric_and_label(names, row))}{verb}", f"{values}, {size}."
 
 
 def _metric_and_label(name: str, row: Mapping[str, Any]) -> str:
@@ -207,12 +200,12 @@ def _on_others(outcomes: Sequence[bool]) -> str:
     return f" {significant} of the other {others} disparities {verb} also significant."
 
 
-def _why_not(by: By, rows: Sequence[Mapping[str, Any]], results: pl.DataFrame, groups: pl.DataFrame) -> str:
+def _why_not(by: By, rows: Sequence[Mapping[str, Any]], audit: AuditResults) -> str:
     """The reason why the groups of a feature are not compared."""
     if not rows:
         return "no disparity is asked for"
-    names = groups.filter(pl.col(".by") == by.text)[".group"].n_unique()
-    compared = compared_groups(by, results, groups)
+    names = audit.groups.filter(pl.col(".by") == by.text)[".group"].n_unique()
+    compared = audit.compared_groups(by)
     left_out = "the others are unknown or have too few rows"
     if len(compared) == 1:
         group = group_in_sentence(by, compared[0])
@@ -239,18 +232,19 @@ def _compared(
     """The metrics that a disparity is made of, each with its lowest and its highest value in words."""
     metrics = [metric for metric in parity.metrics if metric.name == row.get(".base_metric")] or list(parity.metrics)
     is_known = (pl.col(".by") == by.text) & (pl.col(".status") != Status.UNKNOWN) & pl.col(".estimate").is_not_null()
-    of_feature = groups.filter(is_known)
+    known = groups.filter(is_known)
     left_out = {(entry["group"], entry["metric"], entry["level"]) for entry in row[".left_out"] or ()}
     if row.get(".level") is not None:
-        of_feature = of_feature.filter(pl.col(".level") == row[".level"])
-    of_feature = at_same_cut(of_feature, row)
+        known = known.filter(pl.col(".level") == row[".level"])
+    known = at_same_cut(known, row)
     compared: list[tuple[Metric, str]] = []
     for metric in metrics:
-        of_metric = of_feature.filter(pl.col(".metric") == metric.name)
-        values: list[tuple[str, float]] = []
-        for group, level, value in of_metric.select(".group", ".level", ".estimate").rows():
-            if (group, metric.name, level) not in left_out:
-                values.append((group, value))
+        values_of_metric = known.filter(pl.col(".metric") == metric.name)
+        values: list[tuple[str, float]] = [
+            (group, value)
+            for group, level, value in values_of_metric.select(".group", ".level", ".estimate").rows()
+            if (group, metric.name, level) not in left_out
+        ]
         if len(metrics) == 1 and (row[".group_min"] or row[".group_max"]) is not None:
             compared.append((metric, _ends_of_row(by, row, parity.aggregate, metric, values)))
         elif len(values) > 1:
@@ -273,8 +267,8 @@ def _ends_of_row(
 ) -> str:
     """The groups that a disparity names, one of which may be a reference that is no group, and their values."""
     lowest, highest = row[".group_min"], row[".group_max"]
-    of_group = dict(values)
-    low, high = of_group.get(lowest), of_group.get(highest)
+    value_of_group = dict(values)
+    low, high = value_of_group.get(lowest), value_of_group.get(highest)
     if aggregate.kind in _KINDS and lowest is None:
         low = _other_value(high, row[".estimate"], aggregate.kind, is_higher=True)
     elif aggregate.kind in _KINDS and highest is None:

@@ -18,7 +18,8 @@ from typing import Any, cast
 
 import polars as pl
 
-from tidyfair.audits.usual_metrics import UsualMetrics, differences
+from tidyfair.audits.audit_results import AuditResults
+from tidyfair.audits.usual_metrics import differences
 from tidyfair.calling.metric_sets import Metric, metric_set
 from tidyfair.escapes import visible
 from tidyfair.intervals.shares import share_of
@@ -28,7 +29,6 @@ from tidyfair.reports.findings import feature_in_words, group_in_words
 from tidyfair.reports.sections import thresholds_of
 from tidyfair.specs.groups import By
 from tidyfair.tallies.source import open_frame
-from tidyfair.tallies.tally import Tally
 
 _INFINITE = {math.inf: "Infinity", -math.inf: "-Infinity"}
 """Thresholds that JSON has no numbers for, as scripts read them."""
@@ -36,7 +36,7 @@ _DIGITS = 4
 _ALL_ROWS = "all rows"
 _NAME, _NTH = "\0name", "\0nth"
 """Internal columns."""
-_OF_VALUES = (
+_VALUE_OPTIONS = (
     "truth", "probs", "pos_label", "labels", "case_weights", "frequency_weights", "cluster", "na_rm", "conf_level",
 )  # fmt: skip
 """The options of a report that values at thresholds depend on."""
@@ -78,43 +78,39 @@ def scripts() -> tuple[str, str]:
 
     # all of it, without a snippet
     bundle = str(cast("Any", vl_convert).javascript_bundle())
-    return bundle.replace("</script", "<\\/script"), _text_of("explorer.js")
+    return bundle.replace("</script", "<\\/script"), text_of_file("explorer.js")
 
 
 def script_policy() -> str:
     """The part of a content security policy that lets these scripts run, and no others."""
-    hashes: list[str] = []
-    for script in scripts():
-        digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
-        hashes.append(f"'sha256-{digest}'")
-    return f"script-src {' '.join(hashes)}"
+    digests = [base64.b64encode(hashlib.sha256(script.encode()).digest()).decode() for script in scripts()]
+    return "script-src " + " ".join(f"'sha256-{digest}'" for digest in digests)
 
 
 def explorer_of(
-    audit: UsualMetrics, tally: Tally, groups: pl.DataFrame, data: Any, call: Mapping[str, Any], min_n: int, first: By
+    audit: AuditResults, groups: pl.DataFrame, data: Any, call: Mapping[str, Any], first: By
 ) -> list[Content]:
     """The explorer of an audit: at each threshold where there are scores, else of the labels as they are.
 
     It opens with the feature `first`.
     """
-    rates: list[Metric] = []
-    for metric in audit.groups:
-        # shares of rows that depend on the predictions
-        if isinstance(metric, Metric) and metric.definition.reads != frozenset({"truth"}):
-            rates += [metric] if share_of(metric.definition) else []
-    start = call.get("threshold")
+    # shares of rows that depend on the predictions
+    metrics = [metric for metric in audit.metrics.groups if isinstance(metric, Metric)]
+    rates = [rate for rate in metrics if rate.definition.reads != frozenset({"truth"}) and share_of(rate.definition)]
+    start, min_n = call.get("threshold"), audit.policy.min_n
     note = f"Groups of fewer than {min_n} rows are not shown." if min_n else ""
+    tally, features = audit.tally, audit.metrics.bys
     if tally.scores is not None and not tally.scores.several:
         own = {float(start)} if isinstance(start, int | float) else set[float]()
-        options = {name: call[name] for name in _OF_VALUES if name in call}
+        options = {name: call[name] for name in _VALUE_OPTIONS if name in call}
         options["threshold"] = sorted({*thresholds_of(tally), *own})
-        metrics = metric_set(*rates, *differences(rates, audit.bys))
-        groups = open_frame(metrics.by_group(data, **options, interval="auto", on_undefined="ignore")).to_polars()
+        compared = metric_set(*rates, *differences(rates, features))
+        groups = open_frame(compared.by_group(data, **options, interval="auto", on_undefined="ignore")).to_polars()
         note = f"Rows whose score is at or above the threshold are selected. {note}"
         if not own:
             note += " The rest of this report is about the decisions as they were made, not about one threshold."
     values = groups.filter(pl.col(".metric").is_in([rate.name for rate in rates]))
-    bys = [first, *(by for by in audit.bys if by != first)]
+    bys = [first, *(by for by in features if by != first)]
     made = explorer(values, bys, min_n=min_n, start=start, note=note)
     return [] if made is None else [made]
 
@@ -137,19 +133,19 @@ def explorer(
     shown = shown.with_columns(pl.lit(None, pl.Float64).alias(name) for name in missing)
     metrics = shown[".metric"].unique(maintain_order=True).to_list()
     thresholds = shown[".threshold"].drop_nulls().unique().sort().to_list()
-    of_all_rows = shown.filter(pl.col(".by").is_null()).with_columns(pl.lit(None, pl.String).alias(_NAME))
+    overall = shown.filter(pl.col(".by").is_null()).with_columns(pl.lit(None, pl.String).alias(_NAME))
     features: list[str] = []
     groups: list[list[str]] = []
     parts: list[pl.DataFrame] = []
     for by in bys:
-        of_feature = _largest(shown.filter(pl.col(".by") == by.text))
-        if of_feature.is_empty():
+        feature_values = shown.filter(pl.col(".by") == by.text)
+        if feature_values.is_empty():
             continue
-        if shown.filter(pl.col(".by") == by.text)[".group"].n_unique() > _MOST_GROUPS:
+        if feature_values[".group"].n_unique() > _MOST_GROUPS:
             note += f" Of {feature_in_words(by)}, the {_MOST_GROUPS} largest groups are shown."
-        texts = of_feature[_NAME].unique(maintain_order=True).to_list()
-        both = pl.concat([of_all_rows, of_feature])
-        parts.append(_numbered(both, len(features), texts, metrics, thresholds))
+        largest = _largest(feature_values)
+        texts = largest[_NAME].unique(maintain_order=True).to_list()
+        parts.append(_numbered(pl.concat([overall, largest]), len(features), texts, metrics, thresholds))
         features.append(visible(feature_in_words(by)))
         groups.append([_ALL_ROWS, *(visible(group_in_words(by, text)) for text in texts)])
     if not features:
@@ -168,11 +164,11 @@ def explorer(
     return Explorer(note.strip(), data)
 
 
-def _largest(of_feature: pl.DataFrame) -> pl.DataFrame:
+def _largest(feature_values: pl.DataFrame) -> pl.DataFrame:
     """The largest groups of a feature, in their order, with texts that no two groups share."""
     nth = pl.int_range(pl.len()).over(".metric", ".group", ".threshold")
     name = pl.when(pl.col(_NTH) > 0).then(pl.format("{} [{}]", ".group", pl.col(_NTH) + 1)).otherwise(".group")
-    named = of_feature.with_columns(nth.alias(_NTH)).with_columns(name.alias(_NAME)).drop(_NTH)
+    named = feature_values.with_columns(nth.alias(_NTH)).with_columns(name.alias(_NAME)).drop(_NTH)
     sizes = named.group_by(_NAME).agg(pl.col(".n").max())
     largest = sizes.sort(".n", descending=True).head(_MOST_GROUPS)[_NAME]
     return named.filter(pl.col(_NAME).is_in(largest.implode()))
@@ -200,11 +196,6 @@ def _number_among(known: Sequence[object], column: str) -> pl.Expr:
     return pl.col(column).replace_strict(known, range(len(known)), return_dtype=pl.Int64)
 
 
-def style() -> str:
-    """Styles of the controls, beside those of the page, which defines the colours."""
-    return _text_of("explorer.css")
-
-
-def _text_of(name: str) -> str:
-    """The text of a file beside this module."""
+def text_of_file(name: str) -> str:
+    """The text of a file beside this module: the script of the controls, or their style, in colours of the page."""
     return files("tidyfair.reports").joinpath(name).read_text("utf-8")

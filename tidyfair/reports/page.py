@@ -14,15 +14,8 @@ from typing import Any
 
 import polars as pl
 
+from tidyfair.audits.audit_results import AuditResults
 from tidyfair.audits.published import html_page
-from tidyfair.audits.significance import (
-    Significance,
-    draws_of,
-    has_tests,
-    options_of_tests,
-    with_small_groups,
-    without_single_groups,
-)
 from tidyfair.audits.usual_metrics import LEAST_ROWS, Feature, UsualMetrics, kind_of
 from tidyfair.calling.metric_sets import GroupwiseMetric, Metric, MetricSet, metric_set
 from tidyfair.errors import ArgumentError, in_short, without_notices
@@ -32,29 +25,27 @@ from tidyfair.inference.partial_knowledge.small_groups import worst_groups
 from tidyfair.intervals.progress import in_progress
 from tidyfair.intervals.shares import share_of
 from tidyfair.reports.blocks import Content, Findings, Section, html_of, markdown_of
-from tidyfair.reports.findings import Finding, feature_in_words, of_feature
-from tidyfair.reports.interactive import Explorer, explorer_of, script_policy, style as explorer_style
+from tidyfair.reports.findings import Finding, feature_in_words, finding_on
+from tidyfair.reports.interactive import Explorer, explorer_of, script_policy, text_of_file
 from tidyfair.reports.reproduction import call_of, how_to_repeat
 from tidyfair.reports.sections import (
     GroupValues,
-    definitions,
+    data_section,
+    definitions_section,
+    disparities_section,
+    exclusions_section,
     facts_of,
-    left_out,
-    of_data,
-    of_disparities,
-    of_scores,
-    without_constant,
+    scores_sections,
 )
 from tidyfair.reports.style import STYLE
-from tidyfair.reports.verdicts import of_gate, of_verdicts
+from tidyfair.reports.verdicts import verdicts_explained, verdicts_of_gate
 from tidyfair.specs.arguments import flag, string
 from tidyfair.specs.forecasts import Prediction, TruthLike
 from tidyfair.specs.groups import Policy, Treatment
-from tidyfair.specs.options import Options, ReadOptions, refuse_unknown_keywords
+from tidyfair.specs.options import refuse_unknown_keywords
 from tidyfair.specs.result_columns import RowKey, keys_of
 from tidyfair.tallies.files import save
 from tidyfair.tallies.source import open_frame
-from tidyfair.tallies.tally import Tally
 
 __all__ = ["Report", "report"]
 
@@ -74,7 +65,7 @@ class Report:
         links = [f'<li><a href="#{part.anchor}">{as_html(part.heading)}</a></li>' for part in self.parts]
         style, scripts = STYLE, ""
         if any(isinstance(block, Explorer) for block in self.opening):
-            style, scripts = STYLE + explorer_style(), script_policy()
+            style, scripts = STYLE + text_of_file("explorer.css"), script_policy()
         body = (
             f"<main>\n<header>\n<h1>{as_html(self.title)}</h1>\n{html_of(self.opening[:1], 'facts')}\n</header>\n"
             f'<div class="opening">\n{html_of(self.opening[1:], "opening")}\n</div>\n'
@@ -189,51 +180,34 @@ def report(
         raise ArgumentError(msg)
     chosen = None if metrics is None else metric_set(metrics)
     given = by if isinstance(by, list) else [by]
-    _check_arguments(given, gate)
+    _check_arguments(given, gate, options)
     kind = "labels" if chosen else kind_of(source, truth, estimate, options)
-    audit = UsualMetrics.of(given, kind, metrics=chosen, policy=policy)
-    audit.results.run.options(options)
-    reading, counting = _by_step(options)
-    tally = audit.everything(*(gate.metrics if gate else ())).tally(data, truth, estimate, **counting)
-    _check_tally(tally)
-    audit.results.run.check_occurs(tally, Options(**reading))
-    computed = _Computed.of(audit, tally, reading, options, chosen=chosen is not None)
-    call: dict[str, Any] = {"truth": truth, "estimate": estimate, **options}
+    usual = UsualMetrics.of(given, kind, metrics=chosen, policy=policy)
+    usual.results.run.options(options)
+    audit = AuditResults.of(usual, data, truth, estimate, options, gate)
+    if audit.tally.cut is not None and audit.tally.cut.several:
+        msg = f"report() is about one set of decisions: give one {audit.tally.cut.option}, not a list."
+        raise ArgumentError(msg)
+    if not audit.rows:
+        msg = "report() has nothing to tell: there are no rows."
+        raise ArgumentError(msg)
+    usual.results.run.check_occurs(audit.tally, audit.options)
     own: dict[str, Any] = {
         "by": by, "metrics": metrics, "gate": gate, "unknown": unknown, "min_n": min_n, "min_share": min_share,
         "unknown_values": unknown_values and list(unknown_values), "interactive": interactive, "model": model,
         "dataset": dataset, "date": date,
     }  # fmt: skip
-    for name, default in _DEFAULTS.items():
-        if own[name] == default:
-            del own[name]
-    values = GroupValues(computed.groups, computed.with_unknown, computed.worst, min_n)
-    level = None if reading["interval"] is None else reading.get("conf_level", 0.95)
-    numbers = computed.results, computed.groups, computed.significance
-    findings = [of_feature(one, audit.parities, *numbers, level) for one in audit.bys]
-    clearest = _clearest(findings)
-    features = {one.text: one for one in audit.bys}
-    drawn = clearest.by if clearest.metric else None
-    sections = [
-        of_disparities(computed.results, computed.significance, audit, level),
-        Section("Groups", tuple(values.of_feature(one, is_drawn=one.by == drawn) for one in findings)),
-        *of_scores(audit, tally, data, call, min_n),
-        of_data(audit, tally, min_n),
-        left_out(tally, computed.results, computed.groups, features, min_n, na_rm=reading.get("na_rm", True)),
-        definitions(audit),
-        how_to_repeat(call_of({"truth": truth, "estimate": estimate, **own, **options})),
-    ]
-    opening: list[Content] = [facts_of(audit, tally, reading, {"Model": model, "Data": dataset, "Date": date})]
-    if gate:
-        opening += _verdicts_of(gate, audit, policy, tally, reading)
-    opening += [Findings(tuple(findings)), *values.figures_of(clearest)]
-    if interactive:
-        opening += explorer_of(audit, tally, computed.groups, data, call, min_n, clearest.by)
-    return Report(title, tuple(opening), tuple(sections))
+    own = {name: value for name, value in own.items() if name not in _DEFAULTS or value != _DEFAULTS[name]}
+    code = call_of({"truth": truth, "estimate": estimate, **own, **options})
+    call: dict[str, Any] = {"truth": truth, "estimate": estimate, **options}
+    facts = {"Model": model, "Data": dataset, "Date": date}
+    return page_of(
+        audit, data, call, gate, title=title, facts=facts, code=code, interactive=interactive, is_usual=not chosen
+    )  # fmt: skip
 
 
-def _check_arguments(features: Sequence[object], gate: object) -> None:
-    """Refuse a feature that is named twice, and a gate that is none."""
+def _check_arguments(features: Sequence[object], gate: object, options: Iterable[str]) -> None:
+    """Refuse a feature that is named twice, a gate that is none, and options that a report decides for itself."""
     names = [feature for feature in features if isinstance(feature, str)]
     for name in names:
         if names.count(name) > 1:
@@ -242,86 +216,91 @@ def _check_arguments(features: Sequence[object], gate: object) -> None:
     if gate is not None and not isinstance(gate, Gate):
         msg = f"`gate` is what check(…) or four_fifths(…) has made, not {in_short(gate)}."
         raise ArgumentError(msg)
+    for name in ("explain", "parts", "keep_rows"):
+        if name in options:
+            msg = f"report() decides `{name}` for itself; leave it out."
+            raise ArgumentError(msg)
 
 
-def _check_tally(tally: Tally) -> None:
-    """Refuse several sets of decisions, and no rows."""
-    if tally.cut is not None and tally.cut.several:
-        msg = f"report() is about one set of decisions: give one {tally.cut.option}, not a list."
-        raise ArgumentError(msg)
-    if not tally.cells["n"].sum():
-        msg = "report() has nothing to tell: there are no rows."
-        raise ArgumentError(msg)
+def page_of(
+    audit: AuditResults,
+    data: Any,
+    call: dict[str, Any],
+    gate: Gate | None,
+    *,
+    title: str,
+    facts: Mapping[str, str | None],
+    code: str,
+    interactive: bool,
+    is_usual: bool = False,
+) -> Report:
+    """The report on the results of an audit of some data, with the arguments of the call besides the data.
+
+    `facts` are the model, the data and the date; `code`, or a command line, makes the report again; and where metrics
+    are the usual ones, nobody has chosen them.
+    """
+    worst, dotted = _worst_groups(audit), pl.col("^[.].*$")
+    # an average over labels that is the same for all data is none that anybody asked for
+    shown = pl.col(".by").is_not_null() | ~audit.metrics.is_constant if is_usual else pl.lit(value=True)
+    groups, with_unknown = (frame.filter(shown).select(dotted) for frame in (audit.groups, audit.groups_with_unknown))
+    values = GroupValues(groups, with_unknown, worst, audit.policy.min_n)
+    findings = [finding_on(feature, audit) for feature in audit.metrics.bys]
+    clearest = _clearest(findings)
+    drawn = clearest.by if clearest.metric else None
+    sections = [
+        disparities_section(audit),
+        Section("Groups", tuple(values.part_of(one, is_drawn=one.by == drawn) for one in findings)),
+        *scores_sections(audit, data, call),
+        data_section(audit),
+        exclusions_section(audit, groups),
+        definitions_section(audit.metrics),
+        how_to_repeat(code),
+    ]
+    opening: list[Content] = [facts_of(audit, facts)]
+    if gate:
+        opening += _verdicts_of(gate, audit)
+    opening += [Findings(tuple(findings)), *values.figures_of(clearest)]
+    if interactive:
+        opening += explorer_of(audit, groups, data, call, clearest.by)
+    return Report(title, tuple(opening), tuple(sections))
 
 
-def _verdicts_of(
-    gate: Gate, audit: UsualMetrics, policy: Policy, tally: Tally, reading: Mapping[str, Any]
-) -> list[Content]:
+def _verdicts_of(gate: Gate, audit: AuditResults) -> list[Content]:
     """The verdicts of a gate, and the numbers behind them.
 
     A gate judges the groups of its own metrics, so that its verdicts are those of `assert_fair`. Where the page leaves
     some of these groups out, it says what the value is without them.
     """
-    # a gate decides on its intervals itself
-    options = {name: value for name, value in reading.items() if name not in {"interval", "conf_level"}}
-    verdicts = gate.compute(tally, **options)
+    verdicts = audit.verdicts(gate)
     judged = [metric for metric in gate.metrics if isinstance(metric, GroupwiseMetric)]
-    words = {by.text: feature_in_words(by) for by in (*audit.bys, *(metric.by for metric in judged))}
-    limited = [metric.with_policy(policy.beside(metric.policy)) for metric in judged]
+    words = {by.text: feature_in_words(by) for by in (*audit.metrics.bys, *(metric.by for metric in judged))}
+    limited = [metric.with_policy(audit.policy.beside(metric.policy)) for metric in judged]
     others: dict[RowKey, float | None] = {}
     if limited != judged:
-        values_only: dict[str, Any] = {**options, "interval": None}
-        values = metric_set(*limited).compute(tally, **values_only)
+        values_only: dict[str, Any] = {**audit.reading, "interval": None}
+        values = metric_set(*limited).compute(audit.tally, **values_only)
         others = dict(zip(keys_of(values), values[".estimate"], strict=True))
-    return [of_gate(gate, verdicts, words, others), of_verdicts(verdicts, words, gate.confidence)]
+    return [verdicts_of_gate(gate, verdicts, words, others), verdicts_explained(verdicts, words, gate.confidence)]
 
 
-@dataclass(frozen=True)
-class _Computed:
-    """The numbers of an audit."""
-
-    results: pl.DataFrame
-    groups: pl.DataFrame
-    with_unknown: pl.DataFrame
-    """The values of groups with those of unknown groups, which are not compared."""
-    significance: Significance
-    worst: pl.DataFrame | None
+def _worst_groups(audit: AuditResults) -> pl.DataFrame | None:
     """The worst groups by the rates that have a good side, where there are tests and intervals."""
 
-    @classmethod
-    def of(
-        cls, audit: UsualMetrics, tally: Tally, reading: dict[str, Any], options: Iterable[str], *, chosen: bool
-    ) -> _Computed:
-        """The values, disparities and tests of a tally."""
-        results = audit.results.compute(tally, explain=True, **reading)
-        groups = with_small_groups(audit.groups.compute_by_group(tally, **reading), results)
-        every = audit.with_values_of_unknown(groups, tally, **reading)
-        results = without_single_groups(results, groups, audit.parities)
-        draws, tests = draws_of(groups), has_tests(options, tally, results)
-        significance = Significance.of(audit.parities, tally, reading, results, draws=draws, tests=tests)
-        rates = {metric.name: metric for metric in audit.results if isinstance(metric, Metric)}
-        judged: list[GroupwiseMetric] = []
-        for disparity in audit.groups:
-            if isinstance(disparity, GroupwiseMetric) and all(
-                metric.name in rates and _is_error_rate(metric) for metric in disparity.metrics
-            ):
-                judged.append(disparity)
-        worst = None
-        if judged and tests and reading["interval"] is not None:
-            with without_notices():
-                # groups are marked by limits that hold whatever the rates of others
-                search = worst_groups(*judged, pooling=None, times=draws)
-                worst = search.compute(tally, **options_of_tests(reading))
-        if not chosen:
-            # an average over labels that is the same for all data is none that anybody asked for
-            results, groups, every = (without_constant(frame, rates.values()) for frame in (results, groups, every))
-        own = [name for name in groups.columns if name.startswith(".")]
-        return cls(results, groups.select(own), every.select(own), significance, worst)
+    def is_judged(metric: Metric) -> bool:
+        """Check for a rate of all rows that compares predictions with the truth."""
+        reads_both = metric.definition.reads == frozenset({"truth", "estimate"})
+        return metric.name in names and reads_both and share_of(metric.definition) is not None
 
-
-def _is_error_rate(metric: Metric) -> bool:
-    """True for a share of rows that compares predictions with the truth."""
-    return share_of(metric.definition) is not None and metric.definition.reads == frozenset({"truth", "estimate"})
+    names = {metric.name for metric in audit.metrics.results if isinstance(metric, Metric)}
+    judged = [metric for metric in audit.metrics.groups if isinstance(metric, GroupwiseMetric)]
+    judged = [disparity for disparity in judged if all(map(is_judged, disparity.metrics))]
+    draws = audit.draws_of_tests
+    if not judged or not draws or audit.level is None:
+        return None
+    with without_notices():
+        # groups are marked by limits that hold whatever the rates of others
+        search = worst_groups(*judged, pooling=None, times=draws)
+        return search.compute(audit.tally, **audit.reading_of_tests)
 
 
 def _clearest(findings: Sequence[Finding]) -> Finding:
@@ -340,22 +319,6 @@ def need_packages() -> None:
     except ModuleNotFoundError as error:
         msg = f"Reports are made by altair and vl-convert-python: pip install 'tidyfair[report]' ({error})."
         raise ArgumentError(msg) from error
-
-
-def _by_step(options: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
-    """The options by which a tally is read, and those by which rows are counted."""
-    for name in ("explain", "parts", "keep_rows"):
-        if name in options:
-            msg = f"report() decides `{name}` for itself; leave it out."
-            raise ArgumentError(msg)
-    reading: dict[str, Any] = {"interval": "auto", "on_undefined": "ignore"}
-    counting: dict[str, Any] = {}
-    for name, value in options.items():
-        step = reading if name in ReadOptions.__annotations__ else counting
-        step[name] = value
-    if "cluster" not in counting:
-        counting["parts"] = reading.get("seed", 0)
-    return reading, counting
 
 
 _DEFAULTS: dict[str, object] = {"unknown": "apart", "min_share": 0.0, "interactive": False}

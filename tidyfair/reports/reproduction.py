@@ -18,6 +18,7 @@ from tidyfair.metrics.catalog import factories, metric_named
 from tidyfair.metrics.other_names import places
 from tidyfair.reports.blocks import Code, Section
 from tidyfair.specs.aggregates import Aggregate
+from tidyfair.specs.columns import Column
 from tidyfair.specs.forecasts import PredictionInterval, Survival
 from tidyfair.specs.groups import Privileged
 
@@ -101,28 +102,27 @@ def _call_in_code(function: str, arguments: Iterable[object], options: Mapping[s
     return f"{function}({', '.join([*positional, *map('{}={}'.format, options, named)])})"
 
 
-def _source_of(column: object) -> object:
-    """A column as the user has given it."""
-    return getattr(column, "source", column)
+@_in_code.register(Column)
+def _(value: Column) -> str | None:
+    return _in_code(value.source)
 
 
 @_in_code.register(Survival)
 def _(value: Survival) -> str | None:
     options: dict[str, object] = {}
     if isinstance(value.censoring, tuple):
-        options["censoring"] = {at: _source_of(column) for at, column in value.censoring}
+        options["censoring"] = dict(value.censoring)
     elif value.censoring is not None:
         # an estimate from the user's own data
         return None
     if value.censoring_by:
-        options["censoring_by"] = [_source_of(column) for column in value.censoring_by]
-    return _call_in_code("tdf.survival.outcome", [_source_of(value.time), _source_of(value.event)], options)
+        options["censoring_by"] = list(value.censoring_by)
+    return _call_in_code("tdf.survival.outcome", [value.time, value.event], options)
 
 
 @_in_code.register(PredictionInterval)
 def _(value: PredictionInterval) -> str | None:
-    ends = [_source_of(value.lower), _source_of(value.upper)]
-    return _call_in_code("tdf.prediction_intervals.interval", ends, {"level": value.level})
+    return _call_in_code("tdf.prediction_intervals.interval", [value.lower, value.upper], {"level": value.level})
 
 
 @_in_code.register(Privileged)
@@ -133,10 +133,10 @@ def _(value: Privileged) -> str | None:
 
 def _conditions(conditions: tuple[tuple[tuple[str, tuple[object, ...]], ...], ...]) -> list[dict[str, object]]:
     """Conditions as a user writes them."""
-    written: list[dict[str, object]] = []
-    for condition in conditions:
-        written.append({name: values[0] if len(values) == 1 else list(values) for name, values in condition})
-    return written
+    return [
+        {name: values[0] if len(values) == 1 else list(values) for name, values in condition}
+        for condition in conditions
+    ]
 
 
 @_in_code.register(Gate)
@@ -197,10 +197,8 @@ def _(metric: GroupwiseMetric) -> str | None:
 def _factories_of(metric: GroupwiseMetric) -> list[tuple[str, GroupwiseFactory]]:
     """The factories of the library that may have made a disparity, with their code; that of its name comes first."""
     names = [one.name for one in metric.metrics]
-    made: list[tuple[str, GroupwiseFactory]] = []
-    for factory in factories():
-        if [one.name for one in factory.metrics] == names:
-            made.append((f"tdf.{places()[factory.name]}", factory))
+    alike = [factory for factory in factories() if [one.name for one in factory.metrics] == names]
+    made = [(f"tdf.{places()[factory.name]}", factory) for factory in alike]
     for base in (metric.metrics[0].base, metric.metrics[0]) if len(names) == 1 else ():
         code = _in_code(base)
         if base is not None and code is not None:

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import inspect
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
 import polars as pl
 
-from tidyfair.audits.significance import Significance
+from tidyfair.audits.audit_results import AuditResults, Significance
 from tidyfair.audits.usual_metrics import UsualMetrics, differences
 from tidyfair.calling.metric_sets import GroupwiseMetric, Metric, metric_set
 from tidyfair.errors import ColumnError, Status
@@ -48,7 +48,6 @@ from tidyfair.reports.tables import (
 from tidyfair.specs.columns import Column, names_of
 from tidyfair.specs.forecasts import Forecast
 from tidyfair.specs.groups import By
-from tidyfair.specs.options import Options
 from tidyfair.specs.result_columns import CUTS, RowKey, cut_of_row, key_of, keys_of
 from tidyfair.tallies.moments import SCORE, ends_of
 from tidyfair.tallies.source import open_frame
@@ -57,7 +56,7 @@ from tidyfair.tallies.thresholds import ESTIMATE
 
 _PART, _BOTH, _NTH = "\0part", "\0both", "\0nth"
 """Internal columns, whose names no column of the user has."""
-_OF_CURVES = ("truth", "probs", "pos_label", "labels", "case_weights")
+_CURVE_OPTIONS = ("truth", "probs", "pos_label", "labels", "case_weights")
 _MOST_LINES = 8
 """The largest number of groups in a figure of lines."""
 _MANY_GROUPS = 20
@@ -80,18 +79,19 @@ _MOST_ROWS = 24
 """The number of rows above which a table is folded."""
 
 
-def facts_of(audit: UsualMetrics, tally: Tally, options: Mapping[str, Any], given: Mapping[str, str | None]) -> Facts:
+def facts_of(audit: AuditResults, given: Mapping[str, str | None]) -> Facts:
     """Facts about the audit."""
+    tally, features = audit.tally, audit.metrics.bys
     facts = [(label, text) for label, text in given.items() if text is not None]
     facts.append(("Predictions", _predictions(tally)))
-    if (event := audit.event(tally, Options(**options))) is not None:
+    if (event := audit.metrics.event(tally, audit.options)) is not None:
         facts.append(("Event", str(event)))
     if (cut := tally.cut) is not None:
         at = "one for each group" if cut.groups else f"{cut.values[0]:g}"
         facts.append((f"Decision {cut.option.replace('_', ' ')}", at))
-    facts.append(("Features", "; ".join(map(feature_in_words, audit.bys))))
-    facts.append(("Compared", audit.bys[0].policy.in_words))
-    rows = f"{int(tally.cells['n'].sum()):,}"
+    facts.append(("Features", "; ".join(map(feature_in_words, features))))
+    facts.append(("Compared", audit.policy.in_words))
+    rows = f"{audit.rows:,}"
     if tally.weights is not None:
         rows += f", weighted by {tally.weights.name}"
     facts.append(("Rows", rows))
@@ -100,13 +100,11 @@ def facts_of(audit: UsualMetrics, tally: Tally, options: Mapping[str, Any], give
 
 def _predictions(tally: Tally) -> str:
     """The columns of predictions and truth."""
-    columns: list[str] = []
-    if tally.estimate is not None:
-        columns.append(tally.estimate.name)
+    columns = [] if tally.estimate is None else [tally.estimate.name]
     if tally.scores is not None:
         columns += [f"{column.name} (scores)" for column in tally.scores.columns]
     if tally.forecast is not None:
-        columns += _of_forecast(tally.forecast)
+        columns += _columns_of_forecast(tally.forecast)
     text = ", ".join(columns)
     if tally.truth is not None:
         text += f", against {tally.truth.name}"
@@ -115,7 +113,7 @@ def _predictions(tally: Tally) -> str:
     return text
 
 
-def _of_forecast(forecast: Forecast) -> list[str]:
+def _columns_of_forecast(forecast: Forecast) -> list[str]:
     """The columns of an interval with its level, of quantiles, or of survival probabilities by time."""
     if not forecast.columns:
         return []
@@ -131,39 +129,36 @@ def _of_forecast(forecast: Forecast) -> list[str]:
     return [f"the {kind} {texts[0]}", *texts[1:_MOST_POINTS], *more]
 
 
-def of_disparities(
-    results: pl.DataFrame, significance: Significance, audit: UsualMetrics, level: float | None
-) -> Section:
+def disparities_section(audit: AuditResults) -> Section:
     """The disparities with their intervals and tests."""
-    disparities = results.filter(pl.col(".by").is_not_null())
-    features = {by.text: by for by in audit.bys}
+    disparities = audit.compared_results.filter(pl.col(".by").is_not_null())
+    features = {by.text: by for by in audit.metrics.bys}
+    significance, level = audit.significance, audit.level
     if disparities.is_empty():
         return Section("Disparities", (), "No disparity is asked for.")
     tested = significance.tested
-    if tested is not None and not tested[".expected_lower"].count():
-        tested = None
+    has_tests = tested is not None and tested[".expected_lower"].count() > 0
     words = {text: feature_in_words(by) for text, by in features.items() if by.sides}
     in_words = pl.col(".by").replace(words)
-    options = {} if tested is None else {"beside": tested.with_columns(in_words)}
     table = _disparities(disparities, significance, features)
-    shown = Folded(f"All {len(table.table)} disparities", (table,)) if len(table.table) > _FEW_DISPARITIES else table
-    blocks: list[Content] = [shown]
+    number = len(table.table)
+    blocks: list[Content] = [Folded(f"All {number} disparities", (table,)) if number > _FEW_DISPARITIES else table]
     if disparities[".estimate"].count():
+        options = {"beside": tested.with_columns(in_words)} if tested is not None and has_tests else {}
         blocks.insert(0, Figure(disparities.with_columns(in_words), "Disparities between groups", options))
         if level is not None:
-            explained = _explained(significance, level, has_tests=tested is not None)
-            blocks.append(Folded("How to read this", tuple(explained)))
+            blocks.append(Folded("How to read this", _explained(significance, level, has_tests=has_tests)))
     return Section("Disparities", tuple(blocks), _significant(disparities, significance, level))
 
 
-def _explained(significance: Significance, level: float, *, has_tests: bool) -> list[str]:
+def _explained(significance: Significance, level: float, *, has_tests: bool) -> tuple[str, ...]:
     """The meaning of intervals, tests and significance."""
     error = percent(significance.error)
-    of_intervals = (
+    intervals = (
         f"Intervals are {percent(level)} confidence intervals. Two groups can differ significantly although their own "
         "intervals overlap: look at the interval of the disparity."
     )
-    of_tests = (
+    tests = (
         "Expected if equal: the disparities whose p would be 0.05 or more in the same test. "
         "p is the probability that equal groups are at least as far apart, in standard errors."
     )
@@ -176,7 +171,7 @@ def _explained(significance: Significance, level: float, *, has_tests: bool) -> 
         f"are equal, the probability that any disparity is significant is at most {error}. The intervals that are "
         "shown are not adjusted."
     )
-    return [of_intervals, *([of_tests] if has_tests else []), f"{rule} {adjustment}"]
+    return intervals, *([tests] if has_tests else []), f"{rule} {adjustment}"
 
 
 def _significant(disparities: pl.DataFrame, significance: Significance, level: float | None) -> str:
@@ -199,8 +194,7 @@ def _significant(disparities: pl.DataFrame, significance: Significance, level: f
 
 def _disparities(disparities: pl.DataFrame, significance: Significance, features: Mapping[str, By]) -> Table:
     """The table of disparities."""
-    order = {text: position for position, text in enumerate(features)}
-    position = pl.col(".by").replace_strict(order, return_dtype=pl.Int64)
+    position = pl.col(".by").replace_strict(list(features), range(len(features)), return_dtype=pl.Int64)
     disparities = disparities.sort(position, maintain_order=True)
     rows = disparities.to_dicts()
     texts: list[tuple[str | None, ...]] = []
@@ -239,10 +233,8 @@ def _tests(disparities: pl.DataFrame, significance: Significance) -> pl.DataFram
             expected.alias("expected"), as_p_value(tests[".p_value"]), as_p_value(tests[".p_adjusted"])
         )
         tested = dict(zip(keys_of(tests), texts.rows(), strict=True))
-    bounds: dict[RowKey, str] = {}
-    for key, is_significant in significance.outcomes.items():
-        sign = "<" if is_significant else "\N{GREATER-THAN OR EQUAL TO}"
-        bounds[key] = f"{sign} {significance.error:.3g}"
+    signs = {True: "<", False: "\N{GREATER-THAN OR EQUAL TO}"}
+    bounds = {key: f"{signs[outcome]} {significance.error:.3g}" for key, outcome in significance.outcomes.items()}
     columns: dict[str, list[str | None]] = {}
     if tested:
         columns["expected if equal"] = [tested[key][0] if key in tested else None for key in keys]
@@ -268,20 +260,20 @@ class GroupValues:
     worst: pl.DataFrame | None
     min_n: int
 
-    def of_feature(self, finding: Finding, *, is_drawn: bool) -> Part:
+    def part_of(self, finding: Finding, *, is_drawn: bool) -> Part:
         """The groups of the feature of a finding: those that are worse than all rows, and all values.
 
         Of many groups there is one picture, which is not repeated where the page opens with it.
         """
         by = finding.by
-        of_feature = self.values.filter(pl.col(".by") == by.text)
-        shown = of_feature.filter(pl.col(".n") >= self.min_n)
+        feature_values = self.values.filter(pl.col(".by") == by.text)
+        shown = feature_values.filter(pl.col(".n") >= self.min_n)
         heading = f"By {feature_in_words(by)}"
         if shown.is_empty():
             return Part(heading, (), f"No group has {self.min_n} rows.")
         values = self.with_unknown.filter(pl.col(".by") == by.text)
         blocks: list[Content] = []
-        if of_feature[".group"].n_unique() <= _MANY_GROUPS:
+        if feature_values[".group"].n_unique() <= _MANY_GROUPS:
             if not is_drawn or shown[".metric"].n_unique() > 1:
                 blocks.append(self._figure(by, shown))
             blocks += self._tables(by, values)
@@ -294,7 +286,7 @@ class GroupValues:
             values = values.join(order, on=".group", how="left", maintain_order="left")
             values = values.sort(_NTH, nulls_last=True, maintain_order=True).drop(_NTH)
             blocks += [self._extremes(by, shown), *self._tables(by, values, fold=True)]
-        return Part(heading, tuple(blocks), self._finding(finding, of_feature, shown))
+        return Part(heading, tuple(blocks), self._finding(finding, feature_values, shown))
 
     def figures_of(self, finding: Finding) -> list[Content]:
         """The picture of the metric of a finding, where there is any to be shown."""
@@ -354,10 +346,8 @@ class GroupValues:
         overall = self.values.filter(pl.col(".by").is_null())
         table, notes = groups_side_by_side(pl.concat([overall, values]), self.worst, self.min_n)
         worse: dict[str, list[str]] = {}
-        for column, row, text in notes:
-            if text == WORSE:
-                group = group_in_sentence(by, table[".group"][row])
-                worse.setdefault(group, []).append(column)
+        for column, row in [(column, row) for column, row, text in notes if text == WORSE]:
+            worse.setdefault(group_in_sentence(by, table[".group"][row]), []).append(column)
         return worse
 
     def _tables(self, by: By, values: pl.DataFrame, *, fold: bool = False) -> tuple[Content, ...]:
@@ -376,10 +366,9 @@ class GroupValues:
         """The metrics of groups side by side."""
         overall = self._values_of_all_rows(values)
         table, notes = groups_side_by_side(pl.concat([overall, values]), self.worst, self.min_n)
-        named = table[".by"] == by.text
         groups = [
-            group_in_words(by, group) if is_named else "All rows"
-            for group, is_named in zip(table[".group"], named, strict=True)
+            group_in_words(by, group) if text == by.text else "All rows"
+            for group, text in table.select(".group", ".by").rows()
         ]
         table = table.drop(".by", ".level", strict=False).with_columns(pl.Series(".group", groups, dtype=pl.String))
         for name in set(CUTS) & set(table.columns):
@@ -413,8 +402,8 @@ class GroupValues:
         """The lowest and the highest group in each metric."""
         rows: list[tuple[str, ...]] = []
         codes: list[str] = []
-        of_all_rows = self.values.filter(pl.col(".by").is_null())
-        overall = dict(zip(keys_of(of_all_rows), of_all_rows.to_dicts(), strict=True))
+        values_of_all = self.values.filter(pl.col(".by").is_null())
+        overall = dict(zip(keys_of(values_of_all), with_interval(values_of_all), strict=True))
         cuts = [name for name in CUTS if name in shown.columns]
         for _, values in shown.group_by(".metric", ".level", *cuts, maintain_order=True):
             ranked = values.filter(pl.col(".estimate").is_not_null()).sort(".estimate", maintain_order=True)
@@ -424,11 +413,10 @@ class GroupValues:
             first = ranked.row(0, named=True)
             metric, level = first[".metric"], first[".level"]
             label = f", label {level}" if level is not None else ""
-            all_rows = overall.get(key_of({**first, ".by": None}))
-            of_all = NOTHING if all_rows is None else str(with_interval(pl.DataFrame([all_rows], strict=False))[0])
+            all_rows = str(overall.get(key_of({**first, ".by": None}), NOTHING))
             lowest, highest = (group_in_words(by, ranked[".group"][end]) for end in (0, -1))
             title = f"{at_cut(short_title(metric), first)}{label}"
-            rows.append((title, of_all, lowest, texts[0], highest, texts[-1]))
+            rows.append((title, all_rows, lowest, texts[0], highest, texts[-1]))
             codes.append(metric)
         columns = ["metric", "all rows", "lowest", "value of the lowest", "highest", "value of the highest"]
         remark = "The extremes of many groups are partly chance: the fewer rows a group has, the farther it strays."
@@ -449,12 +437,12 @@ def _leading(finding: Finding, shown: pl.DataFrame) -> tuple[str, Mapping[str, f
 def _ranked(finding: Finding, shown: pl.DataFrame) -> pl.DataFrame:
     """The values of the leading metric, of its first label if it has several, from the lowest to the highest."""
     metric, cut = _leading(finding, shown)
-    of_metric = shown.filter((pl.col(".metric") == metric) & pl.col(".estimate").is_not_null())
-    of_metric = at_same_cut(of_metric, cut)
-    labels = of_metric[".level"].drop_nulls()
+    metric_values = shown.filter((pl.col(".metric") == metric) & pl.col(".estimate").is_not_null())
+    metric_values = at_same_cut(metric_values, cut)
+    labels = metric_values[".level"].drop_nulls()
     if len(labels):
-        of_metric = of_metric.filter(pl.col(".level") == labels[0])
-    return of_metric.sort(".estimate", maintain_order=True)
+        metric_values = metric_values.filter(pl.col(".level") == labels[0])
+    return metric_values.sort(".estimate", maintain_order=True)
 
 
 def _spread(finding: Finding, shown: pl.DataFrame) -> str:
@@ -475,18 +463,9 @@ def _in_words(by: By, groups: pl.Series) -> pl.Series:
     return pl.Series(groups.name, [group_in_words(by, group) for group in groups], dtype=pl.String)
 
 
-def without_constant(frame: pl.DataFrame, metrics: Iterable[Metric]) -> pl.DataFrame:
-    """Results without averages over labels that are the same whatever the data."""
-    constant = pl.lit(value=False)
-    for metric in metrics:
-        averages = list(metric.constant_averages)
-        constant |= (pl.col(".metric") == metric.name) & pl.col(".estimator").is_in(averages)
-    return frame.filter(pl.col(".by").is_not_null() | ~constant)
-
-
-def of_data(audit: UsualMetrics, tally: Tally, min_n: int) -> Section:
+def data_section(audit: AuditResults) -> Section:
     """The number of rows, their weights, missing values, and the sizes of groups."""
-    rows = int(tally.cells["n"].sum())
+    tally, rows = audit.tally, audit.rows
     missing = missing_of(tally)
     lacking = missing.filter(pl.col("missing") > 0)
     texts = [f"{number:,} without {name}" for name, _, number in lacking.rows()]
@@ -500,7 +479,7 @@ def of_data(audit: UsualMetrics, tally: Tally, min_n: int) -> Section:
         )
     if not lacking.is_empty():
         blocks.append(Table(lacking))
-    sizes = [_sizes(tally, by, rows, min_n) for by in audit.bys]
+    sizes = [_sizes(tally, by, rows, audit.policy.min_n) for by in audit.metrics.bys]
     is_long = sum(len(table.table) for table in sizes) > _FEW_ROWS
     blocks += [Folded("Sizes of groups", tuple(sizes))] if is_long else sizes
     return Section("Data", tuple(blocks), finding)
@@ -522,10 +501,7 @@ def missing_of(tally: Tally) -> pl.DataFrame:
             columns.append((column.name, "scores", key))
     if tally.forecast is not None and tally.forecast.columns:
         columns.append((_either(tally.forecast.columns), tally.forecast.role, presence_key(tally.forecast)))
-    rows: list[tuple[str, str, int]] = []
-    for name, role, key in columns:
-        lacking = tally.cells.filter(pl.col(key).is_null())
-        rows.append((name, role, int(lacking["n"].sum())))
+    rows = [(name, role, int(tally.cells.filter(pl.col(key).is_null())["n"].sum())) for name, role, key in columns]
     return pl.DataFrame(rows, schema=["column", "role", "missing"], orient="row")
 
 
@@ -557,37 +533,40 @@ def _percent(share: pl.Expr) -> pl.Expr:
     return (share * 100).round(1).cast(pl.String) + " %"
 
 
-def of_scores(audit: UsualMetrics, tally: Tally, data: Any, call: dict[str, Any], min_n: int) -> list[Section]:
+def scores_sections(audit: AuditResults, data: Any, call: dict[str, Any]) -> list[Section]:
     """Rates along the threshold and calibration, by feature; nothing without a truth or a single column of scores."""
+    tally, features, min_n = audit.tally, audit.metrics.bys, audit.policy.min_n
     if tally.scores is None or tally.scores.several or call["truth"] is None:
         return []
-    columns = {name: call[name] for name in _OF_CURVES if name in call}
+    columns = {name: call[name] for name in _CURVE_OPTIONS if name in call}
     thresholds = thresholds_of(tally)
-    all_curves = _curves(audit, thresholds, data, call, columns)
+    curve = threshold_curve(metric_set(*differences((selection_rate, sens), features)), thresholds)
+    options = {name: call[name] for name in ("frequency_weights", "na_rm") if name in call}
+    values = curve.by_group(data, **columns, **options, on_undefined="ignore")
+    all_curves = open_frame(values).to_polars()
     curves = all_curves.filter(pl.col(".n") >= min_n)
     if "frequency_weights" in call:
         # values are the same, and curves show nothing else
         columns["case_weights"] = call["frequency_weights"]
-    cut, at = tally.cut, None
-    if cut is not None and cut.option == "threshold" and not cut.groups:
-        at = cut.values[0]
+    cut = tally.cut
+    has_threshold = cut is not None and cut.option == "threshold" and not cut.groups
+    marked = {"at": cut.values[0]} if cut is not None and has_threshold else {}
     parts: list[Content] = []
     has_more_groups = False
-    for by in audit.bys:
+    for by in features:
         words = feature_in_words(by)
-        of_feature = curves.filter(pl.col(".by") == by.text)
-        has_more_groups |= of_feature[".group"].n_unique() > _MOST_LINES
-        largest = _largest(of_feature, [".group"])
+        feature_values = curves.filter(pl.col(".by") == by.text)
+        has_more_groups |= feature_values[".group"].n_unique() > _MOST_LINES
+        largest = _largest(feature_values, [".group"])
         blocks: list[Content] = []
         if largest.is_empty():
             blocks.append(f"Thresholds, by {words}: there is nothing to draw.")
         else:
             table = _at_thresholds(by, largest, thresholds[10:100:10])
-            options = {} if at is None else {"at": at}
             drawn = largest.with_columns(_in_words(by, largest[".group"]))
-            blocks.append(Figure(drawn, f"Rates at each threshold, by {words}", options, table))
+            blocks.append(Figure(drawn, f"Rates at each threshold, by {words}", marked, table))
         small = f"there are fewer than {min_n} rows"
-        blocks += _not_drawn(by, all_curves.filter(pl.col(".by") == by.text), of_feature, largest, small)
+        blocks += _not_drawn(by, all_curves.filter(pl.col(".by") == by.text), feature_values, largest, small)
         # a calibration curve is of the groups of columns, and of rows that lack nothing
         fit = ""
         if not by.sides and call.get("na_rm") is not False:
@@ -598,16 +577,6 @@ def of_scores(audit: UsualMetrics, tally: Tally, data: Any, call: dict[str, Any]
     if has_more_groups:
         finding += f" Of features with more than {_MOST_LINES} groups, the {_MOST_LINES} largest are shown."
     return [Section("Thresholds and calibration", tuple(parts), finding)]
-
-
-def _curves(
-    audit: UsualMetrics, thresholds: list[float], data: Any, call: Mapping[str, Any], columns: Mapping[str, Any]
-) -> pl.DataFrame:
-    """The selection rate and the sensitivity of each group at each threshold."""
-    curve = threshold_curve(metric_set(*differences((selection_rate, sens), audit.bys)), thresholds)
-    options = {name: call[name] for name in ("frequency_weights", "na_rm") if name in call}
-    values = curve.by_group(data, **columns, **options, on_undefined="ignore")
-    return open_frame(values).to_polars()
 
 
 def _calibration(
@@ -646,14 +615,9 @@ def _calibration(
 
 
 def _not_drawn(by: By, every: pl.DataFrame, enough: pl.DataFrame, drawn: pl.DataFrame, small: str) -> list[Content]:
-    """The sentence on the groups that a picture leaves out, and why; nothing where it shows all.
+    """The sentence on the groups of which no point is drawn, or none has enough rows, and why; nothing without any.
 
-    Args:
-        by: The feature.
-        every: The points of all groups.
-        enough: The points that have enough rows.
-        drawn: The points that are drawn.
-        small: The reason where a group has no point with enough rows.
+    `small` is the reason where no point of a group has enough rows.
     """
     shown, with_points = set(drawn[".group"]), set(enough[".group"])
     reasons: dict[str, list[str]] = {}
@@ -718,12 +682,12 @@ def _at_thresholds(by: By, curves: pl.DataFrame, thresholds: list[float]) -> Tab
     return Table(wide.with_columns(titles, _in_words(by, wide[".group"])))
 
 
-def left_out(
-    tally: Tally, results: pl.DataFrame, groups: pl.DataFrame, features: Mapping[str, By], min_n: int, *, na_rm: bool
-) -> Section:
+def exclusions_section(audit: AuditResults, groups: pl.DataFrame) -> Section:
     """The rows that are left out, and the values that are undefined, with the reason."""
     found: list[str] = []
-    if na_rm and (lacking := missing_of(tally).filter(pl.col("missing") > 0).rows()):
+    min_n = audit.policy.min_n
+    results, features = audit.compared_results, {by.text: by for by in audit.metrics.bys}
+    if audit.options.na_rm and (lacking := missing_of(audit.tally).filter(pl.col("missing") > 0).rows()):
         texts = [f"{rows:,} {'row' if rows == 1 else 'rows'} without {name}" for name, _, rows in lacking]
         verb = "is" if len(lacking) == 1 and lacking[0][2] == 1 else "are"
         found.append(f"{' and '.join(texts)} {verb} left out of the metrics that need these values")
@@ -775,13 +739,11 @@ def _excluded(results: pl.DataFrame, column: str, head: str, features: Mapping[s
     return Table(_texts(["disparity", "feature", head], rows), (), remark, tuple(excluded[".metric"]))
 
 
-def definitions(audit: UsualMetrics) -> Section:
+def definitions_section(audit: UsualMetrics) -> Section:
     """The meaning, range and direction of each number."""
-    shown: dict[str, Metric | GroupwiseMetric] = {}
-    for metric in (*audit.groups, *audit.results):
-        # rates of which disparities are made are defined too
-        if metric in audit.results or isinstance(metric, Metric):
-            shown[metric.name] = metric
+    # rates of which disparities are made are defined too
+    every = (*audit.groups, *audit.results)
+    shown = {metric.name: metric for metric in every if isinstance(metric, Metric) or metric in audit.results}
     rows: list[tuple[str, str, str, str]] = []
     words = {"maximize": "high", "minimize": "low", "zero": "near 0", "one": "near 1", "neither": "neither"}
     for metric in shown.values():

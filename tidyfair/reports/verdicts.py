@@ -7,7 +7,6 @@ from typing import Any
 
 import polars as pl
 
-from tidyfair.calling.metric_sets import GroupwiseMetric
 from tidyfair.errors import Status
 from tidyfair.inference.gates.checks import Gate
 from tidyfair.inference.gates.texts import unknown_in_words
@@ -32,12 +31,7 @@ def value_and_limit(name: str, row: Mapping[str, Any], side: str) -> str:
 
 
 def headline(verdicts: Sequence[str], clauses: Sequence[str] = ()) -> str:
-    """The verdict of a gate as a whole, in a sentence.
-
-    Args:
-        verdicts: The verdict on each limit.
-        clauses: The value and the limit of each, which the sentence then says of the worst verdicts.
-    """
+    """The verdict of a gate as a whole, in a sentence; with clauses on the limits, those of the worst verdicts."""
     overall = min(verdicts, key=_ORDER.index)
     number, total = verdicts.count(overall), len(verdicts)
     limits = "the limit is" if total == 1 else f"{number:,} of {total:,} limits {'is' if number == 1 else 'are'}"
@@ -54,21 +48,15 @@ def headline(verdicts: Sequence[str], clauses: Sequence[str] = ()) -> str:
     return f"{sentence}: {'; '.join([*worst[:_NAMED], *more])}."
 
 
-def of_gate(
+def verdicts_of_gate(
     gate: Gate, verdicts: pl.DataFrame, words: Mapping[str, str], limited: Mapping[RowKey, float | None]
 ) -> Verdicts:
-    """The verdict of a gate as a whole, and each of its verdicts.
+    """The verdict of a gate as a whole, and each of its verdicts, with the features in words.
 
-    Args:
-        gate: The gate.
-        verdicts: Its result.
-        words: The features in words.
-        limited: The disparities over the groups that the page compares, where these are others, by the keys of rows.
+    `limited` are the disparities over the groups that the page compares, where these are others, by the keys of rows.
     """
-    sides: dict[tuple[str, str | None], str] = {}
-    for metric, (side, _) in zip(gate.metrics, gate.limits, strict=True):
-        by = metric.by.text if isinstance(metric, GroupwiseMetric) else None
-        sides[metric.name, by] = side
+    names = [(metric.name, metric.by.text if metric.by else None) for metric in gate.metrics]
+    sides = dict(zip(names, (side for side, _ in gate.limits), strict=True))
     rows: list[Verdict] = []
     for row in verdicts.iter_rows(named=True):
         by, key = row[".by"], key_of(row)
@@ -115,7 +103,7 @@ def _in_words(row: Mapping[str, Any], side: str) -> str:
     return text
 
 
-def of_verdicts(verdicts: pl.DataFrame, features: Mapping[str, str], confidence: float) -> Folded:
+def verdicts_explained(verdicts: pl.DataFrame, features: Mapping[str, str], confidence: float) -> Folded:
     """The numbers behind the verdicts of a gate."""
     rule = (
         "A metric passes if its whole interval is within the limit, fails if its whole interval is beyond it, and is "

@@ -1,0 +1,286 @@
+"""The results of an audit, and which of its disparities are significant: one policy for pages and the command line.
+
+A disparity of rates is tested by permutation, all others by their interval, and both are adjusted by Holm's method for
+the number of disparities in the audit.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence, Set as AbstractSet
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from tidyfair.audits.usual_metrics import UsualMetrics
+from tidyfair.calling.metric_sets import GroupwiseMetric, metric_set
+from tidyfair.errors import Status, without_notices
+from tidyfair.inference.gates.checks import Gate
+from tidyfair.inference.testing.permutation_test import disparity_test
+from tidyfair.intervals.proportions import adjusted
+from tidyfair.specs.groups import By, Policy
+from tidyfair.specs.options import Options, ReadOptions
+from tidyfair.specs.result_columns import CUTS, SELECTIONS, RowKey, key_columns, keys_of
+from tidyfair.tallies.tally import Tally
+
+_TEST_OPTIONS = {"pos_label", "labels", "na_rm"}
+"""The options that tests take; they decide the others for themselves."""
+_MOST_DRAWS, _FEWEST_DRAWS, _DRAWN = 10_000, 1_000, 500_000
+"""Draws of tests, and how many counts of groups are drawn altogether."""
+_SMALL = "\0small"
+"""The internal column of the reason why a small group is left out."""
+_UNTESTED = {"frequency_weights", "cluster", "score_bins", "keep_rows"}
+"""Options with which rows are not exchangeable, so that there is no exact test."""
+
+
+@dataclass(frozen=True)
+class AuditResults:
+    """The results of an audit, which pages, the command line and MLflow show."""
+
+    metrics: UsualMetrics
+    tally: Tally
+    reading: Mapping[str, Any]
+    """The options by which the tally is read."""
+    counting: Mapping[str, Any]
+    """The options by which rows were counted."""
+    simultaneous: bool = False
+    """Whether the intervals of groups hold for all groups at once."""
+    at_thresholds: Sequence[AuditResults] = ()
+    """Those of further metrics, which weigh errors by each of several thresholds."""
+
+    @classmethod
+    def of(
+        cls, metrics: UsualMetrics, data: Any, truth: Any, estimate: Any, options: Mapping[str, Any],
+        gate: Gate | None = None,
+    ) -> AuditResults:  # fmt: skip
+        """Count the rows that metrics and a gate read, with the options of a call."""
+        reading: dict[str, Any] = {"interval": "auto", "on_undefined": "ignore"}
+        counting: dict[str, Any] = {}
+        for name, value in options.items():
+            step = reading if name in ReadOptions.__annotations__ else counting
+            step[name] = value
+        if "cluster" not in counting:
+            # intervals need to see how much sums vary from part to part
+            counting["parts"] = reading.get("seed", 0)
+        counted = metrics.everything(*(gate.metrics if gate else ()))
+        return cls(metrics, counted.tally(data, truth, estimate, **counting), reading, counting)
+
+    @property
+    def rows(self) -> int:
+        """The number of rows."""
+        return int(self.tally.cells["n"].sum())
+
+    @cached_property
+    def options(self) -> Options:
+        """The options by which the tally is read."""
+        return Options(**self.reading)
+
+    @cached_property
+    def policy(self) -> Policy:
+        """The groups that are compared."""
+        return self.metrics.bys[0].policy
+
+    @property
+    def level(self) -> float | None:
+        """The confidence level of intervals; None where none are asked for."""
+        return self.options.conf_level if self.options.interval else None
+
+    @cached_property
+    def results(self) -> pl.DataFrame:
+        """Metrics of all rows and disparities, with their intervals."""
+        return self._at_all_cuts(self._own_results, [audit.results for audit in self.at_thresholds])
+
+    @cached_property
+    def groups(self) -> pl.DataFrame:
+        """Values of groups, with their intervals; unknown groups are compared with none, and have none."""
+        return self._at_all_cuts(self._own_groups, [audit.groups for audit in self.at_thresholds])
+
+    @cached_property
+    def groups_with_unknown(self) -> pl.DataFrame:
+        """Values of groups, with those of unknown groups."""
+        values = self.metrics.with_values_of_unknown(self._own_groups, self.tally, **self._reading_groups)
+        return self._at_all_cuts(values, [audit.groups_with_unknown for audit in self.at_thresholds])
+
+    @cached_property
+    def compared_results(self) -> pl.DataFrame:
+        """The results, in which the disparity of a single group is undefined, and not that of equal groups."""
+        is_single = pl.lit(value=False)
+        for parity in self.metrics.parities:
+            # the lowest value of a single group is its value
+            if parity.aggregate.equality is not None and len(self.compared_groups(parity.by)) == 1:
+                is_single |= (pl.col(".metric") == parity.name) & (pl.col(".by") == parity.by.text)
+        is_single &= pl.col(".estimate").is_not_null()
+        status = pl.when(is_single).then(pl.lit(Status.TOO_FEW_GROUPS.value)).otherwise(".status").alias(".status")
+        hidden = (".estimate", ".group_min", ".group_max", ".base_metric", ".level")
+        ends = [pl.when(~is_single).then(name).alias(name) for name in hidden if name in self.results.columns]
+        return self.results.with_columns(status, *ends)
+
+    def compared_groups(self, by: By) -> list[str]:
+        """The groups of a feature that any of its disparities is taken over."""
+        is_known = (pl.col(".by") == by.text) & (pl.col(".status") != Status.UNKNOWN.value)
+        names = self.groups.filter(is_known)[".group"].unique(maintain_order=True).to_list()
+        if by.sides:
+            names = [name for name in names if name not in {"neither", "unknown"}]
+        # those that are left out of some disparities are compared in the others
+        lists = self.results.filter(pl.col(".by") == by.text)[".groups_left_out"].drop_nulls()
+        left_out = [set[str](groups) for groups in lists]
+        always_left_out = set[str].intersection(*left_out) if left_out else set[str]()
+        return [name for name in names if name not in always_left_out]
+
+    @cached_property
+    def significance(self) -> Significance:
+        """The significant disparities."""
+        return Significance.of(self)
+
+    @property
+    def draws_of_tests(self) -> int:
+        """The draws of tests, fewer where there are many groups, each of which is drawn; none without exact tests."""
+        # rows count alike and have two labels
+        is_plain = self.tally.weights is None and not self.tally.needs.numbers and _UNTESTED.isdisjoint(self.counting)
+        if not is_plain or set(self.compared_results[".estimator"]) != {"binary"}:
+            return 0
+        most = self.groups.group_by(".metric", ".by").len()["len"].max()
+        return max(_FEWEST_DRAWS, min(_MOST_DRAWS, _DRAWN // int(str(most or 1))))
+
+    @property
+    def reading_of_tests(self) -> dict[str, Any]:
+        """The options of reading that tests take."""
+        return {name: value for name, value in self.reading.items() if name in _TEST_OPTIONS}
+
+    def verdicts(self, gate: Gate) -> pl.DataFrame:
+        """The verdicts of a gate, which decides on its intervals itself."""
+        reading = {name: value for name, value in self.reading.items() if name not in {"interval", "conf_level"}}
+        return gate.compute(self.tally, **reading)
+
+    @property
+    def _reading_groups(self) -> dict[str, Any]:
+        return {**self.reading, "simultaneous": True} if self.simultaneous else {**self.reading}
+
+    @cached_property
+    def _own_results(self) -> pl.DataFrame:
+        return self.metrics.results.compute(self.tally, explain=True, **self.reading)
+
+    @cached_property
+    def _own_groups(self) -> pl.DataFrame:
+        return with_small_groups(
+            self.metrics.groups.compute_by_group(self.tally, **self._reading_groups), self._own_results
+        )
+
+    def _at_all_cuts(self, values: pl.DataFrame, at_thresholds: Sequence[pl.DataFrame]) -> pl.DataFrame:
+        """Values with those at thresholds; what depends on no decision, such as areas, is repeated at each cut."""
+        frames: list[pl.DataFrame] = []
+        for audit, frame in zip(self.at_thresholds, at_thresholds, strict=True):
+            frames.append(frame.with_columns(pl.lit(audit.counting["threshold"]).alias(".threshold")))
+        if frames:
+            values = pl.concat([values, *frames], how="diagonal_relaxed")
+        cut = next((name for name in SELECTIONS if name in values.columns), None)
+        if cut is None:
+            return values
+        cuts = values[cut].unique().drop_nulls().sort()
+        lists = pl.when(pl.col(cut).is_null()).then(pl.lit(cuts).implode()).otherwise(pl.concat_list(cut))
+        return values.with_columns(lists.alias(cut)).explode(cut)
+
+
+@dataclass(frozen=True)
+class Significance:
+    """The disparities that are judged, and those that are significant."""
+
+    error: float
+    """The probability of any significant disparity where groups are equal."""
+    tested: pl.DataFrame | None
+    """The tests of the disparities of rates, with p-values that are adjusted for all that are judged."""
+    outcomes: Mapping[RowKey, bool]
+    """True for each judged disparity that is significant, by the key of its row."""
+
+    @property
+    def number(self) -> int:
+        """The number of significant disparities."""
+        return sum(self.outcomes.values())
+
+    @classmethod
+    def of(cls, audit: AuditResults) -> Significance:
+        """Judge the disparities of an audit by their tests and intervals; none where no intervals are asked for."""
+        error = 1 - audit.options.conf_level
+        if audit.level is None:
+            return cls(error, None, {})
+        compared = audit.compared_results.filter(pl.col(".by").is_not_null() & pl.col(".estimate").is_not_null())
+        draws = audit.draws_of_tests
+        tested = _tested(audit, draws, set(compared.select(".metric", ".by").rows())) if draws else None
+        p_values = {} if tested is None else _by_key(tested, ".p_value")
+        untested: dict[RowKey, GroupwiseMetric] = {}
+        named = list(zip(keys_of(compared), compared.select(".metric", ".by", ".lower", ".upper").rows(), strict=True))
+        for parity in audit.metrics.parities:
+            for key, (name, by, *ends) in named:
+                is_bounded = parity.aggregate.equality is not None and ends != [None, None]
+                if (name, by) == (parity.name, parity.by.text) and is_bounded and key not in p_values:
+                    untested[key] = parity
+        outcomes = dict.fromkeys(untested, False)
+        if tested is not None:
+            # those without a test come last
+            p_tested = tested[".p_value"].drop_nulls().to_numpy()
+            holm = adjusted(np.concatenate([p_tested, np.ones(len(untested))]), "holm")[: len(p_tested)]
+            column = pl.Series(".p_adjusted", [None], dtype=pl.Float64).new_from_index(0, len(tested))
+            tested = tested.with_columns(column.scatter(tested[".p_value"].is_not_null().arg_true(), holm))
+            outcomes |= {key: p_value < error for key, p_value in _by_key(tested, ".p_adjusted").items()}
+        # what is not clear by itself is not clear at a stricter level either
+        undecided: dict[RowKey, GroupwiseMetric] = _clear(compared, untested)
+        clear = undecided
+        while undecided and clear:
+            remaining = sum(not is_significant for is_significant in outcomes.values())
+            at_level = compared
+            if remaining > 1:
+                options: dict[str, Any] = {**audit.reading, "conf_level": 1 - error / remaining}
+                # a disparity at several times is computed once for all of them
+                at_level = metric_set(*dict.fromkeys(undecided.values())).compute(audit.tally, **options)
+            clear = _clear(at_level, undecided)
+            outcomes |= dict.fromkeys(clear, True)
+            undecided = {key: parity for key, parity in undecided.items() if key not in clear}
+        return cls(error, tested, outcomes)
+
+
+def with_small_groups(groups: pl.DataFrame, results: pl.DataFrame) -> pl.DataFrame:
+    """Values of groups, whose status says where a disparity leaves the group out because too few rows count."""
+    keys = [*key_columns(groups), ".by", *(name for name in CUTS if name in groups.columns)]
+    group_names = [".group", ".metric", ".level"]
+    entries = results.drop_nulls(".by").select(*keys, ".left_out").explode(".left_out")
+    fields = [pl.col(".left_out").struct.field(name[1:]).alias(name) for name in group_names]
+    small = entries.select(*keys, *fields, pl.col(".left_out").struct.field("status").alias(_SMALL))
+    small = small.filter(pl.col(_SMALL).is_in([Status.BELOW_MIN_N.value, Status.BELOW_MIN_SHARE.value]))
+    small = small.unique([*keys, *group_names])
+    marked = groups.join(small, on=[*keys, *group_names], how="left", nulls_equal=True, maintain_order="left")
+    status = pl.when(pl.col(".status") == Status.OK.value).then(pl.coalesce(_SMALL, ".status")).otherwise(".status")
+    return marked.with_columns(status.alias(".status")).drop(_SMALL)
+
+
+def _tested(audit: AuditResults, draws: int, compared: AbstractSet[tuple[str, str]]) -> pl.DataFrame | None:
+    """The permutation tests of disparities, for metrics where they are exact."""
+    rates: list[GroupwiseMetric] = []
+    for parity in audit.metrics.parities:
+        aggregate = parity.aggregate
+        has_test = parity.kind == "class" and aggregate.equality is not None and not aggregate.direction_is_unknown
+        if has_test and (parity.name, parity.by.text) in compared:
+            rates.append(parity)
+    if not rates:
+        return None
+    with without_notices():
+        test = disparity_test(*rates, times=draws, adjust="none")
+        return test.compute(audit.tally, **audit.reading_of_tests)
+
+
+def _by_key(tested: pl.DataFrame, column: str) -> dict[RowKey, float]:
+    """The values of a column of tests, where there are any, by disparity."""
+    known = tested.drop_nulls(column)
+    return dict(zip(keys_of(known), known[column], strict=True))
+
+
+def _clear(results: pl.DataFrame, disparities: Mapping[RowKey, GroupwiseMetric]) -> dict[RowKey, GroupwiseMetric]:
+    """Those of some disparities whose interval leaves out equality, at each time or quantile level."""
+    ends = dict(zip(keys_of(results), results.select(".lower", ".upper").rows(), strict=True))
+    clear: dict[RowKey, GroupwiseMetric] = {}
+    for key, disparity in disparities.items():
+        equality, (lower, upper) = disparity.aggregate.equality or 0.0, ends.get(key, (None, None))
+        if (lower is not None and lower > equality) or (upper is not None and upper < equality):
+            clear[key] = disparity
+    return clear
