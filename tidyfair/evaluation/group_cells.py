@@ -34,6 +34,7 @@ _NO_FEATURE = "\0no feature"
 
 UNGROUPED = "\0ungrouped"
 """The column of outer keys for ungrouped data, under a name that no user's column has."""
+_UNGROUPED_KEYS = pl.DataFrame({UNGROUPED: [0]})
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -58,8 +59,11 @@ class GroupCells:
     @cached_property
     def keys(self) -> dict[By, pl.DataFrame]:
         """The keys of the groups of each `by`, as the user wrote them."""
-        indices = [(by, index) for by, index in self.indices.items() if by is not None]
-        return {by: index.keys.rename({_SIDE: "side"}, strict=False) for by, index in indices}
+        keys: dict[By, pl.DataFrame] = {}
+        for by, index in self.indices.items():
+            if by is not None:
+                keys[by] = index.keys_named(["side"]) if by.sides else index.keys
+        return keys
 
     def features_of(self, rows: pl.Series) -> pl.DataFrame:
         """The features of the group cells of rows."""
@@ -76,8 +80,7 @@ class GroupCells:
             if by is None or by.sides:
                 tables.append(_without_features(size))
             else:
-                keys = self.keys[by]
-                named = keys.rename(dict(zip(keys.columns, names_of(by.columns), strict=True)))
+                named = self.indices[by].keys_named(names_of(by.columns))
                 shown = [name for name in named.columns if name not in RESERVED]
                 tables.append(named[shown] if shown else _without_features(size))
         return pl.concat(tables, how="diagonal")
@@ -117,7 +120,7 @@ class GroupCells:
                 (values + replicate * count).ravel()
                 for values, count in ((index.of_cell, size), (index.example, len(index.of_cell)))
             )
-            indices[by] = GroupIndex(of_cell, example, pl.DataFrame())
+            indices[by] = GroupIndex(of_cell, example)
         excluded, unknown, unlisted = map(np.concatenate, masks)
         return GroupCells(np.concatenate(outer), excluded, unknown, unlisted, spans, indices, self.outer_keys)
 
@@ -162,38 +165,33 @@ def named_groups(groups: pl.DataFrame, reference: object) -> list[tuple[object, 
 
 def number_group_cells(tally: Tally, labels: Labels, bys: Sequence[By | None]) -> tuple[GroupCells, Cells]:
     """The group cells of some features, and the cells of the tally."""
-    cells = tally.cells
-    outer, outer_keys = _outer_groups(tally, cells)
-    codes = KeyCodes(cells)
+    cells, codes = tally.cells, KeyCodes(tally.cells)
+    outer, outer_keys = _outer_groups(tally, codes)
     indices: dict[By | None, GroupIndex] = {}
     spans: dict[By | None, tuple[int, int]] = {}
     outers: list[Integers] = []
     masks: list[tuple[Booleans, Booleans, Booleans]] = []
     first = 0
     for by in bys:
-        names = tally.names(by.columns) if by else []
-        if by and by.sides:
-            own = cells[names]
+        index, is_excluded = outer, None
+        is_unknown = np.zeros(len(outer.example), dtype=bool)
+        if by is not None and by.sides:
+            own = cells[tally.names(by.columns)]
             by.sides.check(own)
             codes.add(by.groups(own).to_series().alias(_SIDE))
-            names = [_SIDE]
-        index = codes.index(names, within=outer)
-        if by is None and not tally.outer:
-            # without rows there still is the one group of all rows
-            index = GroupIndex(index.of_cell, np.zeros(1, dtype=np.int64), pl.DataFrame())
-        size = len(index)
+            index = codes.index([_SIDE], within=outer)
+            is_unknown = by.is_unknown(index.keys).to_numpy()
+            is_excluded = ~by.is_compared(index.keys).to_numpy()
+        elif by is not None:
+            index = codes.index(tally.names(by.columns), within=outer)
+            is_unknown = by.is_unknown(pl.DataFrame(index.keys_of_cells)).to_numpy()[index.example]
+        size = len(index.example)
         indices[by], spans[by] = index, (first, size)
         first += size
-        outer_of_group_cell = np.zeros(size, dtype=np.int64)
-        if len(outer.of_cell):
-            outer_of_group_cell = outer.of_cell[index.example]
-        outers.append(outer_of_group_cell)
-        is_excluded = is_unknown = np.zeros(size, dtype=bool)
-        if by:
-            is_unknown = by.is_unknown(index.keys).to_numpy()
-            is_excluded = ~by.is_compared(index.keys).to_numpy() if by.sides else is_unknown
+        # without rows there still is the one group of all rows
+        outers.append(outer.of_cell[index.example] if cells.height else np.zeros(size, dtype=np.int64))
         is_unlisted = is_unknown & (by is not None and by.policy.unknown == "drop")
-        masks.append((is_excluded, is_unknown, is_unlisted))
+        masks.append((is_unknown if is_excluded is None else is_excluded, is_unknown, is_unlisted))
     _check_unknown_values(indices)
     excluded, unknown, unlisted = map(np.concatenate, zip(*masks, strict=True))
     group_cells = GroupCells(np.concatenate(outers), excluded, unknown, unlisted, spans, indices, outer_keys)
@@ -404,12 +402,11 @@ def _quoted(key: pl.Series) -> pl.Series:
     return pl.Series(key.name, values, dtype=pl.String)
 
 
-def _outer_groups(tally: Tally, cells: pl.DataFrame) -> tuple[GroupIndex, pl.DataFrame]:
+def _outer_groups(tally: Tally, codes: KeyCodes) -> tuple[GroupIndex, pl.DataFrame]:
     """The index of the outer group of each cell, and the keys of the outer groups, in order and null last."""
     names = tally.outer_names
     if not names:
-        everything = GroupIndex(np.zeros(len(cells), dtype=np.int64), np.zeros(1, dtype=np.int64), pl.DataFrame())
-        return everything, pl.DataFrame({UNGROUPED: [0]})
-    index = KeyCodes(cells).index(names)
-    shown = dict(zip(names, names_of(tally.outer_columns), strict=True))
-    return index, index.keys.rename(shown)
+        of_cell = np.zeros(tally.cells.height, dtype=np.int64)
+        return GroupIndex(of_cell, np.zeros(1, dtype=np.int64)), _UNGROUPED_KEYS
+    index = codes.index(names)
+    return index, index.keys_named(names_of(tally.outer_columns))

@@ -26,12 +26,19 @@ class GroupIndex:
     """The index of the combination of each cell."""
     example: Integers
     """A cell of each combination."""
-    _cells: pl.DataFrame
+    keys_of_cells: Sequence[pl.Series] = ()
+    """The columns of the keys, with a value for each cell."""
 
     @cached_property
     def keys(self) -> pl.DataFrame:
         """The distinct combinations."""
-        return self._cells[self.example]
+        return self.keys_named([key.name for key in self.keys_of_cells])
+
+    def keys_named(self, names: Sequence[str]) -> pl.DataFrame:
+        """The distinct combinations, in columns under other names."""
+        example = pl.Series(self.example.astype(np.uint32))
+        columns = zip(self.keys_of_cells, names, strict=True)
+        return pl.DataFrame([key[example].alias(name) for key, name in columns])
 
     def __len__(self) -> int:
         return len(self.example)
@@ -46,11 +53,13 @@ class KeyCodes:
 
     def index(self, names: Sequence[str], within: GroupIndex | None = None) -> GroupIndex:
         """Number the distinct combinations of some keys, nested `within` the groups of another index."""
-        codes, possible_codes = np.zeros(len(self._cells), dtype=np.int64), 1
+        codes, possible_codes = np.zeros(self._cells.height, dtype=np.int64), 1
         if within is not None:
-            codes, possible_codes = within.of_cell, len(within)
+            codes, possible_codes = within.of_cell, len(within.example)
         for name in names:
-            code_of_key, size = self._code(name)
+            if name not in self._codes:
+                self._codes[name] = _codes_of(self._cells[name])
+            code_of_key, size = self._codes[name]
             if possible_codes * size > _LARGEST_TABLE:
                 codes, possible_codes = _compressed(codes, possible_codes)
             codes = codes * size + code_of_key
@@ -58,18 +67,12 @@ class KeyCodes:
         codes, count = _compressed(codes, possible_codes)
         example = np.zeros(count, dtype=np.int64)
         example[codes] = np.arange(len(codes))
-        return GroupIndex(codes, example, self._cells[list(names)])
+        return GroupIndex(codes, example, [self._cells[name] for name in names])
 
     def add(self, key: pl.Series) -> None:
         """Add a key of the cells, or replace one."""
         self._cells = self._cells.with_columns(key)
         self._codes.pop(key.name, None)
-
-    def _code(self, name: str) -> tuple[Integers, int]:
-        """The codes of a key, and a number above all of them."""
-        if name not in self._codes:
-            self._codes[name] = _codes_of(self._cells[name])
-        return self._codes[name]
 
 
 def _codes_of(key: pl.Series) -> tuple[Integers, int]:

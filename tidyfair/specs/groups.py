@@ -282,11 +282,10 @@ class Policy:
         """The mask of the rows that have an unknown key and are not compared because of it."""
         is_unknown = pl.Series([False], dtype=pl.Boolean).new_from_index(0, len(keys))
         for key in keys if self.unknown != "group" else ():
-            if len(key) <= _FEW_VALUES:
-                is_unknown |= pl.Series(map(self._means_unknown, key.to_list()), dtype=pl.Boolean)
-            else:
-                unknown = [value for value in key.unique().drop_nulls().to_list() if self._means_unknown(value)]
-                is_unknown |= key.is_null() | key.is_in(unknown)
+            values = key.to_list() if len(key) <= _FEW_VALUES else key.unique().to_list()
+            unknown = list(filter(self._means_unknown, {*values}))
+            if unknown:
+                is_unknown |= key.is_null() | key.is_in([value for value in unknown if value is not None])
         return is_unknown
 
     def _means_unknown(self, value: object) -> bool:
