@@ -25,7 +25,7 @@ from tidyfair.errors import (
 from tidyfair.evaluation.evaluated import Evaluated, evaluate_specs, labels_with_scores
 from tidyfair.evaluation.group_cells import texts_of
 from tidyfair.evaluation.missing_predictions import missing_in_words
-from tidyfair.evaluation.results import EXPLANATION, LOST, complaints, tidy_groups, tidy_results, with_features
+from tidyfair.evaluation.results import EXPLANATION, LOST, Results, tidy_groups, with_features
 from tidyfair.specs.columns import Column, names_of
 from tidyfair.specs.groups import By, Privileged
 from tidyfair.specs.metric_specs import MetricSpec, named_formulas
@@ -316,7 +316,8 @@ class Run:
         has_unknown = False
         for tally, specs in counted:
             for evaluated in self.evaluate(tally, options, specs, allow_unseen=True):
-                part = tidy_results(evaluated, undefined_is_null=on_undefined == "null", explain=explained)
+                computed = Results(evaluated, undefined_is_null=on_undefined == "null")
+                part = computed.frame(explain=explained)
                 if options.interval is not None:
                     part = _with_intervals(evaluated, part, options)
                 parts.append(part)
@@ -324,7 +325,7 @@ class Run:
                 if on_undefined == "warn":
                     _warn_of_direction(tally, evaluated, options)
                 if on_undefined in {"warn", "raise"}:
-                    messages += complaints(evaluated, part)
+                    messages += computed.complaints()
                     messages += [remark for remark in _remarks(tally, evaluated) if remark not in messages]
                 constant += _constant(evaluated)
         tallies = [tally for tally, _ in counted]
@@ -339,7 +340,9 @@ class Run:
                 self.warn_of_missing_predictions(tallies)
             _warn_of_values(messages, constant)
         results = _together(parts, [(spec.name, spec.by) for spec in self.specs])
-        return results[[name for name in results.columns if options.explain or name not in EXPLANATION]]
+        if explained and not options.explain:
+            return results.drop(EXPLANATION, strict=False)
+        return results
 
 
 def _keep(kept: dict[tuple[object, ...], Any], key: tuple[object, ...], value: object) -> None:

@@ -14,7 +14,7 @@ from tidyfair.evaluation.evaluator import Evaluator, RequestedFormula
 from tidyfair.evaluation.group_cells import UNGROUPED, GroupCells, number_group_cells
 from tidyfair.evaluation.labels import NUMBERS, Labels, has_own_order, read_labels
 from tidyfair.evaluation.states import NO_LEVEL
-from tidyfair.evaluation.statistics import LEVEL, ONE_LABEL, LabelReading, Table
+from tidyfair.evaluation.statistics import ONE_LABEL, LabelReading, Table
 from tidyfair.evaluation.value_rows import ValueRows, value_rows
 from tidyfair.specs.aggregates import Aggregate
 from tidyfair.specs.columns import names_of
@@ -60,39 +60,42 @@ class Evaluated:
 
     def key_columns(self, rows: pl.DataFrame) -> dict[str, pl.Series]:
         """The columns that name each row: outer keys, `.metric`, `.by`, `.estimator` and a list of thresholds."""
+        return {key.name: key for key in self.keys_of_results(rows["spec"].to_numpy(), rows["outer"].to_numpy())}
+
+    def keys_of_results(self, spec: Integers, outer: Integers) -> list[pl.Series]:
+        """The same columns for the results of specs in outer groups."""
         texts: dict[str, list[str | None]] = {".metric": [], ".by": [], ".estimator": []}
-        for spec in self.specs:
-            _, formula = spec.formulas[0]
-            estimator = self.estimator_of(spec)
+        for own in self.specs:
+            _, formula = own.formulas[0]
+            estimator = self.estimator_of(own)
             # `multiclass` for a metric that is defined over all labels
             is_of_all = formula.over_levels and estimator not in ONE_LABEL
-            texts[".metric"].append(spec.name)
-            texts[".by"].append(spec.by.text if spec.by else None)
+            texts[".metric"].append(own.name)
+            texts[".by"].append(own.by.text if own.by else None)
             texts[".estimator"].append(ALL_LABELS if is_of_all else estimator)
-        outer_of_row, spec_of_row = rows["outer"].to_numpy(), rows["spec"].to_numpy()
-        columns: dict[str, pl.Series] = {}
-        for key in self.group_cells.outer_keys:
-            # thresholds come last, and the name for ungrouped data is only our own
-            if key.name not in {UNGROUPED, THRESHOLD}:
-                columns[key.name] = key[outer_of_row]
+        keys = self.group_cells.outer_keys
+        # thresholds come last, and the name for ungrouped data is only our own
+        names = [name for name in keys.columns if name not in {UNGROUPED, THRESHOLD}]
+        columns: list[pl.Series] = []
+        if names:
+            outer_of_row = pl.Series(outer.astype(np.uint32))
+            columns += [keys[name][outer_of_row] for name in names]
         for name, values in texts.items():
-            columns[name] = pl.Series(name, values, pl.String)[spec_of_row]
-        return columns | self.threshold(rows)
+            columns.append(pl.Series(name, [values[number] for number in spec.tolist()], pl.String))
+        if self.cut is not None:
+            columns.append(self._cut_of_rows(self.cut, spec, outer))
+        return columns
 
-    def threshold(self, rows: pl.DataFrame) -> dict[str, pl.Series]:
-        """The column of the threshold of each row, if the call has a list of thresholds."""
-        if self.cut is None:
-            return {}
+    def _cut_of_rows(self, name: str, spec: Integers, outer: Integers) -> pl.Series:
+        """The threshold of each row of a call with a list of thresholds."""
         if THRESHOLD not in self.group_cells.outer_keys.columns:
-            of_specs = [self.point if _is_at_points(spec) else None for spec in self.specs]
-            values = pl.Series(of_specs, dtype=pl.Float64)[rows["spec"].to_numpy()]
-        else:
-            values = self.group_cells.outer_keys[THRESHOLD][rows["outer"]]
-        return {self.cut: values.cast(pl.Int64) if self.cut == ".top_k" else values}
+            of_specs = [self.point if _is_at_points(own) else None for own in self.specs]
+            return pl.Series(name, [of_specs[number] for number in spec.tolist()], pl.Float64)
+        values = self.group_cells.outer_keys[THRESHOLD][outer].alias(name)
+        return values.cast(pl.Int64) if name == ".top_k" else values
 
-    def level_text(self, rows: pl.DataFrame) -> pl.Series:
-        """The label of each row, null for values of all labels."""
-        level = rows[LEVEL].to_numpy()
+    def level_text(self, level: Integers) -> pl.Series:
+        """The label of each row, by its index; null for values of all labels."""
         if (level == NO_LEVEL).all():
             return pl.Series(".level", [None], dtype=pl.String).new_from_index(0, len(level))
         texts = pl.Series(".level", [*map(str, self.labels.values), None], dtype=pl.String)

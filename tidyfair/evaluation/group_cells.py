@@ -91,10 +91,21 @@ class GroupCells:
         texts: list[pl.Series] = []
         for by, (_, size) in self.spans.items():
             if by:
-                texts.append(texts_of(self.keys[by]))
+                texts.append(self.texts(by))
             else:
                 texts.append(pl.Series([None], dtype=pl.String).new_from_index(0, size))
         return pl.concat(texts)
+
+    def texts(self, by: By) -> pl.Series:
+        """The groups of a `by` within all outer groups, as results show them."""
+        if by not in self._texts:
+            self._texts[by] = texts_of(self.indices[by].keys)
+        return self._texts[by]
+
+    @cached_property
+    def _texts(self) -> dict[By, pl.Series]:
+        """The texts of the groups of each `by` that was shown."""
+        return {}
 
     @cached_property
     def compared(self) -> Segments:
@@ -129,9 +140,8 @@ class GroupCells:
 
         `others` are the references other than groups, for the message.
         """
-        first, size = self.spans[by]
-        texts = self.text[first : first + size]
-        groups = self.keys[by].with_columns(texts.alias("\0text")).unique(maintain_order=True)
+        first, _ = self.spans[by]
+        groups = self.keys[by].with_columns(self.texts(by).alias("\0text")).unique(maintain_order=True)
         values = cast("tuple[object, ...]", reference) if isinstance(reference, tuple) else (reference,)
         named = named_groups(groups, cast("object", reference))
         if len(named) == 1:
