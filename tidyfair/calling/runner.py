@@ -22,7 +22,7 @@ from tidyfair.errors import (
     listed,
     warn,
 )
-from tidyfair.evaluation.evaluated import Evaluated, evaluate_specs, labels_with_scores
+from tidyfair.evaluation.evaluated import Evaluated, Plans, evaluate_specs, labels_with_scores
 from tidyfair.evaluation.group_cells import texts_of
 from tidyfair.evaluation.missing_predictions import missing_in_words
 from tidyfair.evaluation.results import EXPLANATION, LOST, Results, tidy_groups, with_features
@@ -217,10 +217,15 @@ class Run:
         specs = self.specs if specs is None else specs
         check_readable(tally, self.specs, self.needs, options)
         if are_features:
-            check_sizes(tally, dict.fromkeys(spec.by for spec in specs if spec.by is not None))
+            check_sizes(tally, specs)
         if not allow_unseen:
             self.check_occurs(tally, options)
-        return evaluate_specs(tally.on_sides(), specs, options)
+        return evaluate_specs(tally.on_sides(), specs, options, self._plans if specs is self.specs else None)
+
+    @cached_property
+    def _plans(self) -> Plans:
+        """The plans of evaluations of all metrics."""
+        return {}
 
     def check_occurs(self, tally: Tally, options: Options) -> None:
         """Refuse an event, or a value of a condition, that does not occur and may be misspelt."""
@@ -308,25 +313,16 @@ class Run:
     def _results(self, counted: Sequence[_Counted], options: Options) -> pl.DataFrame:
         """The results as a frame, after warnings of values that are undefined."""
         on_undefined = options.on_undefined
-        # intervals read which groups are excluded
-        explained = options.explain or options.interval is not None
         parts: list[pl.DataFrame] = []
         messages: list[str] = []
         constant: list[str] = []
         has_unknown = False
         for tally, specs in counted:
             for evaluated in self.evaluate(tally, options, specs, allow_unseen=True):
-                computed = Results(evaluated, undefined_is_null=on_undefined == "null")
-                part = computed.frame(explain=explained)
-                if options.interval is not None:
-                    part = _with_intervals(evaluated, part, options)
+                part, sentences = _part_of_results(tally, evaluated, options)
                 parts.append(part)
+                messages += [sentence for sentence in sentences if sentence not in messages]
                 has_unknown |= bool(evaluated.group_cells.unknown.any())
-                if on_undefined == "warn":
-                    _warn_of_direction(tally, evaluated, options)
-                if on_undefined in {"warn", "raise"}:
-                    messages += computed.complaints()
-                    messages += [remark for remark in _remarks(tally, evaluated) if remark not in messages]
                 constant += _constant(evaluated)
         tallies = [tally for tally, _ in counted]
         parts = _without_bounds(tallies, parts)
@@ -339,10 +335,21 @@ class Run:
             if options.na_rm:
                 self.warn_of_missing_predictions(tallies)
             _warn_of_values(messages, constant)
-        results = _together(parts, [(spec.name, spec.by) for spec in self.specs])
-        if explained and not options.explain:
-            return results.drop(EXPLANATION, strict=False)
-        return results
+        return _together(parts, [(spec.name, spec.by) for spec in self.specs])
+
+
+def _part_of_results(tally: Tally, evaluated: Evaluated, options: Options) -> tuple[pl.DataFrame, list[str]]:
+    """The results of some metrics, and what has to be said about values that are undefined."""
+    results = Results(evaluated, undefined_is_null=options.on_undefined == "null")
+    # intervals read which groups are excluded
+    frame = results.frame(explain=options.explain or options.interval is not None)
+    if options.interval is not None:
+        frame = _with_intervals(evaluated, frame, options)
+        frame = frame if options.explain else frame.drop(EXPLANATION, strict=False)
+    if options.on_undefined == "warn":
+        _warn_of_direction(tally, evaluated, options)
+    silent = options.on_undefined not in {"warn", "raise"}
+    return frame, [] if silent else results.complaints() + _remarks(tally, evaluated)
 
 
 def _keep(kept: dict[tuple[object, ...], Any], key: tuple[object, ...], value: object) -> None:
@@ -491,7 +498,9 @@ def _constant(evaluated: Evaluated) -> list[str]:
     """The names of the metrics that cannot vary, because an average over labels does not depend on the data."""
     if evaluated.labels.event is not None:
         return []
-    return [spec.name for spec in evaluated.specs if evaluated.estimator_of(spec) in spec.constant_averages]
+    estimators = evaluated.plan.names[".estimator"].to_list()
+    pairs = zip(evaluated.specs, estimators, strict=True)
+    return [spec.name for spec, estimator in pairs if estimator in spec.constant_averages]
 
 
 def _remarks(tally: Tally, evaluated: Evaluated) -> list[str]:

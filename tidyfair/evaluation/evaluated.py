@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
+from typing import TypeAlias
 
 import numpy as np
 import polars as pl
@@ -20,6 +20,7 @@ from tidyfair.specs.aggregates import Aggregate
 from tidyfair.specs.columns import names_of
 from tidyfair.specs.forecasts import Forecast
 from tidyfair.specs.formulas import Formula, unprefixed
+from tidyfair.specs.groups import By
 from tidyfair.specs.metric_specs import ALL_LABELS, MetricSpec, estimator_of, formulas_of
 from tidyfair.specs.options import Options
 from tidyfair.specs.segments import Integers
@@ -28,15 +29,69 @@ from tidyfair.tallies.thresholds import Cut
 
 
 @dataclass(frozen=True, eq=False, repr=False)
+class EvaluationPlan:
+    """The formulas that some metrics read, and from what: it depends on the metrics and the kind of labels only."""
+
+    specs: tuple[MetricSpec, ...]
+    requested: list[RequestedFormula]
+    tables: dict[RequestedFormula, Table]
+    distinct: dict[tuple[Formula, str], RequestedFormula]
+    """The formulas that are evaluated, each once, by formula and estimator."""
+    bys: list[By | None]
+    """The features whose groups are compared; None, for all rows together, comes first."""
+    aggregates: dict[int, Aggregate]
+    """The aggregates of the specs that compare groups, by the index of the spec."""
+    names: pl.DataFrame
+    """The columns of results that name each spec: `.metric`, `.by` and `.estimator`."""
+    reads_scores: bool
+    counts_steps: bool
+    reads_squares: bool
+
+    @classmethod
+    def of(cls, specs: tuple[MetricSpec, ...], estimator: str | None, *, one_event: bool) -> EvaluationPlan:
+        """The plan for labels of which one is the event, or all are read by an estimator."""
+        requested: list[RequestedFormula] = []
+        names: list[tuple[str, str | None, str]] = []
+        for number, spec in enumerate(specs):
+            own = len(spec.formulas) - spec.subtracted
+            for index, (name, formula) in enumerate(spec.formulas):
+                of_formula = estimator_of(spec, formula, estimator, one_event=one_event)
+                requested.append(RequestedFormula(number, name, formula, of_formula, part=int(index >= own)))
+            _, first = spec.formulas[0]
+            of_first = estimator_of(spec, first, estimator, one_event=one_event)
+            # `multiclass` for a metric that is defined over all labels
+            is_of_all = first.over_levels and of_first not in ONE_LABEL
+            names.append((spec.name, spec.by.text if spec.by else None, ALL_LABELS if is_of_all else of_first))
+        tables = {metric: Table.of(metric.formula, metric.estimator) for metric in requested}
+        formulas = {metric.formula for metric in requested}
+        return cls(
+            specs=specs,
+            requested=requested,
+            tables=tables,
+            distinct={(metric.formula, metric.estimator): metric for metric in requested},
+            # the ungrouped metrics come first
+            bys=sorted(dict.fromkeys(spec.by for spec in specs), key=lambda by: by is not None),
+            aggregates={index: spec.aggregate for index, spec in enumerate(specs) if spec.aggregate is not None},
+            names=pl.DataFrame(names, dict.fromkeys([".metric", ".by", ".estimator"], pl.String), orient="row"),
+            reads_scores=any(table.kind == "prob" for table in tables.values()),
+            counts_steps=any(formula.counts_steps for formula in formulas),
+            reads_squares=any("row_weight" in map(unprefixed, formula.statistics) for formula in formulas),
+        )
+
+
+Plans: TypeAlias = "dict[tuple[str | None, bool], EvaluationPlan]"
+"""The plans of some metrics by the estimator, and by whether one label is the event."""
+
+
+@dataclass(frozen=True, eq=False, repr=False)
 class Evaluated:
     """The values of all specs for each group, the source of results, disparities and warnings."""
 
     values: ValueRows
     """One row for each spec, metric, group cell and, where labels are read one by one, level."""
-    specs: tuple[MetricSpec, ...]
+    plan: EvaluationPlan
     group_cells: GroupCells
     labels: Labels
-    estimator: str | None
     evaluator: Evaluator
     """The evaluator, with which intervals evaluate the same formulas on other sums."""
     cut: str | None = None
@@ -44,10 +99,10 @@ class Evaluated:
     point: float | None = None
     """The value of that column for metrics at points, if there is a single point."""
 
-    @cached_property
-    def aggregates(self) -> dict[int, Aggregate]:
-        """The aggregates of the specs that compare groups, by the index of the spec."""
-        return {index: spec.aggregate for index, spec in enumerate(self.specs) if spec.aggregate is not None}
+    @property
+    def specs(self) -> tuple[MetricSpec, ...]:
+        """The metrics."""
+        return self.plan.specs
 
     @property
     def rows(self) -> pl.DataFrame:
@@ -60,31 +115,17 @@ class Evaluated:
 
     def key_columns(self, rows: pl.DataFrame) -> dict[str, pl.Series]:
         """The columns that name each row: outer keys, `.metric`, `.by`, `.estimator` and a list of thresholds."""
-        return {key.name: key for key in self.keys_of_results(rows["spec"].to_numpy(), rows["outer"].to_numpy())}
+        return self.keys_of_results(rows["spec"].to_numpy(), rows["outer"].to_numpy()).to_dict()
 
-    def keys_of_results(self, spec: Integers, outer: Integers) -> list[pl.Series]:
+    def keys_of_results(self, spec: Integers, outer: Integers) -> pl.DataFrame:
         """The same columns for the results of specs in outer groups."""
-        texts: dict[str, list[str | None]] = {".metric": [], ".by": [], ".estimator": []}
-        for own in self.specs:
-            _, formula = own.formulas[0]
-            estimator = self.estimator_of(own)
-            # `multiclass` for a metric that is defined over all labels
-            is_of_all = formula.over_levels and estimator not in ONE_LABEL
-            texts[".metric"].append(own.name)
-            texts[".by"].append(own.by.text if own.by else None)
-            texts[".estimator"].append(ALL_LABELS if is_of_all else estimator)
-        keys = self.group_cells.outer_keys
+        frame, keys = self.plan.names[pl.Series(spec.astype(np.uint32))], self.group_cells.outer_keys
         # thresholds come last, and the name for ungrouped data is only our own
-        names = [name for name in keys.columns if name not in {UNGROUPED, THRESHOLD}]
-        columns: list[pl.Series] = []
-        if names:
+        own = [name for name in keys.columns if name not in {UNGROUPED, THRESHOLD}]
+        if own:
             outer_of_row = pl.Series(outer.astype(np.uint32))
-            columns += [keys[name][outer_of_row] for name in names]
-        for name, values in texts.items():
-            columns.append(pl.Series(name, [values[number] for number in spec.tolist()], pl.String))
-        if self.cut is not None:
-            columns.append(self._cut_of_rows(self.cut, spec, outer))
-        return columns
+            frame = pl.DataFrame([keys[name][outer_of_row] for name in own]).hstack(frame)
+        return frame if self.cut is None else frame.hstack([self._cut_of_rows(self.cut, spec, outer)])
 
     def _cut_of_rows(self, name: str, spec: Integers, outer: Integers) -> pl.Series:
         """The threshold of each row of a call with a list of thresholds."""
@@ -112,11 +153,6 @@ class Evaluated:
         index[of_formula] = np.arange(len(of_formula))
         return index[level]
 
-    def estimator_of(self, spec: MetricSpec) -> str:
-        """The estimator of the first metric of a spec."""
-        _, formula = spec.formulas[0]
-        return estimator_of(spec, formula, self.estimator, one_event=self.labels.event is not None)
-
 
 def _check_risk_thresholds(specs: Sequence[MetricSpec], cut: Cut) -> None:
     """Refuse thresholds that are not the risk `at` which a metric, such as net benefit, weighs errors."""
@@ -135,11 +171,13 @@ def _check_risk_thresholds(specs: Sequence[MetricSpec], cut: Cut) -> None:
                 raise ArgumentError(msg)
 
 
-def evaluate_specs(tally: Tally, specs: Sequence[MetricSpec], options: Options) -> list[Evaluated]:
+def evaluate_specs(
+    tally: Tally, specs: Sequence[MetricSpec], options: Options, plans: Plans | None = None
+) -> list[Evaluated]:
     """Evaluate every metric in every group; the number of queries does not depend on the number of groups.
 
     With a list of cuts, class metrics are evaluated at each of them, and the others once. If the event does not occur,
-    all values are null.
+    all values are null. Plans of these metrics, where there are some, are read from `plans` and kept there.
     """
     if tally.cut is not None:
         _check_risk_thresholds(specs, tally.cut)
@@ -156,7 +194,7 @@ def evaluate_specs(tally: Tally, specs: Sequence[MetricSpec], options: Options) 
     if tally.forecast is not None:
         return _evaluate_forecast(tally, tally.forecast, specs, options)
     if tally.cut is None or not tally.cut.several:
-        return [_evaluate(tally, tuple(specs), labels, options)]
+        return [_evaluate(tally, tuple(specs), labels, options, plans=plans)]
     cut = f".{tally.cut.option}"
     for spec in specs:
         if len({formula.kind for formula in formulas_of(spec)}) > 1:
@@ -222,39 +260,29 @@ def labels_with_scores(
 
 
 def _evaluate(
-    tally: Tally, specs: tuple[MetricSpec, ...], labels: Labels, options: Options, cut: str | None = None
-) -> Evaluated:
+    tally: Tally, specs: tuple[MetricSpec, ...], labels: Labels, options: Options, cut: str | None = None, *,
+    plans: Plans | None = None,
+) -> Evaluated:  # fmt: skip
     """Evaluate the metrics of one tally, whose labels have been read."""
     _check_order_of_labels(tally, labels, specs)
-    # the ungrouped metrics come first
-    bys = sorted(dict.fromkeys(spec.by for spec in specs), key=lambda by: by is not None)
-    group_cells, cells = number_group_cells(tally, labels, bys)
-    requested: list[RequestedFormula] = []
-    for number, spec in enumerate(specs):
-        own = len(spec.formulas) - spec.subtracted
-        for index, (name, formula) in enumerate(spec.formulas):
-            estimator = estimator_of(spec, formula, options.estimator, one_event=labels.event is not None)
-            requested.append(RequestedFormula(number, name, formula, estimator, part=int(index >= own)))
-    tables: dict[RequestedFormula, Table] = {}
-    distinct: dict[tuple[Formula, str], RequestedFormula] = {}
-    for metric in requested:
-        tables[metric] = Table.of(metric.formula, metric.estimator)
-        distinct[metric.formula, metric.estimator] = metric
-    formulas = {metric.formula for metric in requested}
-    reads_squares = any("row_weight" in map(unprefixed, formula.statistics) for formula in formulas)
+    plans, one_event = {} if plans is None else plans, labels.event is not None
+    plan = plans.get((options.estimator, one_event))
+    if plan is None:
+        plan = EvaluationPlan.of(specs, options.estimator, one_event=one_event)
+        plans[options.estimator, one_event] = plan
+    group_cells, cells = number_group_cells(tally, labels, plan.bys)
     with_variances = options.interval is not None
-    reads_scores = any(table.kind == "prob" for table in tables.values())
     reading = LabelReading(
         levels=labels.levels,
         labels=len(labels.values),
-        scores=scores_of_levels(tally, labels) if reads_scores else {},
-        steps=labels.event is None and any(formula.counts_steps for formula in formulas),
-        squares=tally.weights is not None and (with_variances or reads_squares),
+        scores=scores_of_levels(tally, labels) if plan.reads_scores else {},
+        steps=plan.counts_steps and not one_event,
+        squares=tally.weights is not None and (with_variances or plan.reads_squares),
     )
-    evaluator = Evaluator(tally, labels, group_cells, cells, reading, specs, tables, with_variances)
-    values = {key: evaluator.values(metric) for key, metric in distinct.items()}
-    rows = value_rows(requested, values, specs, group_cells, labels, na_rm=options.na_rm)
-    return Evaluated(rows, specs, group_cells, labels, options.estimator, evaluator, cut=cut)
+    evaluator = Evaluator(tally, labels, group_cells, cells, reading, specs, plan.tables, with_variances)
+    values = {key: evaluator.values(metric) for key, metric in plan.distinct.items()}
+    rows = value_rows(plan.requested, values, specs, group_cells, labels, na_rm=options.na_rm)
+    return Evaluated(rows, plan, group_cells, labels, evaluator, cut=cut)
 
 
 def _check_order_of_labels(tally: Tally, labels: Labels, specs: Sequence[MetricSpec]) -> None:

@@ -14,7 +14,7 @@ from tidyfair.evaluation.labels import Labels
 from tidyfair.evaluation.ranked_rows import Level, Rows, Scope
 from tidyfair.evaluation.statistics import ERROR, Cells, LabelReading, Statistics, Table, pooled, statistics_of, sums_of
 from tidyfair.evaluation.values import OfRows, Values, evaluate
-from tidyfair.specs.aggregates import CONTEXTS, Context
+from tidyfair.specs.aggregates import Context
 from tidyfair.specs.formulas import OVERALL, THE_REST, Formula, Statistic
 from tidyfair.specs.groups import By
 from tidyfair.specs.metric_specs import MetricSpec
@@ -78,7 +78,8 @@ class Evaluator:
         """The contexts that the values of formulas are compared with."""
         contexts: dict[Formula, list[Context]] = {}
         for requested in self.tables:
-            for context in CONTEXTS:
+            aggregate = self.specs[requested.spec].aggregate
+            for context in aggregate.contexts if aggregate is not None else ():
                 of_formula = contexts.setdefault(requested.formula, [])
                 if context not in of_formula and self._compares_with(context, requested):
                     of_formula.append(context)

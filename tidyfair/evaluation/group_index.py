@@ -77,11 +77,12 @@ class KeyCodes:
 
 def _codes_of(key: pl.Series) -> tuple[Integers, int]:
     """The ranks of values, null last, and a number above all ranks."""
-    if isinstance(key.dtype, pl.Enum):
-        count, ranks = len(key.dtype.categories), key.to_physical()
-    elif key.dtype == pl.Boolean:
+    dtype = key.dtype
+    if isinstance(dtype, pl.Enum):
+        count, ranks = len(dtype.categories), key.to_physical()
+    elif isinstance(dtype, pl.Boolean):
         count, ranks = 2, key.cast(pl.UInt8)
-    elif key.dtype == pl.String and len(key) <= _FEW_CELLS:
+    elif isinstance(dtype, pl.String) and key.len() <= _FEW_CELLS:
         texts = key.to_list()
         in_order: list[str | None] = [*sorted({*texts} - {None}), None]
         rank_of_text = {text: rank for rank, text in enumerate(in_order)}

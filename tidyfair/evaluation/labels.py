@@ -76,7 +76,7 @@ class Labels:
         """The index of the label of each cell of a tally on one side; -1 where it is missing."""
         column, index_of = tally.cells[side], self._indices(tally)[side]
         if len(column) <= _FEW_CELLS:
-            return np.array([index_of.get(label, -1) for label in column.to_list()], dtype=np.int64)
+            return np.array(list(map(index_of.get, column.to_list(), itertools.repeat(-1))), dtype=np.int64)
         if isinstance(column.dtype, pl.Enum):
             values, codes = column.dtype.categories.to_list(), column.to_physical()
         elif column.dtype == pl.Boolean:

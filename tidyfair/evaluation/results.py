@@ -48,9 +48,9 @@ class Results:
         self.low, self.high, self.metric = np.full((3, size), NO_ROW)
         # the names of the metrics that are left out, of results that have some
         self.metrics_left_out: dict[int, list[str]] = {}
-        if len(evaluated.aggregates) < specs:
+        if len(evaluated.plan.aggregates) < specs:
             self._add_ordinary_metrics()
-        if evaluated.aggregates:
+        if evaluated.plan.aggregates:
             self._add_disparities(undefined_is_null=undefined_is_null)
 
     def _index(self, spec: Integers, outer: Integers) -> Integers:
@@ -75,7 +75,7 @@ class Results:
         evaluated = self.evaluated
         compared = compare(
             evaluated.values,
-            evaluated.aggregates,
+            evaluated.plan.aggregates,
             two_sided=[number for number, spec in enumerate(evaluated.specs) if spec.by and spec.by.sides],
             undefined_is_null=undefined_is_null,
             tidy=frames_of(evaluated),
@@ -93,7 +93,7 @@ class Results:
 
     def _add_error_bounds(self) -> None:
         """Set how far off disparities can be, where scores were counted in bins."""
-        factors = {number: aggregate.error_factor for number, aggregate in self.evaluated.aggregates.items()}
+        factors = {number: aggregate.error_factor for number, aggregate in self.evaluated.plan.aggregates.items()}
         factor = pl.col("spec").replace_strict(factors, return_dtype=pl.Float64)
         is_compared = pl.col("spec").is_in(list(factors)) & pl.col("estimate").is_not_null()
         largest = pl.col(ERROR).max()
@@ -110,11 +110,13 @@ class Results:
         """The tidy frame."""
         evaluated = self.evaluated
         estimate = pl.Series(".estimate", self.value, nan_to_null=True)
-        columns = [*evaluated.keys_of_results(self.spec, self.outer), estimate]
+        columns = [estimate]
         if ERROR in evaluated.values:
             # how far off values can be, where scores were counted in bins
             columns.append(pl.Series(".error_bound", self.error, nan_to_null=True).set(estimate.is_null(), None))
-        return pl.DataFrame(columns + self._explanation() if explain else columns)
+        if explain:
+            columns += self._explanation()
+        return evaluated.keys_of_results(self.spec, self.outer).hstack(columns)
 
     def _explanation(self) -> list[pl.Series]:
         """The columns about groups."""
@@ -147,7 +149,7 @@ class Results:
         """The names of the groups of each disparity whose values have some statuses."""
         if (self.evaluated.values.array(STATE) == Status.OK.code).all():
             return no_names
-        rows, compared = self.evaluated.rows, list(self.evaluated.aggregates)
+        rows, compared = self.evaluated.rows, list(self.evaluated.plan.aggregates)
         excluded = rows.filter(pl.col("spec").is_in(compared) & is_named)
         texts = pl.col("text").sort_by(GROUP_CELL).unique(maintain_order=True)
         by_result = excluded.group_by("spec", "outer").agg(texts)
@@ -161,7 +163,7 @@ class Results:
         """The metrics that each group was left out of, unknown groups too, with the reason and the rows that count."""
         if (self.evaluated.values.array(STATE) == Status.OK.code).all():
             return pl.Series([[]], dtype=_LEFT_OUT).new_from_index(0, len(self.value))
-        is_left_out = pl.col("spec").is_in(list(self.evaluated.aggregates)) & ~pl.col("status").is_in(VALUED)
+        is_left_out = pl.col("spec").is_in(list(self.evaluated.plan.aggregates)) & ~pl.col("status").is_in(VALUED)
         rows = self.evaluated.rows.filter(is_left_out).sort(GROUP_CELL, maintain_order=True)
         entries = rows.select(
             "spec", "outer", "status", pl.col("denominator").cast(pl.Float64), group="text", metric="name",
@@ -185,7 +187,7 @@ class Results:
             subject, metrics = self._subject(number), ", ".join(names)
             messages.append(f"{subject} is the worst of the other metrics, because {metrics} cannot be compared")
         undefined = self.spec[self.status == Status.ZERO_DENOMINATOR.value].tolist()
-        disparities = [number for number in dict.fromkeys(undefined) if number in self.evaluated.aggregates]
+        disparities = [number for number in dict.fromkeys(undefined) if number in self.evaluated.plan.aggregates]
         return messages + [f"{self._subject(number)} is 0/0" for number in disparities]
 
     def _subject(self, number: int) -> str:
@@ -195,11 +197,11 @@ class Results:
 
     def _sides_without_value(self) -> list[str]:
         """Messages about disparities of two sides of which one has no group in an outer group."""
-        lacking = np.isin(self.status, [Status.TOO_FEW_GROUPS.value, Status.NO_REFERENCE.value])
         messages: list[str] = []
         for number, spec in enumerate(self.evaluated.specs):
             if spec.by is None or spec.by.sides is None:
                 continue
+            lacking = np.isin(self.status, [Status.TOO_FEW_GROUPS.value, Status.NO_REFERENCE.value])
             outers = self.outer[lacking & (self.spec == number)].tolist()
             if outers:
                 texts = [_outer_text(self.evaluated, outer) for outer in outers[:_SHOWN]]
@@ -294,7 +296,7 @@ def _undefined_groups(evaluated: Evaluated) -> list[str]:
         undefined[subject][1][cell] = None
     messages: list[str] = []
     for (name, _, status), (by, group_cells) in undefined.items():
-        texts = [_group_cell_text(evaluated, by, cell) for cell in [*group_cells][:_SHOWN]]
+        texts = _group_cell_texts(evaluated, by, [*group_cells][:_SHOWN])
         where = f" in {_listed(texts, len(group_cells))}" if any(texts) else ""
         predicate = f"has no value ({Status.text_of(status)})"
         if status == Status.LEVELS_LEFT_OUT.value:
@@ -303,11 +305,14 @@ def _undefined_groups(evaluated: Evaluated) -> list[str]:
     return messages
 
 
-def _group_cell_text(evaluated: Evaluated, by: By | None, cell: int) -> str:
-    """A group and its outer group as a text, empty where all rows are together."""
-    group_cells = evaluated.group_cells
-    texts = [] if by is None else [f"{by.text} {group_cells.texts(by)[cell - group_cells.spans[by][0]]!r}"]
-    return " ".join(filter(None, [*texts, _outer_text(evaluated, int(group_cells.outer[cell]))]))
+def _group_cell_texts(evaluated: Evaluated, by: By | None, group_cells: list[int]) -> list[str]:
+    """Groups of a `by` and their outer groups as texts, empty where all rows are together."""
+    outers = [_outer_text(evaluated, outer) for outer in evaluated.group_cells.outer[group_cells].tolist()]
+    if by is None:
+        return outers
+    groups, (first, _) = evaluated.group_cells.texts(by), evaluated.group_cells.spans[by]
+    shown = groups[pl.Series(group_cells, dtype=pl.UInt32) - first].to_list()
+    return [f"{by.text} {group!r} {outer}".rstrip() for group, outer in zip(shown, outers, strict=True)]
 
 
 def _outer_text(evaluated: Evaluated, outer: int) -> str:

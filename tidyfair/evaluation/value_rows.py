@@ -198,18 +198,20 @@ class _Runs:
         for key, of_formula in values.items():
             starts[key] = start, of_formula
             start += of_formula.estimate.size
-        count = len(group_cells.outer)
-        spans = [group_cells.spans[spec.by] for spec in specs]
-        columns: list[tuple[Integers, Integers, Integers, Array]] = []
+        count, group_cells_of_spans = len(group_cells.outer), np.arange(len(group_cells.outer))
+        spans = {spec: group_cells.spans[specs[spec].by] for spec in {metric.spec for metric in requested}}
+        columns: list[tuple[Integers, Integers, Integers, Integers]] = []
         for metric in requested:
             start, of_formula = starts[metric.formula, metric.estimator]
             given, labels = metric.formula.given, of_formula.estimate.shape[1]
             first, size = spans[metric.spec]
-            if given is None:
-                label, group_cell = np.repeat(np.arange(labels), size), np.tile(np.arange(first, first + size), labels)
-            else:
+            group_cell, label = group_cells_of_spans[first : first + size], np.zeros(size, dtype=np.int64)
+            if labels > 1:
+                label, group_cell = np.repeat(np.arange(labels), size), np.tile(group_cell, labels)
+            if labels > 1 and given is not None:
                 # distributions have the labels of a group together, not the groups of a label
-                label, group_cell = np.tile(np.arange(labels), size), np.repeat(np.arange(first, first + size), labels)
+                order = np.arange(labels * size).reshape(labels, size).T.ravel()
+                label, group_cell = label[order], group_cell[order]
             level = np.full(len(label), NO_LEVEL)
             if metric.estimator in _BY_LABEL and of_formula.by_level and given != "nothing":
                 # distributions are given a label of one side, whether it is an event or not

@@ -129,17 +129,17 @@ def _of_rows(formula: Formula, statistics: Statistics, of_rows: OfRows) -> Value
 def _with_counts(formula: Formula, statistics: Statistics, estimate: Array, denominator: Array | None) -> Values:
     """Values with the counts of their rows."""
     used, weight = statistics.counted(formula.reads, "rows"), statistics.counted(formula.reads, "weights")
-    shape = used.shape[:2]
-    # both sides of a label have the same rows
-    used = used.reshape(*shape, math.prod(used.shape[2:]))[..., 0]
-    weight = weight.reshape(*shape, math.prod(weight.shape[2:]))[..., 0]
-    estimate = _in_columns(estimate)
+    if used.ndim > 2:
+        # both sides of a label have the same rows
+        shape = (*used.shape[:2], math.prod(used.shape[2:]))
+        used, weight = used.reshape(shape)[..., 0], weight.reshape(shape)[..., 0]
+    shape, estimate = used.shape, _in_columns(estimate)
     return Values(
         estimate=estimate,
         n=used,
         denominator=used if denominator is None else _in_columns(denominator),
         weight=weight,
-        size=np.broadcast_to(_in_columns(statistics.size)[:, :1], shape),
+        size=_by_label(statistics.size, shape),
         rows=_by_label(statistics.all_rows, shape),
         reason=np.broadcast_to(np.array(formula.undefined, dtype=object), estimate.shape),
         levels_left_out=np.broadcast_to(np.array(False), estimate.shape),  # noqa: FBT003 - an array
@@ -159,7 +159,7 @@ def _by_label(values: Array, shape: tuple[int, ...]) -> Array:
 
 def _in_columns(values: Array) -> Array:
     """One row for each group cell."""
-    return values.reshape(len(values), math.prod(values.shape[1:]))
+    return values if values.ndim == 2 else values.reshape(len(values), math.prod(values.shape[1:]))
 
 
 def _first_level(values: Values) -> Values:

@@ -35,7 +35,7 @@ from tidyfair.tallies.moments import (
     weights_of_replicates,
 )
 from tidyfair.tallies.pushdown import distinct_rows, number_of_distinct_rows, pushed_bins, pushed_down
-from tidyfair.tallies.row_counts import Engine, binned, count_in_memory, engine_for, grouped
+from tidyfair.tallies.row_counts import ROWS, Engine, binned, count_in_memory, engine_for, grouped
 from tidyfair.tallies.source import (
     FREQUENCY,
     MANY_ROWS,
@@ -84,7 +84,7 @@ def count(source: Source, plan: CountPlan) -> Tally:
             raise
     plan = _with_declared(source, plan)
     source = source if source.kind == "polars" else source.here(plan.columns)
-    # labels are counted straight from columns in memory, unless these, or checks of them, need a query
+    # labels are counted straight from columns in memory, unless these, or checks of them, need a query before
     labels = source.columns_in_memory(plan.columns) if plan.is_of_labels and plan.columns else None
     cells = None if labels is None else count_in_memory(*labels)
     return _here(source, plan) if cells is None else replace(plan.tally, cells=_arranged(cells, plan.tally.keys))
@@ -267,8 +267,7 @@ def _cells(frame: pl.LazyFrame, tally: Tally, known: dict[str, Levels], rows: in
     needs = tally.needs
     columns = frame.collect_schema().names()
     replicates = len(tally.design.replicates) if tally.design is not None else 0
-    counts = pl.col(FREQUENCY).sum() if FREQUENCY in columns else pl.len()
-    sums = [counts.cast(pl.Int64).alias("n")]
+    sums = [pl.col(FREQUENCY).sum().cast(pl.Int64).alias("n") if FREQUENCY in columns else ROWS]
     # there are frequencies only where there are no weights
     measure = FREQUENCY if FREQUENCY in columns else None
     if WEIGHT in columns:

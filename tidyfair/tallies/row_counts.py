@@ -24,6 +24,8 @@ from tidyfair.tallies.source import SQUARED, WEIGHT
 Engine: TypeAlias = Literal["auto", "in-memory"]
 """The engines of polars that are asked for."""
 
+ROWS = pl.len().cast(pl.Int64).alias("n")
+"""The number of rows of a cell: polars counts in 32 bits."""
 _HARDLY_ANY_ROWS, _FEW_ROWS, _MANY_ROWS = 2**13, 50_000, 2**20
 """Fewer rows are not worth a query, the start of an engine, or splitting into parts."""
 _LARGEST_CODE = 2**16
@@ -48,11 +50,22 @@ def engine_for(rows: int | None) -> Engine:
 
 
 def count_in_memory(columns: Mapping[str, pl.Series], schema: Mapping[str, pl.DataType]) -> pl.DataFrame | None:
-    """Count the rows of each combination of values of columns that may have levels; None if a query is better."""
+    """Count the rows of each combination of values; None if these need checks, or a query that prepares them."""
     rows = len(next(iter(columns.values())))
+    if not all(map(may_have_levels, schema.values())):
+        # the possible texts are not known; floats are compared by a query that prepares them
+        if any(dtype.is_float() or dtype.is_decimal() for dtype in schema.values()):
+            return None
+        frame = pl.DataFrame([column.alias(name) for name, column in columns.items()])
+        return grouped(frame.lazy(), [*columns], [ROWS], {}, rows)
+    return _counted_by_levels(columns, schema, rows) if rows < _HARDLY_ANY_ROWS or _gives_batches() else None
+
+
+def _counted_by_levels(
+    columns: Mapping[str, pl.Series], schema: Mapping[str, pl.DataType], rows: int
+) -> pl.DataFrame | None:
+    """Count the rows of columns that may have levels; None if the levels are too many."""
     few = rows < _HARDLY_ANY_ROWS
-    if not (few or _gives_batches()):
-        return None
     levels = {key: levels_of_column(column, schema[key]) for key, column in columns.items()}
     packing = Packing.of(columns, levels)
     if packing is None or packing.size > (_LARGEST_CODE if few else _largest_table(rows)):
@@ -61,7 +74,7 @@ def count_in_memory(columns: Mapping[str, pl.Series], schema: Mapping[str, pl.Da
     if are_few_combinations and not (few and not packing.queries):
         return packing.counts(crossed(columns, packing))
     if few:
-        return _counted_at_once(columns, packing)
+        return packing.counts(np.bincount(packing.codes(columns), minlength=packing.size))
     return _counted(pl.DataFrame(dict(columns)).lazy(), packing, rows)
 
 
@@ -106,11 +119,6 @@ def _packing(frame: pl.LazyFrame, by: list[str], known: Mapping[str, Levels], *,
     if in_memory:
         levels |= levels_by_ends(frame, schema, unknown)
     return Packing.of(by, levels)
-
-
-def _counted_at_once(columns: Mapping[str, pl.Series], packing: Packing) -> pl.DataFrame:
-    """Count very few rows by each combination of keys, without a query if no key needs one."""
-    return packing.counts(np.bincount(packing.codes(columns), minlength=packing.size))
 
 
 def crossed(columns: Mapping[str, pl.Series], packing: Packing) -> Any:

@@ -43,7 +43,6 @@ from tidyfair.specs.columns import (
 )
 from tidyfair.specs.groups import SIDE, Privileged
 from tidyfair.specs.polars_versions import largest_integer
-from tidyfair.tallies.key_encoding import may_have_levels
 from tidyfair.tallies.moments import ACTUAL, MEASURE, PREDICTED, is_weight_column
 
 PolarsFrame: TypeAlias = "pl.DataFrame | pl.LazyFrame | GroupBy"
@@ -224,7 +223,7 @@ class Source:
     ) -> tuple[dict[str, pl.Series], dict[str, pl.DataType]] | None:
         """The wanted columns of a polars frame in memory, under internal names, and their dtypes.
 
-        None if the frame is lazy, or a column is an expression or holds texts, whose possible values are not known.
+        None if the frame is lazy, or a column is an expression.
         """
         frame = self.frame
         if not isinstance(frame, pl.DataFrame):
@@ -238,8 +237,6 @@ class Source:
             # asked for once, as the answer lists all levels
             schema[name] = columns[name].dtype
             _check_plain(role, column, schema[name])
-            if not may_have_levels(schema[name]):
-                return None
         return columns, schema
 
     @telling("read the rows")

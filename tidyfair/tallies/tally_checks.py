@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from collections.abc import Set as AbstractSet
 from typing import Any, cast
 
@@ -59,8 +59,8 @@ def check_readable(tally: Tally, specs: Sequence[MetricSpec], needs: Needs, opti
 def check_given(formulas: Sequence[tuple[str, Formula]], given: AbstractSet[str]) -> None:
     """Refuse a call without the columns that a metric reads."""
     for name, formula in formulas:
-        for role in sorted(formula.reads - given):
-            raise ColumnError(_missing(name, formula, role, given))
+        if missing := formula.reads - given:
+            raise ColumnError(_missing(name, formula, min(missing), given))
 
 
 def _missing(name: str, formula: Formula, role: str, given: AbstractSet[str]) -> str:
@@ -165,13 +165,13 @@ def _ends(tally: Tally, quantity: str) -> tuple[Any, Any]:
     return tally.cells.select(pl.col(f"least {quantity}").min(), pl.col(f"most {quantity}").max()).row(0)
 
 
-def check_sizes(tally: Tally, bys: Iterable[By]) -> None:
+def check_sizes(tally: Tally, specs: Sequence[MetricSpec]) -> None:
     """Refuse features that make a group of almost every row, unless `min_n` or `min_share` leaves groups to compare."""
     # a group of one row is a cell of one row
     if len(tally.cells) <= _MOST_SINGLE or (tally.cells["n"] == 1).sum() <= _MOST_SINGLE:
         return
-    for by in bys:
-        if by.sides:
+    for by in dict.fromkeys(spec.by for spec in specs):
+        if by is None or by.sides:
             continue
         keys = tally.cells[tally.names(by.columns)]
         sizes = keys.with_columns(tally.cells["n"]).group_by(keys.columns).agg(pl.col("n").sum())["n"]
