@@ -246,17 +246,17 @@ def _listed_labels(tally: Tally, labels: Sequence[object]) -> list[Any]:
 def _seen_labels(tally: Tally, pos_label: object) -> list[Any]:
     """The labels that dtypes declare, else those that occur in truth or estimate."""
     columns = _columns(tally)
-    seen: dict[str, list[Any]] = {}
-    contents: list[str] = []
-    for name, column in columns.items():
-        seen[name] = tally.seen[name]
-        contents.append(f"{column!r} holds {listed(seen[name])}")
-    holds = "; ".join(contents)
-    values = sorted(set[Any]().union(*seen.values()), key=lambda value: (kind_of(value), value))
+    seen = {name: tally.seen[name] for name in columns}
+    levels = [declared for declared in map(tally.levels, columns) if declared]
+    distinct = set[Any]().union(*seen.values())
+    if distinct == {*_PAIRS[0]} and not levels:
+        # nothing is in doubt
+        return sorted(distinct)
+    holds = "; ".join(f"{column!r} holds {listed(seen[name])}" for name, column in columns.items())
+    values = sorted(distinct, key=lambda value: (kind_of(value), value))
     if len(set(map(kind_of, values))) > 1:
         msg = f"Truth and estimate hold different kinds of labels: {holds}. {_way_to_one_kind(columns, seen)}"
         raise LabelError(msg)
-    levels = [declared for declared in map(tally.levels, columns) if declared]
     if levels:
         return _declared_labels(levels, values)
     _refuse_strays(tally, values, holds)

@@ -116,7 +116,10 @@ class Results:
             columns.append(pl.Series(".error_bound", self.error, nan_to_null=True).set(estimate.is_null(), None))
         if explain:
             columns += self._explanation()
-        return evaluated.keys_of_results(self.spec, self.outer).hstack(columns)
+        # ungrouped data have one result for each spec
+        is_grouped = self._outers != 1 or UNGROUPED not in evaluated.group_cells.outer_keys.columns
+        keys = evaluated.keys_of_results(self.spec, self.outer) if is_grouped or evaluated.cut else evaluated.plan.names
+        return keys.hstack(columns)
 
     def _explanation(self) -> list[pl.Series]:
         """The columns about groups."""

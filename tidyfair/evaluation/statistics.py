@@ -111,8 +111,9 @@ class Cells:
     def frame(self) -> pl.DataFrame:
         """The cells with all summed columns except sums with replicate weights."""
         cells = self.tally.cells
-        own = [name for name in cells.columns if not is_of_replicate(name)]
-        return cells if len(own) == len(cells.columns) else cells[own]
+        if self.tally.design is None:
+            return cells
+        return cells[[name for name in cells.columns if not is_of_replicate(name)]]
 
     @cached_property
     def truth(self) -> Integers:
@@ -182,10 +183,14 @@ def _label_sums(
 ) -> dict[str, Array]:
     """The table of each label against the rest, counted in rows and in weights."""
     counts = LabelCounts(cells.truth, cells.estimate, index.of_cell, len(index), reading.levels, cells.complete)
-    measures = {ROWS: "n"} | ({"": "w"} if cells.weighted else {}) | ({SQUARES: "w2"} if reading.squares else {})
+    measures: dict[str, Literal["n", "w", "w2"]] = {ROWS: "n"}
+    if cells.weighted:
+        measures[""] = "w"
+    if reading.squares:
+        measures[SQUARES] = "w2"
     sums: dict[str, Array] = {}
     for suffix, measure in measures.items():
-        values = cells.frame[measure].to_numpy()
+        values = cells.measure(measure)
         by_name = counts.of(values)
         if reading.steps and suffix != SQUARES:
             by_name |= counts.steps(values)

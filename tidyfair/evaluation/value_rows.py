@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 import polars as pl
@@ -103,26 +104,31 @@ def value_rows(
     """One row for each metric of a spec, label and group cell; values that are not compared are left out of it."""
     runs = _Runs.of(requested, values, specs, group_cells, labels)
     columns = _Columns(list(values.values()), runs.source)
-    formula_index: dict[Formula, int] = {}
-    formula_of_metric = [formula_index.setdefault(metric.formula, len(formula_index)) for metric in requested]
+    number_of_formula: dict[Formula, int] = {}
+    for metric in requested:
+        number_of_formula.setdefault(metric.formula, len(number_of_formula))
+
+    def to_rows(numbers: Sequence[float], dtype: type[Any] = np.int32) -> Array:
+        """The numbers of the requested metrics as those of rows."""
+        return np.array(numbers, dtype=dtype)[runs.requested]
+
     policies = [specs[metric.spec].policy for metric in requested]
-    min_n = runs.to_rows([policy.min_n for policy in policies])
-    min_share = runs.to_rows([policy.min_share for policy in policies])
+    min_n, min_share = [policy.min_n for policy in policies], [policy.min_share for policy in policies]
     states = _States.of(
         columns, group_cells, runs.group_cell,
-        too_few=columns["denominator"] < min_n if min_n.any() else None,
-        too_rare=_shares(columns["n"], runs, group_cells) < min_share if min_share.any() else None,
+        too_few=columns["denominator"] < to_rows(min_n) if any(min_n) else None,
+        too_rare=_shares(columns["n"], runs, group_cells) < to_rows(min_share, float) if any(min_share) else None,
         na_rm=na_rm, unseen=labels.unseen,
     )  # fmt: skip
-    number, spec = runs.to_rows(range(len(requested))), runs.to_rows([metric.spec for metric in requested])
+    spec = to_rows([metric.spec for metric in requested])
     names = np.array([metric.name for metric in requested], dtype=object)
     arrays = {
         "spec": spec,
-        "requested": number,
-        PART: runs.to_rows([metric.part for metric in requested]),
+        "requested": runs.requested,
+        PART: to_rows([metric.part for metric in requested]),
         GROUP_CELL: runs.group_cell,
         LEVEL: runs.level,
-        "metric": runs.to_rows(formula_of_metric),
+        "metric": to_rows([number_of_formula[metric.formula] for metric in requested]),
         "outer": group_cells.outer[runs.group_cell],
         STATE: states.codes,
         "estimate": states.compared,
@@ -140,10 +146,10 @@ def value_rows(
         return pl.DataFrame(
             {
                 **integers,
-                "min_n": min_n,
-                "min_share": min_share,
-                "name": pl.Series(names, dtype=pl.String)[number],
-                "estimator": estimators[number],
+                "min_n": to_rows(min_n),
+                "min_share": to_rows(min_share, float),
+                "name": pl.Series(names, dtype=pl.String)[runs.requested],
+                "estimator": estimators[runs.requested],
                 "text": group_cells.text[runs.group_cell],
                 "excluded": states.excluded,
                 "status": pl.Series(states.texts(), dtype=pl.String),
@@ -162,7 +168,7 @@ def value_rows(
             }
         )
 
-    texts = {"name": lambda: names[number], "status": states.texts}
+    texts = {"name": lambda: names[runs.requested], "status": states.texts}
     rows = ValueRows(arrays | extra | {"n": _without(columns["n"], states.suppressed)}, frame, texts)
     unlisted = group_cells.unlisted[runs.group_cell]
     return rows.without(unlisted) if unlisted.any() else rows
@@ -180,8 +186,8 @@ class _Runs:
     """The index of the label of each row among those of its formula."""
     level: Integers
     """The label of each row, for metrics that results show a label for."""
-    sizes: list[int]
-    """The number of rows of each metric of a spec."""
+    requested: Integers
+    """The number of the metric of a spec that each row belongs to."""
 
     @classmethod
     def of(
@@ -219,12 +225,8 @@ class _Runs:
             columns.append((group_cell, start + label * count + group_cell, label, level))
         group_cells_of_rows, source, labels_of_rows, levels = map(np.concatenate, zip(*columns, strict=True))
         sizes = [len(group_cell) for group_cell, *_ in columns]
-        return cls(group_cells_of_rows, source, labels_of_rows, levels.astype(np.int32), sizes)
-
-    def to_rows(self, numbers: Sequence[float]) -> Array:
-        """The numbers of the metrics of specs, repeated for each row; whole ones in 32 bits."""
-        values = np.array(numbers)
-        return np.repeat(values.astype(np.int32) if values.dtype.kind == "i" else values, self.sizes)
+        number = np.repeat(np.arange(len(sizes), dtype=np.int32), sizes)
+        return cls(group_cells_of_rows, source, labels_of_rows, levels.astype(np.int32), number)
 
 
 class _Columns:
@@ -272,8 +274,7 @@ class _Columns:
 
 def _shares(rows: Array, runs: _Runs, group_cells: GroupCells) -> Array:
     """The share of each group in the rows of all groups that are compared, and of those that are unknown."""
-    number, label = runs.to_rows(range(len(runs.sizes))).astype(np.int64), runs.label
-    outer = group_cells.outer[runs.group_cell]
+    number, label, outer = runs.requested.astype(np.int64), runs.label, group_cells.outer[runs.group_cell]
     code = (number * (label.max(initial=0) + 1) + label) * (outer.max(initial=0) + 1) + outer
     _, run = np.unique(code, return_inverse=True)
     with np.errstate(invalid="ignore"):

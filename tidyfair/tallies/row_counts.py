@@ -74,7 +74,7 @@ def _counted_by_levels(
     if are_few_combinations and not (few and not packing.queries):
         return packing.counts(crossed(columns, packing))
     if few:
-        return packing.counts(np.bincount(packing.codes(columns), minlength=packing.size))
+        return _counted_at_once(columns, packing)
     return _counted(pl.DataFrame(dict(columns)).lazy(), packing, rows)
 
 
@@ -119,6 +119,11 @@ def _packing(frame: pl.LazyFrame, by: list[str], known: Mapping[str, Levels], *,
     if in_memory:
         levels |= levels_by_ends(frame, schema, unknown)
     return Packing.of(by, levels)
+
+
+def _counted_at_once(columns: Mapping[str, pl.Series], packing: Packing) -> pl.DataFrame:
+    """Count very few rows by each combination of keys, without a query if no key needs one."""
+    return packing.counts(np.bincount(packing.codes(columns), minlength=packing.size))
 
 
 def crossed(columns: Mapping[str, pl.Series], packing: Packing) -> Any:
