@@ -11,7 +11,7 @@ import polars as pl
 
 from tidyfair.errors import ArgumentError, ColumnError, LabelError, listed
 from tidyfair.evaluation.evaluator import Evaluator, RequestedFormula
-from tidyfair.evaluation.group_cells import UNGROUPED, GroupCells, number_group_cells
+from tidyfair.evaluation.group_cells import GroupCells, number_group_cells
 from tidyfair.evaluation.labels import NUMBERS, Labels, has_own_order, read_labels
 from tidyfair.evaluation.states import NO_LEVEL
 from tidyfair.evaluation.statistics import ONE_LABEL, LabelReading, Table
@@ -39,6 +39,8 @@ class EvaluationPlan:
     """The formulas that are evaluated, each once, by formula and estimator."""
     bys: list[By | None]
     """The features whose groups are compared; None, for all rows together, comes first."""
+    by_of_spec: list[int]
+    """The number of the features of each spec."""
     aggregates: dict[int, Aggregate]
     """The aggregates of the specs that compare groups, by the index of the spec."""
     names: pl.DataFrame
@@ -64,13 +66,15 @@ class EvaluationPlan:
             names.append((spec.name, spec.by.text if spec.by else None, ALL_LABELS if is_of_all else of_first))
         tables = {metric: Table.of(metric.formula, metric.estimator) for metric in requested}
         formulas = {metric.formula for metric in requested}
+        # the ungrouped metrics come first
+        bys = sorted(dict.fromkeys(spec.by for spec in specs), key=lambda by: by is not None)
         return cls(
             specs=specs,
             requested=requested,
             tables=tables,
             distinct={(metric.formula, metric.estimator): metric for metric in requested},
-            # the ungrouped metrics come first
-            bys=sorted(dict.fromkeys(spec.by for spec in specs), key=lambda by: by is not None),
+            bys=bys,
+            by_of_spec=[bys.index(spec.by) for spec in specs],
             aggregates={index: spec.aggregate for index, spec in enumerate(specs) if spec.aggregate is not None},
             names=pl.DataFrame(names, dict.fromkeys([".metric", ".by", ".estimator"], pl.String), orient="row"),
             reads_scores=any(table.kind == "prob" for table in tables.values()),
@@ -119,12 +123,11 @@ class Evaluated:
 
     def keys_of_results(self, spec: Integers, outer: Integers) -> pl.DataFrame:
         """The same columns for the results of specs in outer groups."""
-        frame, keys = self.plan.names[pl.Series(spec.astype(np.uint32))], self.group_cells.outer_keys
-        # thresholds come last, and the name for ungrouped data is only our own
-        own = [name for name in keys.columns if name not in {UNGROUPED, THRESHOLD}]
-        if own:
-            outer_of_row = pl.Series(outer.astype(np.uint32))
-            frame = pl.DataFrame([keys[name][outer_of_row] for name in own]).hstack(frame)
+        frame = self.plan.names[pl.Series(spec.astype(np.uint32))]
+        if self.group_cells.is_grouped:
+            keys = self.group_cells.outer_keys[pl.Series(outer.astype(np.uint32))]
+            # thresholds come last
+            frame = keys.drop(THRESHOLD, strict=False).hstack(frame) if self.cut else keys.hstack(frame)
         return frame if self.cut is None else frame.hstack([self._cut_of_rows(self.cut, spec, outer)])
 
     def _cut_of_rows(self, name: str, spec: Integers, outer: Integers) -> pl.Series:
@@ -281,7 +284,7 @@ def _evaluate(
     )
     evaluator = Evaluator(tally, labels, group_cells, cells, reading, specs, plan.tables, with_variances)
     values = {key: evaluator.values(metric) for key, metric in plan.distinct.items()}
-    rows = value_rows(plan.requested, values, specs, group_cells, labels, na_rm=options.na_rm)
+    rows = value_rows(plan.requested, values, specs, plan.by_of_spec, group_cells, labels, na_rm=options.na_rm)
     return Evaluated(rows, plan, group_cells, labels, evaluator, cut=cut)
 
 

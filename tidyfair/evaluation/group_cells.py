@@ -56,6 +56,11 @@ class GroupCells:
     outer_keys: pl.DataFrame
     """The keys of the outer groups; a single row without a name where the data are not grouped."""
 
+    @property
+    def is_grouped(self) -> bool:
+        """True if the data have outer groups."""
+        return self.outer_keys.columns != [UNGROUPED]
+
     @cached_property
     def keys(self) -> dict[By, pl.DataFrame]:
         """The keys of the groups of each `by`, as the user wrote them."""

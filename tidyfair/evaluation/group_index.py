@@ -37,8 +37,10 @@ class GroupIndex:
     def keys_named(self, names: Sequence[str]) -> pl.DataFrame:
         """The distinct combinations, in columns under other names."""
         example = pl.Series(self.example.astype(np.uint32))
-        columns = zip(self.keys_of_cells, names, strict=True)
-        return pl.DataFrame([key[example].alias(name) for key, name in columns])
+        keys = pl.DataFrame([key[example] for key in self.keys_of_cells])
+        # a name may be empty
+        keys.columns = [*names]
+        return keys
 
     def __len__(self) -> int:
         return len(self.example)

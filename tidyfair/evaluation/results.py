@@ -117,9 +117,9 @@ class Results:
         if explain:
             columns += self._explanation()
         # ungrouped data have one result for each spec
-        is_grouped = self._outers != 1 or UNGROUPED not in evaluated.group_cells.outer_keys.columns
-        keys = evaluated.keys_of_results(self.spec, self.outer) if is_grouped or evaluated.cut else evaluated.plan.names
-        return keys.hstack(columns)
+        if not evaluated.group_cells.is_grouped and evaluated.cut is None:
+            return evaluated.plan.names.hstack(columns)
+        return evaluated.keys_of_results(self.spec, self.outer).hstack(columns)
 
     def _explanation(self) -> list[pl.Series]:
         """The columns about groups."""
@@ -314,7 +314,7 @@ def _group_cell_texts(evaluated: Evaluated, by: By | None, group_cells: list[int
     if by is None:
         return outers
     groups, (first, _) = evaluated.group_cells.texts(by), evaluated.group_cells.spans[by]
-    shown = groups[pl.Series(group_cells, dtype=pl.UInt32) - first].to_list()
+    shown = groups[pl.Series([cell - first for cell in group_cells], dtype=pl.UInt32)].to_list()
     return [f"{by.text} {group!r} {outer}".rstrip() for group, outer in zip(shown, outers, strict=True)]
 
 

@@ -96,13 +96,14 @@ def value_rows(
     requested: Sequence[RequestedFormula],
     values: Mapping[tuple[Formula, str], Values],
     specs: Sequence[MetricSpec],
+    by_of_spec: Sequence[int],
     group_cells: GroupCells,
     labels: Labels,
     *,
     na_rm: bool,
 ) -> ValueRows:
     """One row for each metric of a spec, label and group cell; values that are not compared are left out of it."""
-    runs = _Runs.of(requested, values, specs, group_cells, labels)
+    runs = _Runs.of(requested, values, by_of_spec, group_cells, labels)
     columns = _Columns(list(values.values()), runs.source)
     number_of_formula: dict[Formula, int] = {}
     for metric in requested:
@@ -194,7 +195,7 @@ class _Runs:
         cls,
         requested: Sequence[RequestedFormula],
         values: Mapping[tuple[Formula, str], Values],
-        specs: Sequence[MetricSpec],
+        by_of_spec: Sequence[int],
         group_cells: GroupCells,
         all_labels: Labels,
     ) -> _Runs:
@@ -205,12 +206,12 @@ class _Runs:
             starts[key] = start, of_formula
             start += of_formula.estimate.size
         count, group_cells_of_spans = len(group_cells.outer), np.arange(len(group_cells.outer))
-        spans = {spec: group_cells.spans[specs[spec].by] for spec in {metric.spec for metric in requested}}
+        spans = [*group_cells.spans.values()]
         columns: list[tuple[Integers, Integers, Integers, Integers]] = []
         for metric in requested:
             start, of_formula = starts[metric.formula, metric.estimator]
             given, labels = metric.formula.given, of_formula.estimate.shape[1]
-            first, size = spans[metric.spec]
+            first, size = spans[by_of_spec[metric.spec]]
             group_cell, label = group_cells_of_spans[first : first + size], np.zeros(size, dtype=np.int64)
             if labels > 1:
                 label, group_cell = np.repeat(np.arange(labels), size), np.tile(group_cell, labels)

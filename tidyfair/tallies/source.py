@@ -386,7 +386,7 @@ def is_score(name: str) -> bool:
 
 def _check_plain(role: str, column: Column, dtype: pl.DataType) -> None:
     """Refuse columns of lists, structs and objects."""
-    if not (dtype.is_numeric() or dtype.is_temporal() or isinstance(dtype, _PLAIN)):
+    if not (isinstance(dtype, _PLAIN) or dtype.is_numeric() or dtype.is_temporal()):
         msg = f"`{role}`: the column {column.name!r} has dtype {dtype}; it must hold one plain value per row."
         raise ColumnError(msg)
 

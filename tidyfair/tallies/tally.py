@@ -169,14 +169,18 @@ class Tally:
 
     def names(self, columns: Sequence[Column]) -> list[str]:
         """The names in `cells` of the given columns."""
-        name_of_column = {key.column: f"k{index}" for index, key in enumerate(self.keys)}
         names: list[str] = []
         for column in columns:
-            if column not in name_of_column:
+            if (name := self._name_of_column.get(column)) is None:
                 msg = f"The tally was not counted by {column.name!r}; count again with the metrics to be computed."
                 raise ColumnError(msg)
-            names.append(name_of_column[column])
+            names.append(name)
         return names
+
+    @cached_property
+    def _name_of_column(self) -> dict[Column, str]:
+        """The names in `cells` of the columns that it is counted by."""
+        return {key.column: f"k{index}" for index, key in enumerate(self.keys)}
 
     @property
     def outer_columns(self) -> list[Column]:
