@@ -42,11 +42,10 @@ from tidyfair.specs.options import (
 from tidyfair.specs.result_columns import RESERVED
 from tidyfair.tallies.count_plan import CountPlan
 from tidyfair.tallies.counting import count
-from tidyfair.tallies.moments import SCORE, Needs
+from tidyfair.tallies.moments import Needs
 from tidyfair.tallies.source import Source, open_frame
 from tidyfair.tallies.tally import Tally, check_tally
 from tidyfair.tallies.tally_checks import check_readable, check_sizes
-from tidyfair.tallies.thresholds import ESTIMATE
 
 _Counted: TypeAlias = "tuple[Tally, Sequence[MetricSpec]]"
 """A tally, and the metrics that are read from it."""
@@ -173,7 +172,8 @@ class Run:
             # intervals need to see how much sums vary from part to part
             options = options.in_own_parts
         plan = self._plan(options, source.outer, source.sides, is_kept=False)
-        return [(count(source, part), part.specs) for part in plan.passes(source)]
+        passes = plan.passes(source) if plan.may_have_passes else [plan]
+        return [(count(source, part), part.specs) for part in passes]
 
     def _plan(
         self, options: Options, outer: tuple[Column, ...] = (), sides: Privileged | None = None, *, is_kept: bool = True
@@ -257,8 +257,7 @@ class Run:
         """Say how many predictions are missing, and of which groups; `may_ignore` as for unknown groups."""
         messages: dict[str, dict[str, None]] = {}
         for tally in tallies:
-            predictions = [tally.cells[name] for name in (ESTIMATE, SCORE) if name in tally.cells.columns]
-            if tally.forecast is None and not any(column.null_count() for column in predictions):
+            if not tally.has_missing_predictions:
                 continue
             columns = {key.column for key in tally.keys}
             specs = [spec for spec in self.specs if spec.by is not None and columns.issuperset(spec.by.columns)]
@@ -291,7 +290,7 @@ class Run:
         parts: list[pl.DataFrame] = []
         for tally, specs in counted:
             for evaluated in self.evaluate(tally, options, specs, allow_unseen=True):
-                if options.on_undefined == "warn":
+                if options.on_undefined == "warn" and tally.forecast is not None:
                     _warn_of_direction(tally, evaluated, options)
                 part = tidy_groups(evaluated)
                 if options.interval is not None:
@@ -301,7 +300,9 @@ class Run:
         if options.on_undefined == "warn" and options.na_rm:
             self.warn_of_missing_predictions(tallies)
         parts = _without_bounds(tallies, parts)
-        groups = _together(parts, [(name, spec.by) for spec in self.specs for name, _ in spec.formulas])
+        groups = parts[0]
+        if len(parts) > 1:
+            groups = _together(parts, [(name, spec.by) for spec in self.specs for name, _ in spec.formulas])
         features: dict[str, None] = {}
         for spec in self.specs:
             if spec.by is not None and not spec.by.sides:
@@ -312,7 +313,6 @@ class Run:
 
     def _results(self, counted: Sequence[_Counted], options: Options) -> pl.DataFrame:
         """The results as a frame, after warnings of values that are undefined."""
-        on_undefined = options.on_undefined
         parts: list[pl.DataFrame] = []
         messages: list[str] = []
         constant: list[str] = []
@@ -323,19 +323,27 @@ class Run:
                 parts.append(part)
                 messages += [sentence for sentence in sentences if sentence not in messages]
                 has_unknown |= bool(evaluated.group_cells.unknown.any())
-                constant += _constant(evaluated)
+                if evaluated.labels.event is None:
+                    constant += _constant(evaluated)
         tallies = [tally for tally, _ in counted]
-        parts = _without_bounds(tallies, parts)
-        if messages and on_undefined == "raise":
+        if tallies[0].scores is not None:
+            parts = _without_bounds(tallies, parts)
+        if messages and options.on_undefined == "raise":
             raise UndefinedError("; ".join(messages) + ".")
-        _warn_of_selections(tallies[0])
-        if on_undefined == "warn":
-            if has_unknown:
-                self.warn_of_unknown_groups(tallies)
-            if options.na_rm:
-                self.warn_of_missing_predictions(tallies)
-            _warn_of_values(messages, constant)
-        return _together(parts, [(spec.name, spec.by) for spec in self.specs])
+        if tallies[0].cut is not None:
+            _warn_of_selections(tallies[0])
+        if options.on_undefined == "warn":
+            self._warn_of_groups(tallies, has_unknown=has_unknown, na_rm=options.na_rm)
+            if messages or constant:
+                _warn_of_values(messages, constant)
+        return parts[0] if len(parts) == 1 else _together(parts, [(spec.name, spec.by) for spec in self.specs])
+
+    def _warn_of_groups(self, tallies: Sequence[Tally], *, has_unknown: bool, na_rm: bool) -> None:
+        """Say which groups are unknown, and in which predictions are missing."""
+        if has_unknown:
+            self.warn_of_unknown_groups(tallies)
+        if na_rm and any(tally.has_missing_predictions for tally in tallies):
+            self.warn_of_missing_predictions(tallies)
 
 
 def _part_of_results(tally: Tally, evaluated: Evaluated, options: Options) -> tuple[pl.DataFrame, list[str]]:
@@ -346,10 +354,14 @@ def _part_of_results(tally: Tally, evaluated: Evaluated, options: Options) -> tu
     if options.interval is not None:
         frame = _with_intervals(evaluated, frame, options)
         frame = frame if options.explain else frame.drop(EXPLANATION, strict=False)
-    if options.on_undefined == "warn":
+    if options.on_undefined == "warn" and tally.forecast is not None:
         _warn_of_direction(tally, evaluated, options)
-    silent = options.on_undefined not in {"warn", "raise"}
-    return frame, [] if silent else results.complaints() + _remarks(tally, evaluated)
+    if options.on_undefined not in {"warn", "raise"}:
+        return frame, []
+    sentences = results.complaints()
+    if evaluated.labels.unseen or evaluated.plan.two_sided or tally.sides is not None:
+        sentences += _remarks(tally, evaluated)
+    return frame, sentences
 
 
 def _keep(kept: dict[tuple[object, ...], Any], key: tuple[object, ...], value: object) -> None:
@@ -377,8 +389,6 @@ def _unknown_rows(tally: Tally, by: By) -> list[str]:
 
 def _together(parts: Sequence[pl.DataFrame], metrics: Sequence[tuple[str, By | None]]) -> pl.DataFrame:
     """The results of all passes as one frame, in the order of the metrics and their features."""
-    if len(parts) == 1:
-        return parts[0]
     frame = pl.concat(parts, how="diagonal_relaxed")
     order: dict[tuple[str, str | None], int] = {}
     for name, by in metrics:
@@ -496,8 +506,6 @@ def _sides(tally: Tally, specs: Sequence[MetricSpec]) -> list[tuple[Privileged, 
 
 def _constant(evaluated: Evaluated) -> list[str]:
     """The names of the metrics that cannot vary, because an average over labels does not depend on the data."""
-    if evaluated.labels.event is not None:
-        return []
     estimators = evaluated.plan.names[".estimator"].to_list()
     pairs = zip(evaluated.specs, estimators, strict=True)
     return [spec.name for spec, estimator in pairs if estimator in spec.constant_averages]

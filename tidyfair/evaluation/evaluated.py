@@ -41,6 +41,8 @@ class EvaluationPlan:
     """The features whose groups are compared; None, for all rows together, comes first."""
     by_of_spec: list[int]
     """The number of the features of each spec."""
+    two_sided: list[int]
+    """The specs that compare the two sides of a condition."""
     aggregates: dict[int, Aggregate]
     """The aggregates of the specs that compare groups, by the index of the spec."""
     names: pl.DataFrame
@@ -75,6 +77,7 @@ class EvaluationPlan:
             distinct={(metric.formula, metric.estimator): metric for metric in requested},
             bys=bys,
             by_of_spec=[bys.index(spec.by) for spec in specs],
+            two_sided=[index for index, spec in enumerate(specs) if spec.by is not None and spec.by.sides],
             aggregates={index: spec.aggregate for index, spec in enumerate(specs) if spec.aggregate is not None},
             names=pl.DataFrame(names, dict.fromkeys([".metric", ".by", ".estimator"], pl.String), orient="row"),
             reads_scores=any(table.kind == "prob" for table in tables.values()),

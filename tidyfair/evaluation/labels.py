@@ -120,7 +120,8 @@ def read_labels(
     if estimator is not None:
         one_of("estimator", estimator, ESTIMATORS)
     _check_told_apart(tally)
-    check_label(pos_label)
+    if pos_label is not None:
+        check_label(pos_label)
     values = _seen_labels(tally, pos_label) if labels is None else _listed_labels(tally, labels)
     declared = labels is not None or any(map(tally.levels, _columns(tally)))
     in_order = declared or has_own_order(values)

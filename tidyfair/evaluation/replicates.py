@@ -214,10 +214,10 @@ class Replicates:
         results = np.full((self.times, len(self.evaluated.specs) * outers), np.nan)
         own = {int(number) for number in np.unique(base.array("spec")[self.rows])}
         aggregates = {number: aggregate for number, aggregate in plan.aggregates.items() if number in own}
-        two_sided = [number for number in aggregates if (by := self.evaluated.specs[number].by) and by.sides]
         for disparities in compare(
-            self._value_rows(), aggregates, undefined_is_null=False, tidy=frames_of(self.evaluated), two_sided=two_sided
-        ):
+            self._value_rows(), aggregates, undefined_is_null=False, tidy=frames_of(self.evaluated),
+            two_sided=plan.two_sided,
+        ):  # fmt: skip
             replicate, outer = np.divmod(disparities.outer.astype(np.int64), outers)
             results[replicate, disparities.spec * outers + outer] = disparities.value
         ordinary = ~np.isin(base.array("spec")[self.rows], list(aggregates))

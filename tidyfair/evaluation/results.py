@@ -76,7 +76,7 @@ class Results:
         compared = compare(
             evaluated.values,
             evaluated.plan.aggregates,
-            two_sided=[number for number, spec in enumerate(evaluated.specs) if spec.by and spec.by.sides],
+            two_sided=evaluated.plan.two_sided,
             undefined_is_null=undefined_is_null,
             tidy=frames_of(evaluated),
         )
@@ -182,7 +182,8 @@ class Results:
         messages: list[str] = []
         if (self.evaluated.values.array(STATE) != Status.OK.code).any():
             messages += _undefined_groups(self.evaluated)
-        messages += self._sides_without_value()
+        if self.evaluated.plan.two_sided:
+            messages += self._sides_without_value()
         left_out: dict[int, dict[str, None]] = {}
         for index in sorted(self.metrics_left_out):
             left_out.setdefault(int(self.spec[index]), {}).update(dict.fromkeys(self.metrics_left_out[index]))
@@ -200,16 +201,15 @@ class Results:
 
     def _sides_without_value(self) -> list[str]:
         """Messages about disparities of two sides of which one has no group in an outer group."""
+        lacking = np.isin(self.status, [Status.TOO_FEW_GROUPS.value, Status.NO_REFERENCE.value])
         messages: list[str] = []
-        for number, spec in enumerate(self.evaluated.specs):
-            if spec.by is None or spec.by.sides is None:
-                continue
-            lacking = np.isin(self.status, [Status.TOO_FEW_GROUPS.value, Status.NO_REFERENCE.value])
-            outers = self.outer[lacking & (self.spec == number)].tolist()
+        for number in self.evaluated.plan.two_sided:
+            spec, outers = self.evaluated.specs[number], self.outer[lacking & (self.spec == number)].tolist()
             if outers:
                 texts = [_outer_text(self.evaluated, outer) for outer in outers[:_SHOWN]]
                 where = f" in {_listed(texts, len(outers))}" if any(texts) else ""
-                messages.append(f"{spec.name} has no value on one of the sides of {spec.by.text}{where}")
+                sides = spec.by.text if spec.by else None
+                messages.append(f"{spec.name} has no value on one of the sides of {sides}{where}")
         return messages
 
 

@@ -82,8 +82,9 @@ def count(source: Source, plan: CountPlan) -> Tally:
         except EngineError as error:
             error.metrics = plan.metrics
             raise
-    plan = _with_declared(source, plan)
-    source = source if source.kind == "polars" else source.here(plan.columns)
+    if source.kind != "polars" or plan.tally.scores is not None:
+        plan = _with_declared(source, plan)
+        source = source if source.kind == "polars" else source.here(plan.columns)
     # labels are counted straight from columns in memory, unless these, or checks of them, need a query before
     labels = source.columns_in_memory(plan.columns) if plan.is_of_labels and plan.columns else None
     cells = None if labels is None else count_in_memory(*labels)

@@ -217,11 +217,6 @@ def levels_by_dtype(dtype: pl.DataType) -> Levels | None:
     return None
 
 
-def may_have_levels(dtype: pl.DataType) -> bool:
-    """Check whether the possible values of a column may follow from its contents."""
-    return dtype.is_integer() or dtype.is_float() or isinstance(dtype, pl.Enum | pl.Categorical) or dtype == pl.Boolean
-
-
 def levels_of_column(column: pl.Series, dtype: pl.DataType) -> Levels | None:
     """The possible values of a column, from its dtype, or from its smallest and its largest value."""
     nulls = column.null_count() > 0

@@ -16,7 +16,6 @@ from tidyfair.tallies.key_encoding import (
     levels_by_dtype,
     levels_by_ends,
     levels_of_column,
-    may_have_levels,
 )
 from tidyfair.tallies.slices import MOST_PARTED, Parted, over_slices, side_by_side
 from tidyfair.tallies.source import SQUARED, WEIGHT
@@ -52,7 +51,7 @@ def engine_for(rows: int | None) -> Engine:
 def count_in_memory(columns: Mapping[str, pl.Series], schema: Mapping[str, pl.DataType]) -> pl.DataFrame | None:
     """Count the rows of each combination of values; None if these need checks, or a query that prepares them."""
     rows = len(next(iter(columns.values())))
-    if not all(map(may_have_levels, schema.values())):
+    if not all(map(_may_have_levels, schema.values())):
         # the possible texts are not known; floats are compared by a query that prepares them
         if any(dtype.is_float() or dtype.is_decimal() for dtype in schema.values()):
             return None
@@ -100,6 +99,11 @@ def grouped(
     return packed.drop("code").with_columns(packing.keys(packed["code"].to_numpy()))
 
 
+def _may_have_levels(dtype: pl.DataType) -> bool:
+    """Check whether the possible values of a column may follow from its contents."""
+    return dtype.is_integer() or dtype.is_float() or isinstance(dtype, pl.Enum | pl.Categorical) or dtype == pl.Boolean
+
+
 def _largest_table(rows: int | None) -> int:
     """Largest useful size of a table for a number of rows."""
     if rows is None:
@@ -113,7 +117,7 @@ def _packing(frame: pl.LazyFrame, by: list[str], known: Mapping[str, Levels], *,
     unknown = [name for name in by if name not in known]
     levels: dict[str, Levels | None] = dict(known)
     for name in unknown:
-        if not may_have_levels(schema[name]):
+        if not _may_have_levels(schema[name]):
             return None
         levels[name] = levels_by_dtype(schema[name])
     if in_memory:

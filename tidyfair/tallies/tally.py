@@ -63,11 +63,6 @@ def key_names(keys: Sequence[Key], role: str | None = None) -> list[str]:
     return [f"k{index}" for index, key in enumerate(keys) if role in (None, key.role)]
 
 
-def columns_of(keys: Sequence[Key]) -> list[Column]:
-    """The columns of keys."""
-    return [key.column for key in keys]
-
-
 @dataclass(frozen=True)
 class Scores:
     """The columns of scores: one, or one per label."""
@@ -185,12 +180,18 @@ class Tally:
     @property
     def outer_columns(self) -> list[Column]:
         """The columns of the outer grouping."""
-        return columns_of(self.outer)
+        return [key.column for key in self.keys if key.role in {"outer", "threshold"}]
 
     @property
     def outer_names(self) -> list[str]:
         """The names in `cells` of the keys of the outer grouping."""
         return [f"k{index}" for index, key in enumerate(self.keys) if key.role in {"outer", "threshold"}]
+
+    @property
+    def has_missing_predictions(self) -> bool:
+        """True if some rows have no estimate or score; of predictions at points, if some may have none."""
+        predictions = [self.cells[name] for name in (ESTIMATE, SCORE) if name in self.cells.columns]
+        return self.forecast is not None or any(map(pl.Series.null_count, predictions))
 
     def in_few_parts(self) -> Tally:
         """The tally with random parts put together, unless these are few; replicates draw parts."""

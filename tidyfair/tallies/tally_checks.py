@@ -33,7 +33,12 @@ _MOST_SINGLE = 1_000
 def check_readable(tally: Tally, specs: Sequence[MetricSpec], needs: Needs, options: Options) -> None:
     """Refuse a tally without the statistics that metrics read, their `needs`, or with invalid values."""
     check_tally(tally)
-    formulas = named_formulas(specs)
+    if tally.needs is not needs:
+        # counted by another plan
+        check_given(named_formulas(specs), tally.given)
+        if not tally.needs.covers(needs):
+            msg = "The tally was not counted for all of these metrics; count again with the metrics to be computed."
+            raise ArgumentError(msg)
     if tally.weights is not None:
         check_weights(tally)
     if isinstance(tally.design, SurveyDesign):
@@ -44,16 +49,12 @@ def check_readable(tally: Tally, specs: Sequence[MetricSpec], needs: Needs, opti
                 content = CONTENT[specs[0].kind]
                 msg = f"`{option}` applies to labels, but {specs[0].name} reads {content}; leave it out."
                 raise ArgumentError(msg)
-    check_given(formulas, tally.given)
     if tally.scores is not None:
-        _check_probabilities(tally, tally.scores, formulas)
+        _check_probabilities(tally, tally.scores, named_formulas(specs))
     if options.pos_label is not None:
-        _check_agreement(tally, formulas, options.pos_label)
+        _check_agreement(tally, named_formulas(specs), options.pos_label)
     if tally.forecast is not None:
         _check_predictions(tally, tally.forecast)
-    if tally.needs is not needs and not tally.needs.covers(needs):
-        msg = "The tally was not counted for all of these metrics; count again with the metrics to be computed."
-        raise ArgumentError(msg)
 
 
 def check_given(formulas: Sequence[tuple[str, Formula]], given: AbstractSet[str]) -> None:
