@@ -402,10 +402,8 @@ def texts_of(keys: pl.DataFrame, separator: str = ":") -> pl.Series:
 
 def _joined(texts: Sequence[pl.Series], separator: str) -> pl.Series:
     """The texts of several keys as those of groups."""
-    joined, *others = [text.fill_null("null") if text.null_count() else text for text in texts]
-    for text in others:
-        joined = joined + separator + text
-    return joined
+    shown = [text.fill_null("null") if text.null_count() else text for text in texts]
+    return shown[0] if len(shown) == 1 else pl.select(pl.concat_str(shown, separator=separator)).to_series()
 
 
 def _quoted(key: pl.Series) -> pl.Series:

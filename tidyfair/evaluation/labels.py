@@ -123,14 +123,13 @@ def read_labels(
     if pos_label is not None:
         check_label(pos_label)
     values = _seen_labels(tally, pos_label) if labels is None else _listed_labels(tally, labels)
-    declared = labels is not None or any(map(tally.levels, _columns(tally)))
-    in_order = declared or has_own_order(values)
+    in_order = has_own_order(values) or _are_declared(tally, labels)
     if not values:
         # without any label every value is undefined, and nothing is in doubt
         values = [False, True] if pos_label is None else [cast("Any", pos_label)]
     unseen = pos_label is not None and pos_label not in values
     if unseen:
-        _refuse_slip(pos_label, values, declared=declared, allow_unseen=allow_unseen)
+        _refuse_slip(pos_label, values, declared=_are_declared(tally, labels), allow_unseen=allow_unseen)
         # a lone label and an event beside it are a pair
         unseen = len(values) > 1
         values = sorted([*values, cast("Any", pos_label)])
@@ -138,6 +137,11 @@ def read_labels(
         return Labels(tuple(values), None, in_order)
     event = _event(tally, values, any_event=any_event) if pos_label is None else pos_label
     return Labels(tuple(values), values.index(cast("Any", event)), in_order, unseen)
+
+
+def _are_declared(tally: Tally, labels: Sequence[object] | None) -> bool:
+    """Check whether the user or the dtype of a column lists all labels."""
+    return labels is not None or any(map(tally.levels, _columns(tally)))
 
 
 def has_own_order(values: Sequence[object]) -> bool:

@@ -246,16 +246,18 @@ class _Columns:
             names |= dict.fromkeys(values.extra)
         return list(names)
 
+    @property
+    def have_levels_left_out(self) -> bool:
+        """True if some average leaves out labels."""
+        return any(values.levels_left_out.any() for values in self._values)
+
     def __getitem__(self, name: str) -> Array:
         if name not in self._columns:
             by_label: list[Array] = []
             for values in self._values:
-                if name in COLUMNS:
-                    of_formula = getattr(values, name)
-                elif name in values.extra:
-                    of_formula = values.extra[name]
-                else:
-                    of_formula = np.full(values.estimate.shape, np.nan)
+                of_formula = getattr(values, name) if name in COLUMNS else values.extra.get(name, np.nan)
+                if np.shape(of_formula) != values.estimate.shape:
+                    of_formula = np.broadcast_to(of_formula, values.estimate.shape)
                 by_label.append(of_formula.T.ravel())
             self._columns[name] = np.concatenate(by_label)[self._source]
         return self._columns[name]
@@ -267,8 +269,9 @@ class _Columns:
         for values in self._values:
             end = start + values.estimate.size
             chosen = (source >= start) & (source < end)
-            label, cell = np.divmod(source[chosen] - start, len(values.estimate))
-            reasons[chosen] = values.reason[cell, label]
+            if chosen.any():
+                label, cell = np.divmod(source[chosen] - start, len(values.estimate))
+                reasons[chosen] = np.broadcast_to(values.reason, values.estimate.shape)[cell, label]
             start = end
         return reasons
 
@@ -313,7 +316,8 @@ class _States:
         suppressed[undefined] = reasons == Status.SUPPRESSED.value
         codes = np.full(len(excluded), Status.OK.code, dtype=np.int8)
         # the last status that applies counts
-        codes[columns["levels_left_out"]] = Status.LEVELS_LEFT_OUT.code
+        if columns.have_levels_left_out:
+            codes[columns["levels_left_out"]] = Status.LEVELS_LEFT_OUT.code
         codes[np.isinf(estimate)] = Status.INFINITE.code
         codes[undefined] = UNDEFINED
         left_out = suppressed | excluded

@@ -37,9 +37,9 @@ class Values:
     rows: Array
     """The number of all rows."""
     reason: Array
-    """The reasons why values are undefined, where they are."""
+    """The reasons why values are undefined, where they are; a single one if it is the same for all."""
     levels_left_out: Booleans
-    """The averages that leave out labels without a value, as a mask."""
+    """The averages that leave out labels without a value, as a mask; a single False if there are none."""
     by_level: bool
     """True if there is a value for each label."""
     extra: Mapping[str, Array]
@@ -141,8 +141,8 @@ def _with_counts(formula: Formula, statistics: Statistics, estimate: Array, deno
         weight=weight,
         size=_by_label(statistics.size, shape),
         rows=_by_label(statistics.all_rows, shape),
-        reason=np.broadcast_to(np.array(formula.undefined, dtype=object), estimate.shape),
-        levels_left_out=np.broadcast_to(np.array(False), estimate.shape),  # noqa: FBT003 - an array
+        reason=np.array([[formula.undefined]], dtype=object),
+        levels_left_out=np.zeros((1, 1), dtype=bool),
         by_level=False,
         extra={},
     )
@@ -184,7 +184,8 @@ def _average(values: Values, formula: Formula, estimator: str, true: Array) -> V
         mean = total / np.where(counted, weight, 0.0).sum(axis=1)
     # a mean of labels that all have a value is undefined if all of them weigh nothing
     first = np.argmin(defined, axis=1)
-    reason = np.where(defined.all(axis=1), Status.ZERO_DENOMINATOR.value, values.reason[np.arange(len(first)), first])
+    reasons = np.broadcast_to(values.reason, values.estimate.shape)[np.arange(len(first)), first]
+    reason = np.where(defined.all(axis=1), Status.ZERO_DENOMINATOR.value, reasons)
     averaged = _first_level(replace(values, denominator=values.n))
     return replace(
         averaged,

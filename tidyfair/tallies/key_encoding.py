@@ -142,13 +142,13 @@ class Packing:
 
     def codes(self, columns: Mapping[str, pl.Series]) -> Any:
         """The integers of few rows: most columns are arrays already, which need no query."""
-        queries = self.queries
-        queried = pl.DataFrame({name: columns[name] for name in queries})
-        if queries:
-            queried = queried.lazy().select(queries.values()).collect(engine="in-memory", optimizations=_NONE)
+        offsets: dict[str, Any] = {}
+        if self.queries:
+            queried = pl.DataFrame({name: columns[name] for name in self.queries}).lazy()
+            offsets = queried.select(self.queries.values()).collect(engine="in-memory", optimizations=_NONE).to_dict()
         codes, stride = 0, 1
         for name, levels in self.narrow_first:
-            offset = queried[name].to_numpy() if name in queries else levels.offsets(columns[name].to_numpy())
+            offset = offsets[name].to_numpy() if name in offsets else levels.offsets(columns[name].to_numpy())
             codes += offset.astype(np.int64) * stride
             stride *= levels.size
         return codes
@@ -166,7 +166,8 @@ class Packing:
 
     def counts(self, table: Any) -> pl.DataFrame:
         """The keys with a count above 0 in a table of all codes, and their counts `n`."""
-        occurring = np.flatnonzero(table).astype(np.uint32)
+        (codes,) = table.nonzero()
+        occurring = codes.astype(np.uint32)
         if self.size > _MOST_KEPT:
             cells = pl.DataFrame(self.keys(occurring))
         elif (content := occurring.tobytes()) == self._last[0]:

@@ -232,7 +232,8 @@ class Source:
         for name, (role, column) in wanted.items():
             if not isinstance(column.source, str):
                 return None
-            column.check(present, role)
+            if column.source not in present:
+                raise ColumnError.missing(column.source, role, present)
             columns[name] = frame[column.source]
             # asked for once, as the answer lists all levels
             schema[name] = columns[name].dtype

@@ -148,15 +148,16 @@ class Tally:
     @cached_property
     def seen(self) -> dict[str, list[Any]]:
         """The labels that occur in truth and in estimate."""
-        columns = [self.cells[name] for name in LABELS]
-        # categories are in their own order, not in that of their texts
-        if len(self.cells) > _FEW_CELLS or any(
-            isinstance(column.dtype, pl.Enum | pl.Categorical) for column in columns
-        ):
-            lists = self.cells.select(pl.col(LABELS).drop_nulls().unique().sort().implode())
-            return lists.row(0, named=True)
-        # of few cells Python takes less time than a query
-        return {column.name: sorted({*column.to_list()} - {None}) for column in columns}
+        seen: dict[str, list[Any]] = {}
+        for name in LABELS:
+            column = self.cells[name]
+            # categories are in their own order, not in that of their texts
+            if self.cells.height > _FEW_CELLS or isinstance(column.dtype, pl.Enum | pl.Categorical):
+                seen[name] = column.drop_nulls().unique().sort().to_list()
+            else:
+                # of few cells Python takes less time than a query
+                seen[name] = sorted({*column.to_list()} - {None})
+        return seen
 
     def levels(self, name: str) -> list[Any]:
         """The levels of `truth` or `estimate` in their order, where they are declared."""

@@ -34,11 +34,7 @@ def check_readable(tally: Tally, specs: Sequence[MetricSpec], needs: Needs, opti
     """Refuse a tally without the statistics that metrics read, their `needs`, or with invalid values."""
     check_tally(tally)
     if tally.needs is not needs:
-        # counted by another plan
-        check_given(named_formulas(specs), tally.given)
-        if not tally.needs.covers(needs):
-            msg = "The tally was not counted for all of these metrics; count again with the metrics to be computed."
-            raise ArgumentError(msg)
+        _check_counted(tally, specs, needs)
     if tally.weights is not None:
         check_weights(tally)
     if isinstance(tally.design, SurveyDesign):
@@ -55,6 +51,14 @@ def check_readable(tally: Tally, specs: Sequence[MetricSpec], needs: Needs, opti
         _check_agreement(tally, named_formulas(specs), options.pos_label)
     if tally.forecast is not None:
         _check_predictions(tally, tally.forecast)
+
+
+def _check_counted(tally: Tally, specs: Sequence[MetricSpec], needs: Needs) -> None:
+    """Refuse a tally of another call that was not counted for the metrics."""
+    check_given(named_formulas(specs), tally.given)
+    if not tally.needs.covers(needs):
+        msg = "The tally was not counted for all of these metrics; count again with the metrics to be computed."
+        raise ArgumentError(msg)
 
 
 def check_given(formulas: Sequence[tuple[str, Formula]], given: AbstractSet[str]) -> None:
