@@ -126,9 +126,9 @@ class Evaluated:
 
     def keys_of_results(self, spec: Integers, outer: Integers) -> pl.DataFrame:
         """The same columns for the results of specs in outer groups."""
-        frame = self.plan.names[pl.Series(spec.astype(np.uint32))]
+        frame = self.plan.names[pl.Series(spec.astype(np.uint32, copy=False))]
         if self.group_cells.is_grouped:
-            keys = self.group_cells.outer_keys[pl.Series(outer.astype(np.uint32))]
+            keys = self.group_cells.outer_keys[pl.Series(outer.astype(np.uint32, copy=False))]
             # thresholds come last
             frame = keys.drop(THRESHOLD, strict=False).hstack(frame) if self.cut else keys.hstack(frame)
         return frame if self.cut is None else frame.hstack([self._cut_of_rows(self.cut, spec, outer)])
@@ -287,6 +287,8 @@ def _evaluate(
     )
     evaluator = Evaluator(tally, labels, group_cells, cells, reading, specs, plan.tables, with_variances)
     values = {key: evaluator.values(metric) for key, metric in plan.distinct.items()}
+    if not with_variances:
+        evaluator.forget_sums()
     rows = value_rows(plan.requested, values, specs, plan.by_of_spec, group_cells, labels, na_rm=options.na_rm)
     return Evaluated(rows, plan, group_cells, labels, evaluator, cut=cut)
 

@@ -6,7 +6,7 @@ import numpy as np
 import polars as pl
 
 from tidyfair.errors import Status
-from tidyfair.evaluation.disparities import Tidy, compare
+from tidyfair.evaluation.disparities import Disparities, Tidy, compare
 from tidyfair.evaluation.evaluated import Evaluated
 from tidyfair.evaluation.group_cells import UNGROUPED
 from tidyfair.evaluation.states import LAST_DEFINED, NO_LEVEL, OUTSIDE, PART, TEXTS, VALUED
@@ -32,28 +32,28 @@ def tidy_results(evaluated: Evaluated, *, undefined_is_null: bool, explain: bool
 
 
 class Results:
-    """Results as arrays with one entry for each spec and outer group, in this order."""
+    """Results with one entry for each spec and outer group, in this order; other columns are made on demand."""
 
     def __init__(self, evaluated: Evaluated, *, undefined_is_null: bool) -> None:
-        specs, self._outers = len(evaluated.specs), len(evaluated.group_cells.outer_keys)
-        size = specs * self._outers
+        values, plan = evaluated.values, evaluated.plan
         self.evaluated = evaluated
-        self.spec, self.outer = np.divmod(np.arange(size), self._outers)
-        self.value, self.error = np.full((2, size), np.nan)
-        # without rows there is no group to compare, but there is a result
-        self.status: Array = np.full(size, Status.NO_GROUPS.value, dtype=object)
-        self.n = np.zeros(size, dtype=np.int64)
-        self.level = np.full(size, NO_LEVEL)
-        # the rows of the groups with the lower and the higher value, and of the metric that carries a disparity
-        self.low, self.high, self.metric = np.full((3, size), NO_ROW)
+        self._outers = len(evaluated.group_cells.outer_keys)
+        self.value = np.full(len(plan.specs) * self._outers, np.nan)
+        self.error = np.full(len(self.value), np.nan) if ERROR in values else None
+        # the rows of the values of ordinary metrics, and the indices of their results
+        self._rows = self._index = np.zeros(0, dtype=np.int64)
+        # disparities, and the indices of their results
+        self._compared: list[tuple[Integers, Disparities]] = []
         # the names of the metrics that are left out, of results that have some
-        self.metrics_left_out: dict[int, list[str]] = {}
-        if len(evaluated.plan.aggregates) < specs:
+        self._metrics_left_out: dict[int, list[str]] = {}
+        if len(plan.aggregates) < len(plan.specs):
             self._add_ordinary_metrics()
-        if evaluated.plan.aggregates:
+        if plan.aggregates:
             self._add_disparities(undefined_is_null=undefined_is_null)
+        if plan.aggregates and self.error is not None:
+            self._add_error_bounds(self.error)
 
-    def _index(self, spec: Integers, outer: Integers) -> Integers:
+    def _index_of(self, spec: Integers, outer: Integers) -> Integers:
         """The indices of the results of specs in outer groups."""
         return spec.astype(np.int64) * self._outers + outer
 
@@ -61,37 +61,26 @@ class Results:
         """Set the values of specs that compare no groups."""
         values = self.evaluated.values
         is_ordinary = np.array([spec.aggregate is None for spec in self.evaluated.specs])
-        (chosen,) = is_ordinary[values.array("spec")].nonzero()
-        index = self._index(values.array("spec")[chosen], values.array("outer")[chosen])
-        self.value[index] = values.array("estimate")[chosen]
-        rows = values.array("n")[chosen]
-        self.n[index] = np.where(np.isnan(rows), 0, rows)
-        self.status[index] = values.array("status")[chosen]
-        if ERROR in values:
-            self.error[index] = values.array(ERROR)[chosen]
+        (rows,) = is_ordinary[values.array("spec")].nonzero()
+        self._rows, self._index = rows, self._index_of(values.array("spec")[rows], values.array("outer")[rows])
+        self.value[self._index] = values.array("estimate")[rows]
+        if self.error is not None:
+            self.error[self._index] = values.array(ERROR)[rows]
 
     def _add_disparities(self, *, undefined_is_null: bool) -> None:
         """Set the disparities between groups."""
-        evaluated = self.evaluated
-        compared = compare(
-            evaluated.values,
-            evaluated.plan.aggregates,
-            two_sided=evaluated.plan.two_sided,
-            undefined_is_null=undefined_is_null,
+        evaluated, plan = self.evaluated, self.evaluated.plan
+        for disparities in compare(
+            evaluated.values, plan.aggregates, two_sided=plan.two_sided, undefined_is_null=undefined_is_null,
             tidy=frames_of(evaluated),
-        )
-        statuses = np.array(TEXTS, dtype=object)
-        for disparities in compared:
-            index = self._index(disparities.spec, disparities.outer)
-            self.status[index] = statuses[disparities.status_codes]
-            for name in ("value", "n", "level", "low", "high", "metric"):
-                getattr(self, name)[index] = getattr(disparities, name)
+        ):  # fmt: skip
+            index = self._index_of(disparities.spec, disparities.outer)
+            self.value[index] = disparities.value
+            self._compared.append((index, disparities))
             for number, names in disparities.left_out.items():
-                self.metrics_left_out[int(index[number])] = names
-        if ERROR in evaluated.values:
-            self._add_error_bounds()
+                self._metrics_left_out[int(index[number])] = names
 
-    def _add_error_bounds(self) -> None:
+    def _add_error_bounds(self, error: Array) -> None:
         """Set how far off disparities can be, where scores were counted in bins."""
         factors = {number: aggregate.error_factor for number, aggregate in self.evaluated.plan.aggregates.items()}
         factor = pl.col("spec").replace_strict(factors, return_dtype=pl.Float64)
@@ -103,15 +92,14 @@ class Results:
         # the errors of a disparity and of the one that is subtracted from it add up
         total = pl.when(pl.col(ERROR).is_not_null().all()).then(pl.col(ERROR).sum())
         bounds = parts.group_by("spec", "outer").agg(total).collect(engine="in-memory")
-        index = self._index(bounds["spec"].to_numpy(), bounds["outer"].to_numpy())
-        self.error[index] = bounds[ERROR].to_numpy()
+        error[self._index_of(bounds["spec"].to_numpy(), bounds["outer"].to_numpy())] = bounds[ERROR].to_numpy()
 
     def frame(self, *, explain: bool) -> pl.DataFrame:
         """The tidy frame."""
         evaluated = self.evaluated
         estimate = pl.Series(".estimate", self.value, nan_to_null=True)
         columns = [estimate]
-        if ERROR in evaluated.values:
+        if self.error is not None:
             # how far off values can be, where scores were counted in bins
             columns.append(pl.Series(".error_bound", self.error, nan_to_null=True).set(estimate.is_null(), None))
         if explain:
@@ -119,7 +107,19 @@ class Results:
         # ungrouped data have one result for each spec
         if not evaluated.group_cells.is_grouped and evaluated.cut is None:
             return evaluated.plan.names.hstack(columns)
-        return evaluated.keys_of_results(self.spec, self.outer).hstack(columns)
+        return evaluated.keys_of_results(*self._keys).hstack(columns)
+
+    @property
+    def _keys(self) -> tuple[Integers, Integers]:
+        """The spec and the outer group of each result."""
+        return np.divmod(np.arange(len(self.value), dtype=np.uint32), np.uint32(self._outers))
+
+    def _of_disparities(self, name: str, missing: int) -> Array:
+        """A column of disparities, with another value for ordinary metrics and where there are no groups."""
+        column = np.full(len(self.value), missing)
+        for index, disparities in self._compared:
+            column[index] = getattr(disparities, name)
+        return column
 
     def _explanation(self) -> list[pl.Series]:
         """The columns about groups."""
@@ -127,19 +127,24 @@ class Results:
         texts, no_names = evaluated.rows["text"], pl.Series([[]], dtype=_NAMES).new_from_index(0, len(self.value))
         # the metric that carries a disparity of several
         several = np.array([spec.several for spec in evaluated.specs], dtype=bool)
-        carrier = np.where(several[self.spec], self.metric, NO_ROW)
+        carrier = np.where(several[self._keys[0]], self._of_disparities("metric", NO_ROW), NO_ROW)
+        # without rows there is no group to compare, but there is a result
+        status = np.array(TEXTS, dtype=object)[self._of_disparities("status_codes", Status.NO_GROUPS.code)]
+        status[self._index] = evaluated.values.array("status")[self._rows]
+        n = self._of_disparities("n", 0)
+        n[self._index] = np.nan_to_num(evaluated.values.array("n")[self._rows])
         metrics_left_out = no_names
-        if self.metrics_left_out:
-            names = [self.metrics_left_out.get(index, []) for index in range(len(self.value))]
+        if self._metrics_left_out:
+            names = [self._metrics_left_out.get(index, []) for index in range(len(self.value))]
             metrics_left_out = pl.Series(names, dtype=_NAMES)
         # no disparity is about unknown groups
         is_left_out = ~pl.col("status").is_in([*VALUED, Status.UNKNOWN.value])
         columns = {
-            ".n": pl.Series(self.n),
-            ".status": pl.Series(self.status, dtype=pl.String),
-            ".group_min": _texts(texts, self.low),
-            ".group_max": _texts(texts, self.high),
-            ".level": evaluated.level_text(self.level),
+            ".n": pl.Series(n),
+            ".status": pl.Series(status, dtype=pl.String),
+            ".group_min": _texts(texts, self._of_disparities("low", NO_ROW)),
+            ".group_max": _texts(texts, self._of_disparities("high", NO_ROW)),
+            ".level": evaluated.level_text(self._of_disparities("level", NO_LEVEL)),
             ".base_metric": _texts(evaluated.rows["name"], carrier),
             ".metrics_left_out": metrics_left_out,
             ".groups_left_out": self._groups_with(is_left_out, no_names),
@@ -157,7 +162,7 @@ class Results:
         texts = pl.col("text").sort_by(GROUP_CELL).unique(maintain_order=True)
         by_result = excluded.group_by("spec", "outer").agg(texts)
         names: list[list[str]] = [[] for _ in self.value]
-        index = self._index(by_result["spec"].to_numpy(), by_result["outer"].to_numpy())
+        index = self._index_of(by_result["spec"].to_numpy(), by_result["outer"].to_numpy())
         for number, groups in zip(index.tolist(), by_result["text"].to_list(), strict=True):
             names[number] = groups
         return pl.Series(names, dtype=_NAMES)
@@ -174,7 +179,7 @@ class Results:
         ).unique(maintain_order=True)  # fmt: skip
         keys, fields = ["spec", "outer"], ["group", "metric", "level", "status", "denominator"]
         by_result = entries.group_by(keys, maintain_order=True).agg(pl.struct(fields))
-        every = pl.DataFrame({"spec": self.spec, "outer": self.outer}).cast(by_result.select(keys).schema)
+        every = pl.DataFrame(dict(zip(keys, self._keys, strict=True))).cast(by_result.select(keys).schema)
         return every.join(by_result, on=keys, how="left", maintain_order="left").to_series(2).fill_null([])
 
     def complaints(self) -> list[str]:
@@ -185,14 +190,15 @@ class Results:
         if self.evaluated.plan.two_sided:
             messages += self._sides_without_value()
         left_out: dict[int, dict[str, None]] = {}
-        for index in sorted(self.metrics_left_out):
-            left_out.setdefault(int(self.spec[index]), {}).update(dict.fromkeys(self.metrics_left_out[index]))
+        for index in sorted(self._metrics_left_out):
+            left_out.setdefault(index // self._outers, {}).update(dict.fromkeys(self._metrics_left_out[index]))
         for number, names in left_out.items():
             subject, metrics = self._subject(number), ", ".join(names)
             messages.append(f"{subject} is the worst of the other metrics, because {metrics} cannot be compared")
-        undefined = self.spec[self.status == Status.ZERO_DENOMINATOR.value].tolist()
-        disparities = [number for number in dict.fromkeys(undefined) if number in self.evaluated.plan.aggregates]
-        return messages + [f"{self._subject(number)} is 0/0" for number in disparities]
+        undefined: set[int] = set()
+        for _, disparities in self._compared:
+            undefined.update(disparities.spec[disparities.status_codes == Status.ZERO_DENOMINATOR.code].tolist())
+        return messages + [f"{self._subject(number)} is 0/0" for number in sorted(undefined)]
 
     def _subject(self, number: int) -> str:
         """The name of a disparity and of the feature that it is by."""
@@ -201,10 +207,12 @@ class Results:
 
     def _sides_without_value(self) -> list[str]:
         """Messages about disparities of two sides of which one has no group in an outer group."""
-        lacking = np.isin(self.status, [Status.TOO_FEW_GROUPS.value, Status.NO_REFERENCE.value])
+        codes = self._of_disparities("status_codes", Status.OK.code)
+        codes = codes.reshape(len(self.evaluated.specs), self._outers)
+        lacking = np.isin(codes, [Status.TOO_FEW_GROUPS.code, Status.NO_REFERENCE.code])
         messages: list[str] = []
         for number in self.evaluated.plan.two_sided:
-            spec, outers = self.evaluated.specs[number], self.outer[lacking & (self.spec == number)].tolist()
+            spec, outers = self.evaluated.specs[number], np.flatnonzero(lacking[number]).tolist()
             if outers:
                 texts = [_outer_text(self.evaluated, outer) for outer in outers[:_SHOWN]]
                 where = f" in {_listed(texts, len(outers))}" if any(texts) else ""

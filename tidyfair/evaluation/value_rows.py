@@ -205,25 +205,27 @@ class _Runs:
         for key, of_formula in values.items():
             starts[key] = start, of_formula
             start += of_formula.estimate.size
-        count, group_cells_of_spans = len(group_cells.outer), np.arange(len(group_cells.outer))
+        count = len(group_cells.outer)
+        group_cells_of_spans = np.arange(count, dtype=np.int32)
         spans = [*group_cells.spans.values()]
         columns: list[tuple[Integers, Integers, Integers, Integers]] = []
         for metric in requested:
             start, of_formula = starts[metric.formula, metric.estimator]
             given, labels = metric.formula.given, of_formula.estimate.shape[1]
             first, size = spans[by_of_spec[metric.spec]]
-            group_cell, label = group_cells_of_spans[first : first + size], np.zeros(size, dtype=np.int64)
+            group_cell, label = group_cells_of_spans[first : first + size], np.zeros(size, dtype=np.int32)
             if labels > 1:
-                label, group_cell = np.repeat(np.arange(labels), size), np.tile(group_cell, labels)
+                label, group_cell = np.repeat(np.arange(labels, dtype=np.int32), size), np.tile(group_cell, labels)
             if labels > 1 and given is not None:
                 # distributions have the labels of a group together, not the groups of a label
                 order = np.arange(labels * size).reshape(labels, size).T.ravel()
                 label, group_cell = label[order], group_cell[order]
-            level = np.full(len(label), NO_LEVEL)
+            level = np.full(len(label), NO_LEVEL, dtype=np.int32)
             if metric.estimator in _BY_LABEL and of_formula.by_level and given != "nothing":
                 # distributions are given a label of one side, whether it is an event or not
                 level = np.array(range(len(all_labels.values)) if given else all_labels.levels)[label]
-            columns.append((group_cell, start + label * count + group_cell, label, level))
+            source = group_cell + np.int64(start)
+            columns.append((group_cell, source + label * np.int64(count) if labels > 1 else source, label, level))
         group_cells_of_rows, source, labels_of_rows, levels = map(np.concatenate, zip(*columns, strict=True))
         sizes = [len(group_cell) for group_cell, *_ in columns]
         number = np.repeat(np.arange(len(sizes), dtype=np.int32), sizes)

@@ -252,12 +252,13 @@ def _arranged(cells: pl.DataFrame, keys: tuple[Key, ...]) -> pl.DataFrame:
     for name in LABELS:
         if name not in cells.columns:
             cells = cells.with_columns(pl.lit(None).alias(name))
+    columns = cells.columns
     first = [*key_names(keys), *LABELS]
-    if SCORE in cells.columns:
+    if SCORE in columns:
         first.append(SCORE)
-    order = list(dict.fromkeys([*first, *cells.columns]))
+    order = list(dict.fromkeys([*first, *columns]))
     # by their names, which is no query
-    return cells if order == cells.columns else cells[order]
+    return cells if order == columns else cells[order]
 
 
 def _cells(frame: pl.LazyFrame, tally: Tally, known: dict[str, Levels], rows: int | None) -> pl.DataFrame:

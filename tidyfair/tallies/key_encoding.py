@@ -223,12 +223,11 @@ def levels_of_column(column: pl.Series, dtype: pl.DataType) -> Levels | None:
     nulls = column.null_count() > 0
     if isinstance(dtype, pl.Enum | pl.Boolean) and (levels := levels_by_dtype(dtype)) is not None:
         return levels._replace(nulls=nulls)
-    if dtype.is_float():
-        return _levels_of_floats(column, dtype)
-    if not _has_ends(dtype):
-        return None
-    physical = column.to_physical() if isinstance(dtype, pl.Categorical) else column
-    return _between(dtype, *_ends(physical), nulls=nulls)
+    if dtype.is_integer():
+        return _between(dtype, *_ends(column), nulls=nulls)
+    if isinstance(dtype, pl.Categorical):
+        return _between(dtype, *_ends(column.to_physical()), nulls=nulls)
+    return _levels_of_floats(column, dtype) if dtype.is_float() else None
 
 
 def _ends(values: pl.Series) -> tuple[Any, Any]:
@@ -263,14 +262,10 @@ def whole_levels(dtype: pl.DataType, least: Any, most: Any, *, nulls: bool = Tru
     return _between(dtype, int(least), int(most), nulls=nulls)
 
 
-def _has_ends(dtype: pl.DataType) -> bool:
-    """Check whether the smallest and the largest value determine the others."""
-    return dtype.is_integer() or isinstance(dtype, pl.Categorical)
-
-
 def levels_by_ends(frame: pl.LazyFrame, schema: pl.Schema, names: Iterable[str]) -> dict[str, Levels]:
     """The values between the smallest and the largest whole number or category, if they are few, by one query."""
-    names = [name for name in names if _has_ends(schema[name])]
+    # of these the smallest and the largest value determine the others
+    names = [name for name in names if schema[name].is_integer() or isinstance(schema[name], pl.Categorical)]
     if not names:
         return {}
     physical = pl.col(names).to_physical()
