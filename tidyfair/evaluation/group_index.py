@@ -14,6 +14,8 @@ from tidyfair.specs.segments import Integers
 
 _FEW_CELLS = 1_000
 """Up to this many cells Python is faster than a query."""
+_FEW_TEXTS = 2**15
+"""Up to this many texts their numbers as levels cost less than a join."""
 _LARGEST_TABLE = 2**22
 """Codes up to this are looked up in a table; larger ones are sorted."""
 
@@ -89,19 +91,21 @@ def _codes_of(key: pl.Series) -> tuple[Integers, int]:
         in_order: list[str | None] = [*sorted({*texts} - {None}), None]
         rank_of_text = {text: rank for rank, text in enumerate(in_order)}
         return np.array([rank_of_text[text] for text in texts], dtype=np.int64), len(in_order)
-    elif (dense := _dense(key)) is not None:
-        return dense, int(dense.max()) + 1
+    elif (offsets := offsets_of_integers(key)) is not None:
+        return offsets, int(offsets.max()) + 1
+    elif isinstance(dtype, pl.String) and (distinct := key.drop_nulls().unique()).len() <= _FEW_TEXTS:
+        count, ranks = len(distinct), key.cast(pl.Enum(distinct.sort())).to_physical()
     else:
-        distinct = pl.DataFrame({"key": key.unique().sort(nulls_last=True)}).with_row_index("rank")
+        ranking = pl.DataFrame({"key": key.unique().sort(nulls_last=True)}).with_row_index("rank")
         keys = pl.DataFrame({"key": key})
-        ranked = keys.join(distinct, on="key", how="left", nulls_equal=True, maintain_order="left")
-        return ranked["rank"].to_numpy().astype(np.int64), len(distinct)
+        ranked = keys.join(ranking, on="key", how="left", nulls_equal=True, maintain_order="left")
+        return ranked["rank"].to_numpy().astype(np.int64), len(ranking)
     if ranks.null_count():
         ranks = ranks.cast(pl.UInt32).fill_null(count)
     return ranks.to_numpy().astype(np.int64), count + 1
 
 
-def _dense(key: pl.Series) -> Integers | None:
+def offsets_of_integers(key: pl.Series) -> Integers | None:
     """The distances of whole numbers from the smallest one, if they are small enough to serve as codes; else None."""
     if not key.dtype.is_integer() or is_beyond_numpy(key.dtype) or key.null_count() or not len(key):
         return None

@@ -13,6 +13,7 @@ import numpy as np
 import polars as pl
 
 from tidyfair.errors import ArgumentError, LabelError, advice, differs_in_case, in_short, listed, nearest, with_article
+from tidyfair.evaluation.group_index import offsets_of_integers
 from tidyfair.specs.arguments import is_list, is_value, one_of
 from tidyfair.specs.columns import are_told_apart, kind_of
 from tidyfair.specs.formulas import AVERAGES, HAND_TILL
@@ -81,6 +82,11 @@ class Labels:
             values, codes = column.dtype.categories.to_list(), column.to_physical()
         elif column.dtype == pl.Boolean:
             values, codes = [False, True], column.cast(pl.UInt8)
+        elif (offsets := offsets_of_integers(column)) is not None:
+            seen = tally.seen[side]
+            table = np.full(seen[-1] - seen[0] + 1, -1)
+            table[[label - seen[0] for label in seen]] = [index_of.get(label, -1) for label in seen]
+            return table[offsets]
         else:
             return self.encode(tally)[side].fill_null(-1).to_numpy().astype(np.int64)
         # the last one is that of null
