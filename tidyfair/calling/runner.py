@@ -22,7 +22,7 @@ from tidyfair.errors import (
     listed,
     warn,
 )
-from tidyfair.evaluation.evaluated import Evaluated, Plans, evaluate_specs, labels_with_scores
+from tidyfair.evaluation.evaluated import Evaluated, EvaluationPlans, evaluate_specs, labels_with_scores
 from tidyfair.evaluation.group_cells import texts_of
 from tidyfair.evaluation.missing_predictions import missing_in_words
 from tidyfair.evaluation.results import EXPLANATION, LOST, Results, tidy_groups, with_features
@@ -43,13 +43,14 @@ from tidyfair.specs.result_columns import RESERVED
 from tidyfair.tallies.count_plan import CountPlan
 from tidyfair.tallies.counting import count
 from tidyfair.tallies.moments import Needs
-from tidyfair.tallies.source import Source, open_frame
+from tidyfair.tallies.source import OuterGroups, Source, open_frame
 from tidyfair.tallies.tally import Tally, check_tally
 from tidyfair.tallies.tally_checks import check_readable, check_sizes
 
 _Counted: TypeAlias = "tuple[Tally, Sequence[MetricSpec]]"
 """A tally, and the metrics that are read from it."""
 _SILENCE = '(on_undefined="ignore" silences this.)'
+_OUTER = "outer groups"
 _SHOWN = 10
 _MOST_KEPT = 16
 _PLAIN = frozenset({str, int, float, bool, type(None)})
@@ -87,12 +88,12 @@ class Run:
 
     def results(self, data: object, options: Options) -> Any:
         """A tidy frame of the caller's kind."""
-        source = open_frame(data, options.group_by)
+        source = open_frame(data, _outer_groups(options))
         return source.restore(self._results(self._counted(source, options), options))
 
     def groups(self, data: object, options: Options) -> Any:
         """The values of the groups, as a tidy frame of the caller's kind."""
-        source = open_frame(data, options.group_by)
+        source = open_frame(data, _outer_groups(options))
         return source.restore(self._groups(self._counted(source, options), options))
 
     def results_of(self, tally: Tally, options: Options) -> pl.DataFrame:
@@ -157,7 +158,7 @@ class Run:
 
     def tally(self, data: object, options: Options) -> Tally:
         """The counts of all metrics together."""
-        return self.count(open_frame(data, options.group_by), options)
+        return self.count(open_frame(data, _outer_groups(options)), options)
 
     def count(self, source: Source, options: Options) -> Tally:
         """The counts of all metrics together, for an opened frame."""
@@ -220,12 +221,13 @@ class Run:
             check_sizes(tally, specs)
         if not allow_unseen:
             self.check_occurs(tally, options)
-        return evaluate_specs(tally.on_sides(), specs, options, self._plans if specs is self.specs else None)
+        tally = tally if tally.sides is None else tally.on_sides()
+        return evaluate_specs(tally, specs, options, self._plans if specs is self.specs else None)
 
     @cached_property
-    def _plans(self) -> Plans:
+    def _plans(self) -> EvaluationPlans:
         """The plans of evaluations of all metrics."""
-        return {}
+        return EvaluationPlans(self.specs)
 
     def check_occurs(self, tally: Tally, options: Options) -> None:
         """Refuse an event, or a value of a condition, that does not occur and may be misspelt."""
@@ -316,8 +318,11 @@ class Run:
         parts: list[pl.DataFrame] = []
         messages: list[str] = []
         constant: list[str] = []
-        has_unknown = False
+        tallies: list[Tally] = []
+        has_unknown = has_missing = False
         for tally, specs in counted:
+            tallies.append(tally)
+            has_missing |= options.na_rm and tally.has_missing_predictions
             for evaluated in self.evaluate(tally, options, specs, allow_unseen=True):
                 part, sentences = _part_of_results(tally, evaluated, options)
                 parts.append(part)
@@ -325,7 +330,6 @@ class Run:
                 has_unknown |= bool(evaluated.group_cells.unknown.any())
                 if evaluated.labels.event is None:
                     constant += _constant(evaluated)
-        tallies = [tally for tally, _ in counted]
         if tallies[0].scores is not None:
             parts = _without_bounds(tallies, parts)
         if messages and options.on_undefined == "raise":
@@ -333,17 +337,13 @@ class Run:
         if tallies[0].cut is not None:
             _warn_of_selections(tallies[0])
         if options.on_undefined == "warn":
-            self._warn_of_groups(tallies, has_unknown=has_unknown, na_rm=options.na_rm)
+            if has_unknown:
+                self.warn_of_unknown_groups(tallies)
+            if has_missing:
+                self.warn_of_missing_predictions(tallies)
             if messages or constant:
                 _warn_of_values(messages, constant)
         return parts[0] if len(parts) == 1 else _together(parts, [(spec.name, spec.by) for spec in self.specs])
-
-    def _warn_of_groups(self, tallies: Sequence[Tally], *, has_unknown: bool, na_rm: bool) -> None:
-        """Say which groups are unknown, and in which predictions are missing."""
-        if has_unknown:
-            self.warn_of_unknown_groups(tallies)
-        if na_rm and any(tally.has_missing_predictions for tally in tallies):
-            self.warn_of_missing_predictions(tallies)
 
 
 def _part_of_results(tally: Tally, evaluated: Evaluated, options: Options) -> tuple[pl.DataFrame, list[str]]:
@@ -362,6 +362,13 @@ def _part_of_results(tally: Tally, evaluated: Evaluated, options: Options) -> tu
     if evaluated.labels.unseen or evaluated.plan.two_sided or tally.sides is not None:
         sentences += _remarks(tally, evaluated)
     return frame, sentences
+
+
+def _outer_groups(options: Options) -> OuterGroups | None:
+    """The outer groups that a call names, which are read once."""
+    if options.group_by is not None and _OUTER not in options.plans:
+        options.plans[_OUTER] = OuterGroups.of(options.group_by)
+    return options.plans.get(_OUTER)
 
 
 def _keep(kept: dict[tuple[object, ...], Any], key: tuple[object, ...], value: object) -> None:

@@ -16,7 +16,7 @@ import numpy as np
 import polars as pl
 
 from tidyfair.errors import AggregateError, Status, Undefined, failures_of, listed
-from tidyfair.evaluation.states import LAST_DEFINED, NO_LEVEL, NOT_PRESENT, PART
+from tidyfair.evaluation.states import LAST_DEFINED, NO_LEVEL, PART
 from tidyfair.evaluation.statistics import LEVEL
 from tidyfair.evaluation.value_rows import STATE, ValueRows
 from tidyfair.specs.aggregates import CONTEXTS, NOT_ASKED, Aggregate, GroupValues, UserAggregate
@@ -61,16 +61,6 @@ class _Groups:
         return self.rows.array(name)[self.order]
 
     @cached_property
-    def spec(self) -> Integers:
-        """The spec of each row."""
-        return self.column("spec")
-
-    @cached_property
-    def status_code(self) -> Integers:
-        """The status of each row as the code of its `Status`, or `UNDEFINED`."""
-        return self.column(STATE)
-
-    @cached_property
     def values(self) -> GroupValues:
         """The columns that aggregates read."""
         return GroupValues(
@@ -78,7 +68,7 @@ class _Groups:
             estimate=self.column("estimate"),
             weight=self.column("weight"),
             size=self.column("size"),
-            suppressed=self.status_code == Status.SUPPRESSED.code,
+            suppressed=self.column(STATE) == Status.SUPPRESSED.code,
             is_reference=self.column("is_reference").astype(bool),
             contexts={name: self.column(name) for name in CONTEXTS if name in self.rows},
         )
@@ -172,9 +162,9 @@ def compare(
             numbers = _worst_metric(numbers, segments, groups, aggregate, undefined_is_null=undefined_is_null)
         else:
             # an undefined number has no groups and no metric that carry it
-            carriers = (np.where(numbers.known, rows, NO_ROW) for rows in (numbers.low, numbers.high, numbers.metric))
-            low, high, metric = carriers
-            numbers = replace(numbers, low=low, high=high, metric=metric)
+            known = numbers.known
+            low, high = np.where(known, numbers.low, NO_ROW), np.where(known, numbers.high, NO_ROW)
+            numbers = replace(numbers, low=low, high=high, metric=np.where(known, numbers.metric, NO_ROW))
         if isinstance(aggregate, UserAggregate):
             numbers = _with_user_values(numbers, groups, aggregate, tidy)
         # without levels there is one number for each outer group already
@@ -183,8 +173,8 @@ def compare(
         if numbers.part.any():
             numbers = _subtract(numbers)
         # the rows of groups and metrics are those of sorted values until here
-        low, high, metric = (taken(groups.order, rows, NO_ROW) for rows in (numbers.low, numbers.high, numbers.metric))
-        results.append(replace(numbers, low=low, high=high, metric=metric))
+        low, high = taken(groups.order, numbers.low, NO_ROW), taken(groups.order, numbers.high, NO_ROW)
+        results.append(replace(numbers, low=low, high=high, metric=taken(groups.order, numbers.metric, NO_ROW)))
     return results
 
 
@@ -194,11 +184,11 @@ def _of_metrics(
     """The number of each metric, and the reason where it is undefined."""
     values = groups.values
     segments, first = values.segments, values.segments.starts
-    status = groups.status_code
-    is_present = np.logical_and.reduce([status != not_present.code for not_present in NOT_PRESENT])
+    status = groups.column(STATE)
+    is_present = (status != Status.LEFT_OUT.code) & (status != Status.UNKNOWN.code)
     present, known = segments.sum(is_present), segments.sum(values.known)
     reduced = aggregate.reduce(values)
-    spec = groups.spec[first]
+    spec = groups.column("spec")[first]
     of_sides = np.isin(spec, list(two_sided)) if two_sided else np.zeros(len(spec), dtype=bool)
     alone = (present == 1) & (known == 1) & reduced.referable & ~of_sides
     value = reduced.value

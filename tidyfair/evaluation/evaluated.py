@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import TypeAlias
+from functools import cached_property
 
 import numpy as np
 import polars as pl
@@ -86,8 +86,23 @@ class EvaluationPlan:
         )
 
 
-Plans: TypeAlias = "dict[tuple[str | None, bool], EvaluationPlan]"
-"""The plans of some metrics by the estimator, and by whether one label is the event."""
+class EvaluationPlans:
+    """The plans of some metrics, each made once: for an estimator, and for labels of which one is the event or not."""
+
+    def __init__(self, specs: tuple[MetricSpec, ...]) -> None:
+        self.specs = specs
+        self._plans: dict[tuple[str | None, bool], EvaluationPlan] = {}
+
+    @cached_property
+    def any_event(self) -> bool:
+        """True if either of two labels may be the event, because nothing depends on it."""
+        return all(formula.given is not None for formula in formulas_of(*self.specs))
+
+    def plan(self, estimator: str | None, *, one_event: bool) -> EvaluationPlan:
+        """The plan for an estimator, and for labels of which one is the event or all are read."""
+        if (estimator, one_event) not in self._plans:
+            self._plans[estimator, one_event] = EvaluationPlan.of(self.specs, estimator, one_event=one_event)
+        return self._plans[estimator, one_event]
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -178,13 +193,15 @@ def _check_risk_thresholds(specs: Sequence[MetricSpec], cut: Cut) -> None:
 
 
 def evaluate_specs(
-    tally: Tally, specs: Sequence[MetricSpec], options: Options, plans: Plans | None = None
+    tally: Tally, specs: Sequence[MetricSpec], options: Options, plans: EvaluationPlans | None = None
 ) -> list[Evaluated]:
     """Evaluate every metric in every group; the number of queries does not depend on the number of groups.
 
     With a list of cuts, class metrics are evaluated at each of them, and the others once. If the event does not occur,
-    all values are null. Plans of these metrics, where there are some, are read from `plans` and kept there.
+    all values are null. `plans` are those of these metrics, if they are kept for several calls.
     """
+    if plans is None:
+        plans = EvaluationPlans(tuple(specs))
     if tally.cut is not None:
         _check_risk_thresholds(specs, tally.cut)
     labels = NUMBERS
@@ -194,13 +211,13 @@ def evaluate_specs(
             labels=options.labels,
             pos_label=options.pos_label,
             estimator=options.estimator,
-            any_event=all(formula.given is not None for formula in formulas_of(*specs)),
+            any_event=plans.any_event,
             allow_unseen=True,
         )
     if tally.forecast is not None:
         return _evaluate_forecast(tally, tally.forecast, specs, options)
     if tally.cut is None or not tally.cut.several:
-        return [_evaluate(tally, tuple(specs), labels, options, plans=plans)]
+        return [_evaluate(tally, plans, labels, options)]
     cut = f".{tally.cut.option}"
     for spec in specs:
         if len({formula.kind for formula in formulas_of(spec)}) > 1:
@@ -209,10 +226,10 @@ def evaluate_specs(
                 "a time."
             )
             raise ArgumentError(msg)
-    of_labels = tuple(spec for spec in specs if spec.kind == "class")
-    others = tuple(spec for spec in specs if spec.kind != "class")
-    evaluated = [_evaluate(tally.at_each_cut(), of_labels, labels, options, cut)] if of_labels else []
-    return evaluated + ([_evaluate(tally, others, labels, options, cut)] if others else [])
+    of_labels = EvaluationPlans(tuple(spec for spec in specs if spec.kind == "class"))
+    others = EvaluationPlans(tuple(spec for spec in specs if spec.kind != "class"))
+    evaluated = [_evaluate(tally.at_each_cut(), of_labels, labels, options, cut)] if of_labels.specs else []
+    return evaluated + ([_evaluate(tally, others, labels, options, cut)] if others.specs else [])
 
 
 def _evaluate_forecast(
@@ -223,16 +240,19 @@ def _evaluate_forecast(
         if len({formula.at_points for formula in formulas_of(spec)}) > 1:
             msg = f"{spec.name} combines metrics at each of several points and over all of them; compare them apart."
             raise ArgumentError(msg)
-    of_points = tuple(spec for spec in specs if _is_at_points(spec))
-    others = tuple(spec for spec in specs if not _is_at_points(spec))
-    if not of_points:
-        return [_evaluate(tally.over_points(), others, NUMBERS, options)] if others else []
+    of_points = EvaluationPlans(tuple(spec for spec in specs if _is_at_points(spec)))
+    others = EvaluationPlans(tuple(spec for spec in specs if not _is_at_points(spec)))
+    if not of_points.specs:
+        return [_evaluate(tally.over_points(), others, NUMBERS, options)] if others.specs else []
     if len(forecast.points) == 1:
         # the average over a single point is that of the point
         (point,) = forecast.points
-        return [replace(_evaluate(tally.at_each_point(), tuple(specs), NUMBERS, options, forecast.axis), point=point)]
+        every = EvaluationPlans(tuple(specs))
+        return [replace(_evaluate(tally.at_each_point(), every, NUMBERS, options, forecast.axis), point=point)]
     evaluated = [_evaluate(tally.at_each_point(), of_points, NUMBERS, options, forecast.axis)]
-    return evaluated + ([_evaluate(tally.over_points(), others, NUMBERS, options, forecast.axis)] if others else [])
+    if others.specs:
+        evaluated.append(_evaluate(tally.over_points(), others, NUMBERS, options, forecast.axis))
+    return evaluated
 
 
 def _is_at_points(spec: MetricSpec) -> bool:
@@ -266,16 +286,12 @@ def labels_with_scores(
 
 
 def _evaluate(
-    tally: Tally, specs: tuple[MetricSpec, ...], labels: Labels, options: Options, cut: str | None = None, *,
-    plans: Plans | None = None,
-) -> Evaluated:  # fmt: skip
+    tally: Tally, plans: EvaluationPlans, labels: Labels, options: Options, cut: str | None = None
+) -> Evaluated:
     """Evaluate the metrics of one tally, whose labels have been read."""
+    specs, one_event = plans.specs, labels.event is not None
     _check_order_of_labels(tally, labels, specs)
-    plans, one_event = {} if plans is None else plans, labels.event is not None
-    plan = plans.get((options.estimator, one_event))
-    if plan is None:
-        plan = EvaluationPlan.of(specs, options.estimator, one_event=one_event)
-        plans[options.estimator, one_event] = plan
+    plan = plans.plan(options.estimator, one_event=one_event)
     group_cells, cells = number_group_cells(tally, labels, plan.bys)
     with_variances = options.interval is not None
     reading = LabelReading(

@@ -103,9 +103,10 @@ class GroupCells:
 
     def texts(self, by: By) -> pl.Series:
         """The groups of a `by` within all outer groups, as results show them."""
-        if by not in self._texts:
-            self._texts[by] = texts_of(self.indices[by].keys)
-        return self._texts[by]
+        texts = self._texts.get(by)
+        if texts is None:
+            texts = self._texts[by] = texts_of(self.indices[by].keys)
+        return texts
 
     @cached_property
     def _texts(self) -> dict[By, pl.Series]:
@@ -188,29 +189,38 @@ def number_group_cells(tally: Tally, labels: Labels, bys: Sequence[By | None]) -
     masks: list[tuple[Booleans, Booleans, Booleans]] = []
     first = 0
     for by in bys:
-        index, is_excluded = outer, None
-        is_unknown = np.zeros(len(outer.example), dtype=bool)
-        if by is not None and by.sides:
-            own = cells[tally.names(by.columns)]
-            by.sides.check(own)
-            codes.add(by.groups(own).to_series().alias(_SIDE))
-            index = codes.index([_SIDE], within=outer)
-            is_unknown = by.is_unknown(index.keys).to_numpy()
-            is_excluded = ~by.is_compared(index.keys).to_numpy()
-        elif by is not None:
-            index = codes.index(tally.names(by.columns), within=outer)
-            is_unknown = by.is_unknown(pl.DataFrame(index.keys_of_cells)).to_numpy()[index.example]
+        index, is_excluded, is_unknown = _groups_of(by, tally, codes, outer)
         size = len(index.example)
         indices[by], spans[by] = index, (first, size)
         first += size
         # without rows there still is the one group of all rows
         outers.append(outer.of_cell[index.example] if cells.height else np.zeros(size, dtype=np.int64))
         is_unlisted = is_unknown & (by is not None and by.policy.unknown == "drop")
-        masks.append((is_unknown if is_excluded is None else is_excluded, is_unknown, is_unlisted))
+        masks.append((is_excluded, is_unknown, is_unlisted))
     _check_unknown_values(indices)
     excluded, unknown, unlisted = map(np.concatenate, zip(*masks, strict=True))
     group_cells = GroupCells(np.concatenate(outers), excluded, unknown, unlisted, spans, indices, outer_keys)
     return group_cells, Cells(tally, labels)
+
+
+def _groups_of(
+    by: By | None, tally: Tally, codes: KeyCodes, outer: GroupIndex
+) -> tuple[GroupIndex, Booleans, Booleans]:
+    """The groups of a `by` within outer groups, and masks of those that are not compared, and of unknown ones."""
+    if by is None:
+        nobody = np.zeros(len(outer.example), dtype=bool)
+        return outer, nobody, nobody
+    if by.sides:
+        keys = tally.cells[tally.names(by.columns)]
+        by.sides.check(keys)
+        codes.add(by.groups(keys).to_series().alias(_SIDE))
+        index = codes.index([_SIDE], within=outer)
+        return index, ~by.is_compared(index.keys).to_numpy(), by.is_unknown(index.keys).to_numpy()
+    index = codes.index(tally.names(by.columns), within=outer)
+    is_unknown = np.zeros(len(index.example), dtype=bool)
+    for key in index.keys_of_cells:
+        is_unknown |= by.policy.is_unknown(key.to_frame()).to_numpy()[index.example]
+    return index, is_unknown, is_unknown
 
 
 def _check_unknown_values(indices: Mapping[By | None, GroupIndex]) -> None:

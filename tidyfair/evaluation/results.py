@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import polars as pl
 
@@ -60,7 +62,8 @@ class Results:
     def _add_ordinary_metrics(self) -> None:
         """Set the values of specs that compare no groups."""
         values = self.evaluated.values
-        is_ordinary = np.array([spec.aggregate is None for spec in self.evaluated.specs])
+        is_ordinary = np.ones(len(self.evaluated.plan.specs), dtype=bool)
+        is_ordinary[[*self.evaluated.plan.aggregates]] = False
         (rows,) = is_ordinary[values.array("spec")].nonzero()
         self._rows, self._index = rows, self._index_of(values.array("spec")[rows], values.array("outer")[rows])
         self.value[self._index] = values.array("estimate")[rows]
@@ -126,7 +129,7 @@ class Results:
         evaluated = self.evaluated
         texts, no_names = evaluated.rows["text"], pl.Series([[]], dtype=_NAMES).new_from_index(0, len(self.value))
         # the metric that carries a disparity of several
-        several = np.array([spec.several for spec in evaluated.specs], dtype=bool)
+        several = np.array([spec.several for spec in evaluated.plan.specs], dtype=bool)
         carrier = np.where(several[self._keys[0]], self._of_disparities("metric", NO_ROW), NO_ROW)
         # without rows there is no group to compare, but there is a result
         status = np.array(TEXTS, dtype=object)[self._of_disparities("status_codes", Status.NO_GROUPS.code)]
@@ -198,21 +201,23 @@ class Results:
         undefined: set[int] = set()
         for _, disparities in self._compared:
             undefined.update(disparities.spec[disparities.status_codes == Status.ZERO_DENOMINATOR.code].tolist())
-        return messages + [f"{self._subject(number)} is 0/0" for number in sorted(undefined)]
+        for number in sorted(undefined):
+            messages.append(f"{self._subject(number)} is 0/0")
+        return messages
 
     def _subject(self, number: int) -> str:
         """The name of a disparity and of the feature that it is by."""
-        spec = self.evaluated.specs[number]
+        spec = self.evaluated.plan.specs[number]
         return f"{spec.name} by {spec.by.text if spec.by else None}"
 
     def _sides_without_value(self) -> list[str]:
         """Messages about disparities of two sides of which one has no group in an outer group."""
         codes = self._of_disparities("status_codes", Status.OK.code)
-        codes = codes.reshape(len(self.evaluated.specs), self._outers)
+        codes = codes.reshape(len(self.evaluated.plan.specs), self._outers)
         lacking = np.isin(codes, [Status.TOO_FEW_GROUPS.code, Status.NO_REFERENCE.code])
         messages: list[str] = []
         for number in self.evaluated.plan.two_sided:
-            spec, outers = self.evaluated.specs[number], np.flatnonzero(lacking[number]).tolist()
+            spec, outers = self.evaluated.plan.specs[number], np.flatnonzero(lacking[number]).tolist()
             if outers:
                 texts = [_outer_text(self.evaluated, outer) for outer in outers[:_SHOWN]]
                 where = f" in {_listed(texts, len(outers))}" if any(texts) else ""
@@ -273,7 +278,7 @@ def frames_of(evaluated: Evaluated) -> Tidy:
             ".estimate": rows["estimate"], ".n": rows["n"], ".denominator": rows["denominator"],
             ".overall": rows["overall"] if "overall" in rows.columns else None,
         }  # fmt: skip
-        spec = evaluated.specs[number]
+        spec = evaluated.plan.specs[number]
         if spec.by is not None and not spec.by.sides:
             first, _ = evaluated.group_cells.spans[spec.by]
             keys = evaluated.group_cells.keys[spec.by][rows[GROUP_CELL] - first]
@@ -294,14 +299,12 @@ def _undefined_groups(evaluated: Evaluated) -> list[str]:
     values = evaluated.values
     state = values.array(STATE)
     (rows,) = ((state > LAST_DEFINED) | (state == Status.LEVELS_LEFT_OUT.code)).nonzero()
-    names, specs, statuses, cells = (
-        values.array(name)[rows].tolist() for name in ("name", "spec", "status", GROUP_CELL)
-    )
-    bys = [spec.by for spec in evaluated.specs]
+    columns: list[list[Any]] = [values.array(name)[rows].tolist() for name in ("name", "spec", "status", GROUP_CELL)]
+    bys = [spec.by for spec in evaluated.plan.specs]
     texts_of_bys = [by.text if by else None for by in bys]
     undefined: dict[tuple[str, str | None, str], tuple[By | None, dict[int, None]]] = {}
-    for name, spec, status, cell in zip(names, specs, statuses, cells, strict=True):
-        subject = (name, texts_of_bys[spec], status)
+    for name, spec, status, cell in zip(*columns, strict=True):
+        subject: tuple[str, str | None, str] = (name, texts_of_bys[spec], status)
         if subject not in undefined:
             undefined[subject] = bys[spec], {}
         undefined[subject][1][cell] = None

@@ -75,6 +75,8 @@ _USED = {
 Measure: TypeAlias = Literal["weights", "rows", "squares"]
 _STEPS = ("absolute_steps", "squared_steps")
 _BOTH = frozenset({"truth", "estimate"})
+_COUNTS = {HIDDEN, *(name + suffix for suffix in ("", ROWS, SQUARES) for name in (*CELLS, *_STEPS))}
+"""The names of sums of labels that are counts."""
 
 
 @dataclass(frozen=True)
@@ -440,10 +442,7 @@ def _of_distributions(given: Given, sums: Mapping[str, Array]) -> Statistics:
 
 def _of_labels(sums: Mapping[str, Array]) -> Statistics:
     """The statistics of labels against the rest."""
-    counts = {HIDDEN}
-    for suffix in ("", ROWS, SQUARES):
-        counts |= {name + suffix for name in (*CELLS, *_STEPS)}
-    terms = {name: values for name, values in sums.items() if name not in counts}
+    terms = {name: values for name, values in sums.items() if name not in _COUNTS}
     rows = _with_margins(sums, ROWS)
     weights = _with_margins(sums, "") if "tp" in sums else rows
     squares = _with_margins(sums, SQUARES) if "tp" + SQUARES in sums else None

@@ -33,6 +33,8 @@ _INTEGERS = {
     "outer": pl.Int32,
 }
 """The columns of integers, with their dtypes in frames."""
+_UNKNOWN = np.full((1, 1), np.nan)
+"""A column that a formula does not have."""
 _BY_LABEL = ("one_vs_rest", ALL_LABELS)
 """Estimators that results show a label for."""
 
@@ -138,7 +140,7 @@ def value_rows(
         "size": _without(columns["size"], states.excluded),
         "is_reference": _references(specs, group_cells, spec, runs.group_cell),
     }
-    extra = {name: columns[name] for name in columns.extra}
+    extra = columns.extra
 
     def frame() -> pl.DataFrame:
         integers = {name: pl.Series(arrays[name], dtype=dtype) for name, dtype in _INTEGERS.items()}
@@ -218,8 +220,7 @@ class _Runs:
                 label, group_cell = np.repeat(np.arange(labels, dtype=np.int32), size), np.tile(group_cell, labels)
             if labels > 1 and given is not None:
                 # distributions have the labels of a group together, not the groups of a label
-                order = np.arange(labels * size).reshape(labels, size).T.ravel()
-                label, group_cell = label[order], group_cell[order]
+                label, group_cell = (values.reshape(labels, size).T.ravel() for values in (label, group_cell))
             level = np.full(len(label), NO_LEVEL, dtype=np.int32)
             if metric.estimator in _BY_LABEL and of_formula.by_level and given != "nothing":
                 # distributions are given a label of one side, whether it is an event or not
@@ -241,24 +242,28 @@ class _Columns:
         self._columns: dict[str, Array] = {}
 
     @property
-    def extra(self) -> list[str]:
-        """The names of the columns that only some formulas have."""
-        names: dict[str, None] = {}
+    def extra(self) -> dict[str, Array]:
+        """The columns that only some formulas have."""
+        extra: dict[str, Array] = {}
         for values in self._values:
-            names |= dict.fromkeys(values.extra)
-        return list(names)
+            for name in values.extra:
+                extra[name] = self[name]
+        return extra
 
     @property
-    def have_levels_left_out(self) -> bool:
-        """True if some average leaves out labels."""
-        return any(values.levels_left_out.any() for values in self._values)
+    def levels_left_out(self) -> Booleans | None:
+        """The averages that leave out labels without a value, as a mask; None if there are none."""
+        for values in self._values:
+            if values.levels_left_out.any():
+                return self["levels_left_out"]
+        return None
 
     def __getitem__(self, name: str) -> Array:
         if name not in self._columns:
             by_label: list[Array] = []
             for values in self._values:
-                of_formula = getattr(values, name) if name in COLUMNS else values.extra.get(name, np.nan)
-                if np.shape(of_formula) != values.estimate.shape:
+                of_formula: Array = getattr(values, name) if name in COLUMNS else values.extra.get(name, _UNKNOWN)
+                if of_formula.shape != values.estimate.shape:
                     of_formula = np.broadcast_to(of_formula, values.estimate.shape)
                 by_label.append(of_formula.T.ravel())
             self._columns[name] = np.concatenate(by_label)[self._source]
@@ -318,8 +323,8 @@ class _States:
         suppressed[undefined] = reasons == Status.SUPPRESSED.value
         codes = np.full(len(excluded), Status.OK.code, dtype=np.int8)
         # the last status that applies counts
-        if columns.have_levels_left_out:
-            codes[columns["levels_left_out"]] = Status.LEVELS_LEFT_OUT.code
+        if (levels_left_out := columns.levels_left_out) is not None:
+            codes[levels_left_out] = Status.LEVELS_LEFT_OUT.code
         codes[np.isinf(estimate)] = Status.INFINITE.code
         codes[undefined] = UNDEFINED
         left_out = suppressed | excluded

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from importlib.metadata import version
 from numbers import Integral, Real
 from os import PathLike
-from typing import Any, TypeAlias, cast
+from typing import Any, NamedTuple, TypeAlias, cast
 
 import numpy as np
 import polars as pl
@@ -553,8 +553,32 @@ def _with_natural_logarithms(frame: Any) -> Any:
     return nw.from_native(table.replace(natural).to_expr()) if natural else frame
 
 
+class OuterGroups(NamedTuple):
+    """The columns and the conditions that data are grouped by."""
+
+    columns: tuple[Column, ...] = ()
+    sides: Privileged | None = None
+
+    @classmethod
+    def of(cls, group_by: object) -> OuterGroups:
+        """The groups as a user names them: by one column or condition, or by several."""
+        is_one = isinstance(group_by, str) or not are_columns(group_by)
+        keys: list[Any] = [group_by] if is_one else list(cast("Iterable[Any]", group_by))
+        sides = [key for key in keys if isinstance(key, Privileged)]
+        outer = tuple(Column.of(key, "group_by") for key in keys if not isinstance(key, Privileged))
+        names = names_of(outer) + [SIDE] * len(sides)
+        if len(set(names)) < len(names):
+            twice = {name for name in names if names.count(name) > 1}
+            own = ""
+            if SIDE in twice:
+                own = f"; privileged(…) adds a column {SIDE!r}, so rename yours or give one condition only"
+            msg = f"`group_by`: {sorted(twice)} are given more than once{own}."
+            raise ColumnError(msg)
+        return cls(outer, *sides)
+
+
 def open_frame(
-    data: object, group_by: ColumnLike | Privileged | Iterable[ColumnLike | Privileged] | None = None
+    data: object, group_by: OuterGroups | ColumnLike | Privileged | Iterable[ColumnLike | Privileged] | None = None
 ) -> Source:
     """Open a frame of any supported kind, grouped or not."""
     if data is None:
@@ -564,12 +588,13 @@ def open_frame(
     if keys is not None and group_by is not None:
         msg = "The data are already grouped; give the grouping once, on the frame or as `group_by=`."
         raise ArgumentError(msg)
-    if keys is None and group_by is not None:
-        is_one = isinstance(group_by, str) or not are_columns(group_by)
-        keys = [group_by] if is_one else list(cast("Iterable[Any]", group_by))
-    outer, sides = _outer(keys) if keys else ((), [])
+    outer = group_by if isinstance(group_by, OuterGroups) else OuterGroups()
+    if keys is not None:
+        outer = OuterGroups.of(keys)
+    elif group_by is not None and outer is not group_by:
+        outer = OuterGroups.of(group_by)
     if isinstance(frame, pl.DataFrame | pl.LazyFrame):
-        return Source(frame, "polars", outer, *sides)
+        return Source(frame, "polars", *outer)
     import narwhals.stable.v2 as nw
 
     try:
@@ -582,27 +607,7 @@ def open_frame(
             "Upgrade pandas, or pass `frame.compute()`."
         )
         raise ArgumentError(msg)
-    return Source(opened, opened.implementation.value, outer, *sides)
-
-
-def _outer(keys: list[Any]) -> tuple[tuple[Column, ...], list[Privileged]]:
-    """The columns among the keys, and the conditions; names must be unique."""
-    sides: list[Privileged] = []
-    outer: list[Column] = []
-    for key in keys:
-        if isinstance(key, Privileged):
-            sides.append(key)
-        else:
-            outer.append(Column.of(key, "group_by"))
-    names = names_of(outer) + [SIDE] * len(sides)
-    if len(set(names)) < len(names):
-        twice = {name for name in names if names.count(name) > 1}
-        own = ""
-        if SIDE in twice:
-            own = f"; privileged(…) adds a column {SIDE!r}, so rename yours or give one condition only"
-        msg = f"`group_by`: {sorted(twice)} are given more than once{own}."
-        raise ColumnError(msg)
-    return tuple(outer), sides
+    return Source(opened, opened.implementation.value, *outer)
 
 
 def _no_frame(data: object, error: Exception) -> ArgumentError | ColumnError:

@@ -191,8 +191,8 @@ class Tally:
     @property
     def has_missing_predictions(self) -> bool:
         """True if some rows have no estimate or score; of predictions at points, if some may have none."""
-        predictions = [self.cells[name] for name in (ESTIMATE, SCORE) if name in self.cells.columns]
-        return self.forecast is not None or any(map(pl.Series.null_count, predictions))
+        has_missing_scores = SCORE in self.cells.columns and self.cells[SCORE].null_count() > 0
+        return self.forecast is not None or has_missing_scores or self.cells[ESTIMATE].null_count() > 0
 
     def in_few_parts(self) -> Tally:
         """The tally with random parts put together, unless these are few; replicates draw parts."""
