@@ -328,8 +328,7 @@ class Run:
                 parts.append(part)
                 messages += [sentence for sentence in sentences if sentence not in messages]
                 has_unknown |= bool(evaluated.group_cells.unknown.any())
-                if evaluated.labels.event is None:
-                    constant += _constant(evaluated)
+                constant += _constant(evaluated) if evaluated.labels.event is None else []
         if tallies[0].scores is not None:
             parts = _without_bounds(tallies, parts)
         if messages and options.on_undefined == "raise":
