@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 import polars as pl
 
@@ -299,12 +297,15 @@ def _undefined_groups(evaluated: Evaluated) -> list[str]:
     values = evaluated.values
     state = values.array(STATE)
     (rows,) = ((state > LAST_DEFINED) | (state == Status.LEVELS_LEFT_OUT.code)).nonzero()
-    columns: list[list[Any]] = [values.array(name)[rows].tolist() for name in ("name", "spec", "status", GROUP_CELL)]
+    names: list[str] = values.array("name")[rows].tolist()
+    specs: list[int] = values.array("spec")[rows].tolist()
+    statuses: list[str] = values.array("status")[rows].tolist()
+    cells: list[int] = values.array(GROUP_CELL)[rows].tolist()
     bys = [spec.by for spec in evaluated.plan.specs]
     texts_of_bys = [by.text if by else None for by in bys]
     undefined: dict[tuple[str, str | None, str], tuple[By | None, dict[int, None]]] = {}
-    for name, spec, status, cell in zip(*columns, strict=True):
-        subject: tuple[str, str | None, str] = (name, texts_of_bys[spec], status)
+    for name, spec, status, cell in zip(names, specs, statuses, cells, strict=True):
+        subject = (name, texts_of_bys[spec], status)
         if subject not in undefined:
             undefined[subject] = bys[spec], {}
         undefined[subject][1][cell] = None
