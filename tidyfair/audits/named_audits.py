@@ -519,7 +519,7 @@ def unknown_rows(call: AuditCall, audit: NamedAudit) -> pl.DataFrame:
     outer = dict(zip(names, (column.name for column in tally.outer_columns), strict=True))
     parts: list[pl.DataFrame] = []
     for by in bys:
-        mask = by.policy.is_unknown(tally.cells.select(tally.names(by.columns)))
+        mask = by.policy.is_unknown(tally.keys_of_cells(by.columns))
         rows = tally.cells.select(*names, "n", pl.when(mask).then("n").otherwise(0).alias("unknown"))
         total = (pl.col("n").sum().alias(".n"), pl.col("unknown").sum().alias(".unknown"))
         counted = rows.group_by(names, maintain_order=True).agg(*total).sort(names) if names else rows.select(*total)
@@ -534,6 +534,6 @@ def _with_incomplete_rows_unknown(tally: Tally, bys: list[By]) -> Tally:
     names = list(dict.fromkeys(name for by in bys for name in tally.names(by.columns)))
     is_unknown = pl.Series([False]).new_from_index(0, len(tally.cells))
     for by in bys:
-        is_unknown |= by.policy.is_unknown(tally.cells.select(tally.names(by.columns)))
+        is_unknown |= by.policy.is_unknown(tally.keys_of_cells(by.columns))
     known = [pl.when(~is_unknown).then(name).alias(name) for name in names]
     return replace(tally, cells=tally.cells.with_columns(known))

@@ -381,9 +381,9 @@ def _unknown_rows(tally: Tally, by: By) -> list[str]:
     """The rows of unknown groups in words; nothing if there are none, or the tally has no such keys."""
     if not {*by.columns} <= {key.column for key in tally.keys}:
         return []
-    keys = tally.cells.select(tally.names(by.columns))
+    keys = tally.keys_of_cells(by.columns)
     is_unknown = by.is_unknown(by.groups(keys))
-    rows, total = int(tally.cells["n"].filter(is_unknown).sum()), int(tally.cells["n"].sum())
+    rows, total = int(tally.cells["n"].filter(is_unknown).sum()), tally.row_count
     if not rows:
         return []
     groups = keys.filter(is_unknown).unique().sort(keys.columns, nulls_last=True)
@@ -507,7 +507,7 @@ def _sides(tally: Tally, specs: Sequence[MetricSpec]) -> list[tuple[Privileged, 
             conditions[spec.by.sides] = None
     if tally.sides is not None:
         conditions[tally.sides] = None
-    return [(sides, tally.cells[tally.names(sides.columns)]) for sides in conditions]
+    return [(sides, tally.keys_of_cells(sides.columns)) for sides in conditions]
 
 
 def _constant(evaluated: Evaluated) -> list[str]:

@@ -260,7 +260,7 @@ class _Audited:
     @property
     def rows(self) -> int:
         """The number of rows."""
-        return int(self.tally.cells["n"].sum())
+        return self.tally.row_count
 
     @property
     def outer(self) -> list[str]:

@@ -211,7 +211,7 @@ def _groups_of(
         nobody = np.zeros(len(outer.example), dtype=bool)
         return outer, nobody, nobody
     if by.sides:
-        keys = tally.cells[tally.names(by.columns)]
+        keys = tally.keys_of_cells(by.columns)
         by.sides.check(keys)
         codes.add(by.groups(keys).to_series().alias(_SIDE))
         index = codes.index([_SIDE], within=outer)

@@ -250,7 +250,7 @@ def _check_tally(tally: Tally) -> None:
     if tally.cut is not None and tally.cut.several:
         msg = f"report() is about one set of decisions: give one {tally.cut.option}, not a list."
         raise ArgumentError(msg)
-    if not tally.cells["n"].sum():
+    if not tally.row_count:
         msg = "report() has nothing to tell: there are no rows."
         raise ArgumentError(msg)
 

@@ -486,7 +486,7 @@ def without_constant(frame: pl.DataFrame, metrics: Iterable[Metric]) -> pl.DataF
 
 def of_data(audit: UsualMetrics, tally: Tally, min_n: int) -> Section:
     """The number of rows, their weights, missing values, and the sizes of groups."""
-    rows = int(tally.cells["n"].sum())
+    rows = tally.row_count
     missing = missing_of(tally)
     lacking = missing.filter(pl.col("missing") > 0)
     texts = [f"{number:,} without {name}" for name, _, number in lacking.rows()]

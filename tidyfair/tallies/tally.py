@@ -178,6 +178,15 @@ class Tally:
         """The names in `cells` of the columns that it is counted by."""
         return {key.column: f"k{index}" for index, key in enumerate(self.keys)}
 
+    def keys_of_cells(self, columns: Sequence[Column]) -> pl.DataFrame:
+        """The values of some keys in each cell."""
+        return self.cells[self.names(columns)]
+
+    @property
+    def row_count(self) -> int:
+        """The number of rows that were counted."""
+        return int(self.cells["n"].sum())
+
     @property
     def outer_columns(self) -> list[Column]:
         """The columns of the outer grouping."""

@@ -88,7 +88,7 @@ def _missing(name: str, formula: Formula, role: str, given: AbstractSet[str]) ->
 
 def check_weights(tally: Tally) -> None:
     """Refuse weights that are all zero."""
-    if tally.weights is not None and tally.cells["n"].sum() and not tally.cells["w"].sum():
+    if tally.weights is not None and tally.row_count and not tally.cells["w"].sum():
         msg = f"`{tally.role_of_weights}`: all values of {tally.weights.name!r} are zero."
         raise WeightError(msg)
 
@@ -178,7 +178,7 @@ def check_sizes(tally: Tally, specs: Sequence[MetricSpec]) -> None:
     for by in dict.fromkeys(spec.by for spec in specs):
         if by is None or by.sides:
             continue
-        keys = tally.cells[tally.names(by.columns)]
+        keys = tally.keys_of_cells(by.columns)
         sizes = keys.with_columns(tally.cells["n"]).group_by(keys.columns).agg(pl.col("n").sum())["n"]
         single = int((sizes == 1).sum())
         smallest = max(by.policy.min_n, by.policy.min_share * int(sizes.sum()))
