@@ -368,7 +368,7 @@ class NamedAudit:
         one_event: Whether its values are about one event, which the call names if there are several labels.
 
     >>> from dataclasses import replace
-    >>> from tidyfair import NAMED_AUDITS
+    >>> from tidyfair.audits import NAMED_AUDITS
     >>> ours = replace(NAMED_AUDITS["nyc_ll144"], name="ours", min_share=0.02)
     >>> ours == NAMED_AUDITS["nyc_ll144"]
     False
