@@ -176,9 +176,11 @@ class Status(StrEnum):
     @classmethod
     def text_of(cls, status: str) -> str:
         """The words for a status, which may be the free text of a user's `Undefined`."""
-        texts = {known.value: known.text for known in cls}
-        # the message of an error is shown as it is
-        return texts.get(status) or (status if ":" in status else status.replace("_", " "))
+        try:
+            return cls(status).text
+        except ValueError:
+            # the message of an error is shown as it is
+            return status if ":" in status else status.replace("_", " ")
 
 
 class TidyfairError(ValueError):

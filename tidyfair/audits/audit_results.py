@@ -70,7 +70,7 @@ class AuditResults:
     @property
     def rows(self) -> int:
         """The number of rows."""
-        return int(self.tally.cells["n"].sum())
+        return self.tally.row_count
 
     @cached_property
     def options(self) -> Options:

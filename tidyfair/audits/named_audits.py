@@ -24,7 +24,7 @@ from tidyfair.specs.options import Options
 from tidyfair.specs.result_columns import key_columns
 from tidyfair.specs.result_kinds import UNKNOWN_ROWS
 from tidyfair.tallies.source import open_frame
-from tidyfair.tallies.tally import Tally, columns_of, key_names
+from tidyfair.tallies.tally import Tally, key_names
 from tidyfair.tallies.thresholds import Cut
 
 __all__ = ["ComparisonTable", "NamedAudit", "ValuesTable"]
@@ -514,10 +514,10 @@ def unknown_rows(call: AuditCall, audit: NamedAudit) -> pl.DataFrame:
     group_by = call.counting.get("group_by")
     tally = metric_set(*(instances.difference(*by.features) for by in bys)).tally(call.data, group_by=group_by)
     names = key_names(tally.keys, "outer")
-    outer = dict(zip(names, (column.name for column in columns_of(tally.outer)), strict=True))
+    outer = dict(zip(names, (column.name for column in tally.outer_columns), strict=True))
     parts: list[pl.DataFrame] = []
     for by in bys:
-        mask = by.policy.is_unknown(tally.cells.select(tally.names(by.columns)))
+        mask = by.policy.is_unknown(tally.keys_of_cells(by.columns))
         rows = tally.cells.select(*names, "n", pl.when(mask).then("n").otherwise(0).alias("unknown"))
         total = (pl.col("n").sum().alias(".n"), pl.col("unknown").sum().alias(".unknown"))
         counted = rows.group_by(names, maintain_order=True).agg(*total).sort(names) if names else rows.select(*total)

@@ -334,9 +334,9 @@ class _Table:
         evaluated = self.evaluated
         rows = evaluated.rows
         columns = evaluated.key_columns(rows) | {".metric": rows["name"]}
-        last = {name: columns.pop(name) for name in (".estimator", *evaluated.threshold(rows))}
+        last = {name: columns.pop(name) for name in (".estimator", evaluated.cut) if name}
         columns |= evaluated.group_cells.features_of(rows[GROUP_CELL]).to_dict()
-        columns |= {".group": rows["text"], ".level": evaluated.level_text(rows), **last}
+        columns |= {".group": rows["text"], ".level": evaluated.level_text(rows["level"].to_numpy()), **last}
         columns |= {".n": rows["n"], ".share": rows["share"], ".estimate": rows["rate"]}
         shown = {name: pl.Series(values, nan_to_null=True) for name, values in self.numbers.items()}
         shown |= {name: pl.Series(values.tolist(), dtype=pl.String) for name, values in self.texts.items()}

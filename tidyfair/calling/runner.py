@@ -22,10 +22,10 @@ from tidyfair.errors import (
     listed,
     warn,
 )
-from tidyfair.evaluation.evaluated import Evaluated, evaluate_specs, labels_with_scores
+from tidyfair.evaluation.evaluated import Evaluated, EvaluationPlans, evaluate_specs, labels_with_scores
 from tidyfair.evaluation.group_cells import texts_of
 from tidyfair.evaluation.missing_predictions import missing_in_words
-from tidyfair.evaluation.results import EXPLANATION, LOST, complaints, tidy_groups, tidy_results, with_features
+from tidyfair.evaluation.results import EXPLANATION, LOST, Results, tidy_groups, with_features
 from tidyfair.specs.columns import Column, names_of
 from tidyfair.specs.groups import By, Privileged
 from tidyfair.specs.metric_specs import MetricSpec, named_formulas
@@ -42,15 +42,15 @@ from tidyfair.specs.options import (
 from tidyfair.specs.result_columns import RESERVED
 from tidyfair.tallies.count_plan import CountPlan
 from tidyfair.tallies.counting import count
-from tidyfair.tallies.moments import SCORE, Needs
-from tidyfair.tallies.source import Source, open_frame
+from tidyfair.tallies.moments import Needs
+from tidyfair.tallies.source import OuterGroups, Source, open_frame
 from tidyfair.tallies.tally import Tally, check_tally
 from tidyfair.tallies.tally_checks import check_readable, check_sizes
-from tidyfair.tallies.thresholds import ESTIMATE
 
 _Counted: TypeAlias = "tuple[Tally, Sequence[MetricSpec]]"
 """A tally, and the metrics that are read from it."""
 _SILENCE = '(on_undefined="ignore" silences this.)'
+_OUTER = "outer groups"
 _SHOWN = 10
 _MOST_KEPT = 16
 _PLAIN = frozenset({str, int, float, bool, type(None)})
@@ -88,12 +88,12 @@ class Run:
 
     def results(self, data: object, options: Options) -> Any:
         """A tidy frame of the caller's kind."""
-        source = open_frame(data, options.group_by)
+        source = open_frame(data, _outer_groups(options))
         return source.restore(self._results(self._counted(source, options), options))
 
     def groups(self, data: object, options: Options) -> Any:
         """The values of the groups, as a tidy frame of the caller's kind."""
-        source = open_frame(data, options.group_by)
+        source = open_frame(data, _outer_groups(options))
         return source.restore(self._groups(self._counted(source, options), options))
 
     def results_of(self, tally: Tally, options: Options) -> pl.DataFrame:
@@ -158,7 +158,7 @@ class Run:
 
     def tally(self, data: object, options: Options) -> Tally:
         """The counts of all metrics together."""
-        return self.count(open_frame(data, options.group_by), options)
+        return self.count(open_frame(data, _outer_groups(options)), options)
 
     def count(self, source: Source, options: Options) -> Tally:
         """The counts of all metrics together, for an opened frame."""
@@ -173,7 +173,8 @@ class Run:
             # intervals need to see how much sums vary from part to part
             options = options.in_own_parts
         plan = self._plan(options, source.outer, source.sides, is_kept=False)
-        return [(count(source, part), part.specs) for part in plan.passes(source)]
+        passes = plan.passes(source) if plan.may_have_passes else [plan]
+        return [(count(source, part), part.specs) for part in passes]
 
     def _plan(
         self, options: Options, outer: tuple[Column, ...] = (), sides: Privileged | None = None, *, is_kept: bool = True
@@ -217,10 +218,16 @@ class Run:
         specs = self.specs if specs is None else specs
         check_readable(tally, self.specs, self.needs, options)
         if are_features:
-            check_sizes(tally, dict.fromkeys(spec.by for spec in specs if spec.by is not None))
+            check_sizes(tally, specs)
         if not allow_unseen:
             self.check_occurs(tally, options)
-        return evaluate_specs(tally.on_sides(), specs, options)
+        tally = tally if tally.sides is None else tally.on_sides()
+        return evaluate_specs(tally, specs, options, self._plans if specs is self.specs else None)
+
+    @cached_property
+    def _plans(self) -> EvaluationPlans:
+        """The plans of evaluations of all metrics."""
+        return EvaluationPlans(self.specs)
 
     def check_occurs(self, tally: Tally, options: Options) -> None:
         """Refuse an event, or a value of a condition, that does not occur and may be misspelt."""
@@ -252,8 +259,7 @@ class Run:
         """Say how many predictions are missing, and of which groups; `may_ignore` as for unknown groups."""
         messages: dict[str, dict[str, None]] = {}
         for tally in tallies:
-            predictions = [tally.cells[name] for name in (ESTIMATE, SCORE) if name in tally.cells.columns]
-            if tally.forecast is None and not any(column.null_count() for column in predictions):
+            if not tally.has_missing_predictions:
                 continue
             columns = {key.column for key in tally.keys}
             specs = [spec for spec in self.specs if spec.by is not None and columns.issuperset(spec.by.columns)]
@@ -286,7 +292,7 @@ class Run:
         parts: list[pl.DataFrame] = []
         for tally, specs in counted:
             for evaluated in self.evaluate(tally, options, specs, allow_unseen=True):
-                if options.on_undefined == "warn":
+                if options.on_undefined == "warn" and tally.forecast is not None:
                     _warn_of_direction(tally, evaluated, options)
                 part = tidy_groups(evaluated)
                 if options.interval is not None:
@@ -296,7 +302,9 @@ class Run:
         if options.on_undefined == "warn" and options.na_rm:
             self.warn_of_missing_predictions(tallies)
         parts = _without_bounds(tallies, parts)
-        groups = _together(parts, [(name, spec.by) for spec in self.specs for name, _ in spec.formulas])
+        groups = parts[0]
+        if len(parts) > 1:
+            groups = _together(parts, [(name, spec.by) for spec in self.specs for name, _ in spec.formulas])
         features: dict[str, None] = {}
         for spec in self.specs:
             if spec.by is not None and not spec.by.sides:
@@ -307,39 +315,59 @@ class Run:
 
     def _results(self, counted: Sequence[_Counted], options: Options) -> pl.DataFrame:
         """The results as a frame, after warnings of values that are undefined."""
-        on_undefined = options.on_undefined
-        # intervals read which groups are excluded
-        explained = options.explain or options.interval is not None
         parts: list[pl.DataFrame] = []
         messages: list[str] = []
         constant: list[str] = []
-        has_unknown = False
+        tallies: list[Tally] = []
+        has_unknown = has_missing = False
         for tally, specs in counted:
+            tallies.append(tally)
+            has_missing |= options.na_rm and tally.has_missing_predictions
             for evaluated in self.evaluate(tally, options, specs, allow_unseen=True):
-                part = tidy_results(evaluated, undefined_is_null=on_undefined == "null", explain=explained)
-                if options.interval is not None:
-                    part = _with_intervals(evaluated, part, options)
+                part, sentences = _part_of_results(tally, evaluated, options)
                 parts.append(part)
+                messages += [sentence for sentence in sentences if sentence not in messages]
                 has_unknown |= bool(evaluated.group_cells.unknown.any())
-                if on_undefined == "warn":
-                    _warn_of_direction(tally, evaluated, options)
-                if on_undefined in {"warn", "raise"}:
-                    messages += complaints(evaluated, part)
-                    messages += [remark for remark in _remarks(tally, evaluated) if remark not in messages]
-                constant += _constant(evaluated)
-        tallies = [tally for tally, _ in counted]
-        parts = _without_bounds(tallies, parts)
-        if messages and on_undefined == "raise":
+                constant += _constant(evaluated) if evaluated.labels.event is None else []
+        if tallies[0].scores is not None:
+            parts = _without_bounds(tallies, parts)
+        if messages and options.on_undefined == "raise":
             raise UndefinedError("; ".join(messages) + ".")
-        _warn_of_selections(tallies[0])
-        if on_undefined == "warn":
+        if tallies[0].cut is not None:
+            _warn_of_selections(tallies[0])
+        if options.on_undefined == "warn":
             if has_unknown:
                 self.warn_of_unknown_groups(tallies)
-            if options.na_rm:
+            if has_missing:
                 self.warn_of_missing_predictions(tallies)
-            _warn_of_values(messages, constant)
-        results = _together(parts, [(spec.name, spec.by) for spec in self.specs])
-        return results[[name for name in results.columns if options.explain or name not in EXPLANATION]]
+            if messages or constant:
+                _warn_of_values(messages, constant)
+        return parts[0] if len(parts) == 1 else _together(parts, [(spec.name, spec.by) for spec in self.specs])
+
+
+def _part_of_results(tally: Tally, evaluated: Evaluated, options: Options) -> tuple[pl.DataFrame, list[str]]:
+    """The results of some metrics, and what has to be said about values that are undefined."""
+    results = Results(evaluated, undefined_is_null=options.on_undefined == "null")
+    # intervals read which groups are excluded
+    frame = results.frame(explain=options.explain or options.interval is not None)
+    if options.interval is not None:
+        frame = _with_intervals(evaluated, frame, options)
+        frame = frame if options.explain else frame.drop(EXPLANATION, strict=False)
+    if options.on_undefined == "warn" and tally.forecast is not None:
+        _warn_of_direction(tally, evaluated, options)
+    if options.on_undefined not in {"warn", "raise"}:
+        return frame, []
+    sentences = results.complaints()
+    if evaluated.labels.unseen or evaluated.plan.two_sided or tally.sides is not None:
+        sentences += _remarks(tally, evaluated)
+    return frame, sentences
+
+
+def _outer_groups(options: Options) -> OuterGroups | None:
+    """The outer groups that a call names, which are read once."""
+    if options.group_by is not None and _OUTER not in options.plans:
+        options.plans[_OUTER] = OuterGroups.of(options.group_by)
+    return options.plans.get(_OUTER)
 
 
 def _keep(kept: dict[tuple[object, ...], Any], key: tuple[object, ...], value: object) -> None:
@@ -353,9 +381,9 @@ def _unknown_rows(tally: Tally, by: By) -> list[str]:
     """The rows of unknown groups in words; nothing if there are none, or the tally has no such keys."""
     if not {*by.columns} <= {key.column for key in tally.keys}:
         return []
-    keys = tally.cells.select(tally.names(by.columns))
+    keys = tally.keys_of_cells(by.columns)
     is_unknown = by.is_unknown(by.groups(keys))
-    rows, total = int(tally.cells["n"].filter(is_unknown).sum()), int(tally.cells["n"].sum())
+    rows, total = int(tally.cells["n"].filter(is_unknown).sum()), tally.row_count
     if not rows:
         return []
     groups = keys.filter(is_unknown).unique().sort(keys.columns, nulls_last=True)
@@ -367,8 +395,6 @@ def _unknown_rows(tally: Tally, by: By) -> list[str]:
 
 def _together(parts: Sequence[pl.DataFrame], metrics: Sequence[tuple[str, By | None]]) -> pl.DataFrame:
     """The results of all passes as one frame, in the order of the metrics and their features."""
-    if len(parts) == 1:
-        return parts[0]
     frame = pl.concat(parts, how="diagonal_relaxed")
     order: dict[tuple[str, str | None], int] = {}
     for name, by in metrics:
@@ -481,14 +507,14 @@ def _sides(tally: Tally, specs: Sequence[MetricSpec]) -> list[tuple[Privileged, 
             conditions[spec.by.sides] = None
     if tally.sides is not None:
         conditions[tally.sides] = None
-    return [(sides, tally.cells[tally.names(sides.columns)]) for sides in conditions]
+    return [(sides, tally.keys_of_cells(sides.columns)) for sides in conditions]
 
 
 def _constant(evaluated: Evaluated) -> list[str]:
     """The names of the metrics that cannot vary, because an average over labels does not depend on the data."""
-    if evaluated.labels.event is not None:
-        return []
-    return [spec.name for spec in evaluated.specs if evaluated.estimator_of(spec) in spec.constant_averages]
+    estimators = evaluated.plan.names[".estimator"].to_list()
+    pairs = zip(evaluated.specs, estimators, strict=True)
+    return [spec.name for spec, estimator in pairs if estimator in spec.constant_averages]
 
 
 def _remarks(tally: Tally, evaluated: Evaluated) -> list[str]:

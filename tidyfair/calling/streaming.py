@@ -242,7 +242,7 @@ class Accumulator:
 
     def __repr__(self) -> str:
         counted = self._counted()
-        rows = counted.cells["n"].sum() if counted else 0
+        rows = counted.row_count if counted else 0
         return f"<accumulator of {rows:,} rows for {self.metrics!r}>"
 
 

@@ -7,7 +7,7 @@ metric, the metrics of a label, the labels of a disparity.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, TypeAlias
@@ -16,7 +16,7 @@ import numpy as np
 import polars as pl
 
 from tidyfair.errors import AggregateError, Status, Undefined, failures_of, listed
-from tidyfair.evaluation.states import LAST_DEFINED, NO_LEVEL, NOT_PRESENT, PART
+from tidyfair.evaluation.states import LAST_DEFINED, NO_LEVEL, PART
 from tidyfair.evaluation.statistics import LEVEL
 from tidyfair.evaluation.value_rows import STATE, ValueRows
 from tidyfair.specs.aggregates import CONTEXTS, NOT_ASKED, Aggregate, GroupValues, UserAggregate
@@ -41,7 +41,10 @@ class _Groups:
     @classmethod
     def of(cls, rows: ValueRows, specs: Sequence[int]) -> _Groups:
         """Sort the rows of some specs by spec, outer group, part and label; those of a metric are in group order."""
-        chosen = np.flatnonzero(np.isin(rows.array("spec"), specs))
+        spec = rows.array("spec")
+        is_chosen = np.zeros(max(int(spec.max(initial=0)), *specs) + 1, dtype=bool)
+        is_chosen[specs] = True
+        (chosen,) = is_chosen[spec].nonzero()
         code = np.zeros(len(chosen), dtype=np.int64)
         for name in ("spec", "outer", PART, LEVEL):
             key = rows.array(name)[chosen].astype(np.int64)
@@ -58,16 +61,6 @@ class _Groups:
         return self.rows.array(name)[self.order]
 
     @cached_property
-    def spec(self) -> Integers:
-        """The spec of each row."""
-        return self.column("spec")
-
-    @cached_property
-    def status_code(self) -> Integers:
-        """The status of each row as the code of its `Status`, or `UNDEFINED`."""
-        return self.column(STATE)
-
-    @cached_property
     def values(self) -> GroupValues:
         """The columns that aggregates read."""
         return GroupValues(
@@ -75,7 +68,7 @@ class _Groups:
             estimate=self.column("estimate"),
             weight=self.column("weight"),
             size=self.column("size"),
-            suppressed=self.status_code == Status.SUPPRESSED.code,
+            suppressed=self.column(STATE) == Status.SUPPRESSED.code,
             is_reference=self.column("is_reference").astype(bool),
             contexts={name: self.column(name) for name in CONTEXTS if name in self.rows},
         )
@@ -164,7 +157,14 @@ def compare(
     for aggregate, specs in by_aggregate.items():
         groups = _Groups.of(rows, specs)
         numbers = _of_metrics(groups, aggregate, two_sided, undefined_is_null=undefined_is_null)
-        numbers = _worst_metric(numbers, groups, aggregate, undefined_is_null=undefined_is_null)
+        segments = Segments.of(numbers.spec, numbers.outer, numbers.part, numbers.level)
+        if len(segments.starts) < segments.length:
+            numbers = _worst_metric(numbers, segments, groups, aggregate, undefined_is_null=undefined_is_null)
+        else:
+            # an undefined number has no groups and no metric that carry it
+            known = numbers.known
+            low, high = np.where(known, numbers.low, NO_ROW), np.where(known, numbers.high, NO_ROW)
+            numbers = replace(numbers, low=low, high=high, metric=np.where(known, numbers.metric, NO_ROW))
         if isinstance(aggregate, UserAggregate):
             numbers = _with_user_values(numbers, groups, aggregate, tidy)
         # without levels there is one number for each outer group already
@@ -173,23 +173,23 @@ def compare(
         if numbers.part.any():
             numbers = _subtract(numbers)
         # the rows of groups and metrics are those of sorted values until here
-        low, high, metric = (taken(groups.order, rows, NO_ROW) for rows in (numbers.low, numbers.high, numbers.metric))
-        results.append(replace(numbers, low=low, high=high, metric=metric))
+        low, high = taken(groups.order, numbers.low, NO_ROW), taken(groups.order, numbers.high, NO_ROW)
+        results.append(replace(numbers, low=low, high=high, metric=taken(groups.order, numbers.metric, NO_ROW)))
     return results
 
 
 def _of_metrics(
-    groups: _Groups, aggregate: Aggregate, two_sided: Iterable[int], *, undefined_is_null: bool
+    groups: _Groups, aggregate: Aggregate, two_sided: Collection[int], *, undefined_is_null: bool
 ) -> Disparities:
     """The number of each metric, and the reason where it is undefined."""
     values = groups.values
     segments, first = values.segments, values.segments.starts
-    status = groups.status_code
-    is_present = ~np.isin(status, [not_present.code for not_present in NOT_PRESENT])
+    status = groups.column(STATE)
+    is_present = (status != Status.LEFT_OUT.code) & (status != Status.UNKNOWN.code)
     present, known = segments.sum(is_present), segments.sum(values.known)
     reduced = aggregate.reduce(values)
-    spec = groups.spec[first]
-    of_sides = np.isin(spec, list(two_sided))
+    spec = groups.column("spec")[first]
+    of_sides = np.isin(spec, list(two_sided)) if two_sided else np.zeros(len(spec), dtype=bool)
     alone = (present == 1) & (known == 1) & reduced.referable & ~of_sides
     value = reduced.value
     if aggregate.equality is not None:
@@ -207,7 +207,9 @@ def _of_metrics(
         Status.INFINITE_LESS_INFINITE.code: np.isnan(value) & segments.any(np.isinf(values.estimate)),
         Status.ZERO_DENOMINATOR.code: np.isnan(value),
     }
-    reason = np.select(list(rules.values()), list(rules), Status.OK.code)
+    reason = np.full(len(first), Status.OK.code)
+    for code, applies in reversed(rules.items()):
+        reason[applies] = code
     return Disparities(
         spec=spec,
         outer=groups.column("outer")[first],
@@ -224,10 +226,9 @@ def _of_metrics(
 
 
 def _worst_metric(
-    numbers: Disparities, groups: _Groups, aggregate: Aggregate, *, undefined_is_null: bool
+    numbers: Disparities, segments: Segments, groups: _Groups, aggregate: Aggregate, *, undefined_is_null: bool
 ) -> Disparities:
-    """Combine the numbers of several metrics: the worst of the comparable ones, or the mean of all."""
-    segments = Segments.of(numbers.spec, numbers.outer, numbers.part, numbers.level)
+    """Combine the numbers of several metrics, in runs: the worst of the comparable ones, or the mean of all."""
     # a mean of fewer metrics, and a user's function of fewer, would mean something else
     of_all = undefined_is_null or not aggregate.may_leave_metrics_out
     unusable = segments.any(np.isin(numbers.reason, [Status.MISSING_VALUES.code, Status.SUPPRESSED.code]))
@@ -235,9 +236,11 @@ def _worst_metric(
     settled = _settle(numbers, segments, enough, aggregate)
     left_out: dict[int, list[str]] = {}
     run = segments.to_rows(np.arange(len(segments.starts)))
-    for index in np.flatnonzero(~numbers.known & segments.to_rows(enough)):
-        row = int(groups.order[numbers.metric[index]])
-        left_out.setdefault(int(run[index]), []).append(groups.rows.frame["name"][row])
+    (not_compared,) = (~numbers.known & segments.to_rows(enough)).nonzero()
+    if len(not_compared):
+        names = groups.rows.array("name")[groups.order[numbers.metric[not_compared]]]
+        for number, name in zip(run[not_compared].tolist(), names.tolist(), strict=True):
+            left_out.setdefault(number, []).append(name)
     return replace(settled, level=numbers.level[segments.starts], left_out=left_out)
 
 

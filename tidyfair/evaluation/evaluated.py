@@ -11,15 +11,16 @@ import polars as pl
 
 from tidyfair.errors import ArgumentError, ColumnError, LabelError, listed
 from tidyfair.evaluation.evaluator import Evaluator, RequestedFormula
-from tidyfair.evaluation.group_cells import UNGROUPED, GroupCells, number_group_cells
+from tidyfair.evaluation.group_cells import GroupCells, number_group_cells
 from tidyfair.evaluation.labels import NUMBERS, Labels, has_own_order, read_labels
 from tidyfair.evaluation.states import NO_LEVEL
-from tidyfair.evaluation.statistics import LEVEL, ONE_LABEL, LabelReading, Table
+from tidyfair.evaluation.statistics import ONE_LABEL, LabelReading, Table
 from tidyfair.evaluation.value_rows import ValueRows, value_rows
 from tidyfair.specs.aggregates import Aggregate
 from tidyfair.specs.columns import names_of
 from tidyfair.specs.forecasts import Forecast
 from tidyfair.specs.formulas import Formula, unprefixed
+from tidyfair.specs.groups import By
 from tidyfair.specs.metric_specs import ALL_LABELS, MetricSpec, estimator_of, formulas_of
 from tidyfair.specs.options import Options
 from tidyfair.specs.segments import Integers
@@ -28,15 +29,91 @@ from tidyfair.tallies.thresholds import Cut
 
 
 @dataclass(frozen=True, eq=False, repr=False)
+class EvaluationPlan:
+    """The formulas that some metrics read, and from what: it depends on the metrics and the kind of labels only."""
+
+    specs: tuple[MetricSpec, ...]
+    requested: list[RequestedFormula]
+    tables: dict[RequestedFormula, Table]
+    distinct: dict[tuple[Formula, str], RequestedFormula]
+    """The formulas that are evaluated, each once, by formula and estimator."""
+    bys: list[By | None]
+    """The features whose groups are compared; None, for all rows together, comes first."""
+    by_of_spec: list[int]
+    """The number of the features of each spec."""
+    two_sided: list[int]
+    """The specs that compare the two sides of a condition."""
+    aggregates: dict[int, Aggregate]
+    """The aggregates of the specs that compare groups, by the index of the spec."""
+    names: pl.DataFrame
+    """The columns of results that name each spec: `.metric`, `.by` and `.estimator`."""
+    reads_scores: bool
+    counts_steps: bool
+    reads_squares: bool
+
+    @classmethod
+    def of(cls, specs: tuple[MetricSpec, ...], estimator: str | None, *, one_event: bool) -> EvaluationPlan:
+        """The plan for labels of which one is the event, or all are read by an estimator."""
+        requested: list[RequestedFormula] = []
+        names: list[tuple[str, str | None, str]] = []
+        for number, spec in enumerate(specs):
+            own = len(spec.formulas) - spec.subtracted
+            for index, (name, formula) in enumerate(spec.formulas):
+                of_formula = estimator_of(spec, formula, estimator, one_event=one_event)
+                requested.append(RequestedFormula(number, name, formula, of_formula, part=int(index >= own)))
+            _, first = spec.formulas[0]
+            of_first = estimator_of(spec, first, estimator, one_event=one_event)
+            # `multiclass` for a metric that is defined over all labels
+            is_of_all = first.over_levels and of_first not in ONE_LABEL
+            names.append((spec.name, spec.by.text if spec.by else None, ALL_LABELS if is_of_all else of_first))
+        tables = {metric: Table.of(metric.formula, metric.estimator) for metric in requested}
+        formulas = {metric.formula for metric in requested}
+        # the ungrouped metrics come first
+        bys = sorted(dict.fromkeys(spec.by for spec in specs), key=lambda by: by is not None)
+        return cls(
+            specs=specs,
+            requested=requested,
+            tables=tables,
+            distinct={(metric.formula, metric.estimator): metric for metric in requested},
+            bys=bys,
+            by_of_spec=[bys.index(spec.by) for spec in specs],
+            two_sided=[index for index, spec in enumerate(specs) if spec.by is not None and spec.by.sides],
+            aggregates={index: spec.aggregate for index, spec in enumerate(specs) if spec.aggregate is not None},
+            names=pl.DataFrame(names, dict.fromkeys([".metric", ".by", ".estimator"], pl.String), orient="row"),
+            reads_scores=any(table.kind == "prob" for table in tables.values()),
+            counts_steps=any(formula.counts_steps for formula in formulas),
+            reads_squares=any("row_weight" in map(unprefixed, formula.statistics) for formula in formulas),
+        )
+
+
+class EvaluationPlans:
+    """The plans of some metrics, each made once: for an estimator, and for labels of which one is the event or not."""
+
+    def __init__(self, specs: tuple[MetricSpec, ...]) -> None:
+        self.specs = specs
+        self._plans: dict[tuple[str | None, bool], EvaluationPlan] = {}
+
+    @cached_property
+    def any_event(self) -> bool:
+        """True if either of two labels may be the event, because nothing depends on it."""
+        return all(formula.given is not None for formula in formulas_of(*self.specs))
+
+    def plan(self, estimator: str | None, *, one_event: bool) -> EvaluationPlan:
+        """The plan for an estimator, and for labels of which one is the event or all are read."""
+        if (estimator, one_event) not in self._plans:
+            self._plans[estimator, one_event] = EvaluationPlan.of(self.specs, estimator, one_event=one_event)
+        return self._plans[estimator, one_event]
+
+
+@dataclass(frozen=True, eq=False, repr=False)
 class Evaluated:
     """The values of all specs for each group, the source of results, disparities and warnings."""
 
     values: ValueRows
     """One row for each spec, metric, group cell and, where labels are read one by one, level."""
-    specs: tuple[MetricSpec, ...]
+    plan: EvaluationPlan
     group_cells: GroupCells
     labels: Labels
-    estimator: str | None
     evaluator: Evaluator
     """The evaluator, with which intervals evaluate the same formulas on other sums."""
     cut: str | None = None
@@ -44,10 +121,10 @@ class Evaluated:
     point: float | None = None
     """The value of that column for metrics at points, if there is a single point."""
 
-    @cached_property
-    def aggregates(self) -> dict[int, Aggregate]:
-        """The aggregates of the specs that compare groups, by the index of the spec."""
-        return {index: spec.aggregate for index, spec in enumerate(self.specs) if spec.aggregate is not None}
+    @property
+    def specs(self) -> tuple[MetricSpec, ...]:
+        """The metrics."""
+        return self.plan.specs
 
     @property
     def rows(self) -> pl.DataFrame:
@@ -60,39 +137,27 @@ class Evaluated:
 
     def key_columns(self, rows: pl.DataFrame) -> dict[str, pl.Series]:
         """The columns that name each row: outer keys, `.metric`, `.by`, `.estimator` and a list of thresholds."""
-        texts: dict[str, list[str | None]] = {".metric": [], ".by": [], ".estimator": []}
-        for spec in self.specs:
-            _, formula = spec.formulas[0]
-            estimator = self.estimator_of(spec)
-            # `multiclass` for a metric that is defined over all labels
-            is_of_all = formula.over_levels and estimator not in ONE_LABEL
-            texts[".metric"].append(spec.name)
-            texts[".by"].append(spec.by.text if spec.by else None)
-            texts[".estimator"].append(ALL_LABELS if is_of_all else estimator)
-        outer_of_row, spec_of_row = rows["outer"].to_numpy(), rows["spec"].to_numpy()
-        columns: dict[str, pl.Series] = {}
-        for key in self.group_cells.outer_keys:
-            # thresholds come last, and the name for ungrouped data is only our own
-            if key.name not in {UNGROUPED, THRESHOLD}:
-                columns[key.name] = key[outer_of_row]
-        for name, values in texts.items():
-            columns[name] = pl.Series(name, values, pl.String)[spec_of_row]
-        return columns | self.threshold(rows)
+        return self.keys_of_results(rows["spec"].to_numpy(), rows["outer"].to_numpy()).to_dict()
 
-    def threshold(self, rows: pl.DataFrame) -> dict[str, pl.Series]:
-        """The column of the threshold of each row, if the call has a list of thresholds."""
-        if self.cut is None:
-            return {}
+    def keys_of_results(self, spec: Integers, outer: Integers) -> pl.DataFrame:
+        """The same columns for the results of specs in outer groups."""
+        frame = self.plan.names[pl.Series(spec.astype(np.uint32, copy=False))]
+        if self.group_cells.is_grouped:
+            keys = self.group_cells.outer_keys[pl.Series(outer.astype(np.uint32, copy=False))]
+            # thresholds come last
+            frame = keys.drop(THRESHOLD, strict=False).hstack(frame) if self.cut else keys.hstack(frame)
+        return frame if self.cut is None else frame.hstack([self._cut_of_rows(self.cut, spec, outer)])
+
+    def _cut_of_rows(self, name: str, spec: Integers, outer: Integers) -> pl.Series:
+        """The threshold of each row of a call with a list of thresholds."""
         if THRESHOLD not in self.group_cells.outer_keys.columns:
-            of_specs = [self.point if _is_at_points(spec) else None for spec in self.specs]
-            values = pl.Series(of_specs, dtype=pl.Float64)[rows["spec"].to_numpy()]
-        else:
-            values = self.group_cells.outer_keys[THRESHOLD][rows["outer"]]
-        return {self.cut: values.cast(pl.Int64) if self.cut == ".top_k" else values}
+            of_specs = [self.point if _is_at_points(own) else None for own in self.specs]
+            return pl.Series(name, [of_specs[number] for number in spec.tolist()], pl.Float64)
+        values = self.group_cells.outer_keys[THRESHOLD][outer].alias(name)
+        return values.cast(pl.Int64) if name == ".top_k" else values
 
-    def level_text(self, rows: pl.DataFrame) -> pl.Series:
-        """The label of each row, null for values of all labels."""
-        level = rows[LEVEL].to_numpy()
+    def level_text(self, level: Integers) -> pl.Series:
+        """The label of each row, by its index; null for values of all labels."""
         if (level == NO_LEVEL).all():
             return pl.Series(".level", [None], dtype=pl.String).new_from_index(0, len(level))
         texts = pl.Series(".level", [*map(str, self.labels.values), None], dtype=pl.String)
@@ -108,11 +173,6 @@ class Evaluated:
         index = np.zeros(max([*of_formula, 0]) + 2, dtype=np.int64)
         index[of_formula] = np.arange(len(of_formula))
         return index[level]
-
-    def estimator_of(self, spec: MetricSpec) -> str:
-        """The estimator of the first metric of a spec."""
-        _, formula = spec.formulas[0]
-        return estimator_of(spec, formula, self.estimator, one_event=self.labels.event is not None)
 
 
 def _check_risk_thresholds(specs: Sequence[MetricSpec], cut: Cut) -> None:
@@ -132,12 +192,16 @@ def _check_risk_thresholds(specs: Sequence[MetricSpec], cut: Cut) -> None:
                 raise ArgumentError(msg)
 
 
-def evaluate_specs(tally: Tally, specs: Sequence[MetricSpec], options: Options) -> list[Evaluated]:
+def evaluate_specs(
+    tally: Tally, specs: Sequence[MetricSpec], options: Options, plans: EvaluationPlans | None = None
+) -> list[Evaluated]:
     """Evaluate every metric in every group; the number of queries does not depend on the number of groups.
 
     With a list of cuts, class metrics are evaluated at each of them, and the others once. If the event does not occur,
-    all values are null.
+    all values are null. `plans` are those of these metrics, if they are kept for several calls.
     """
+    if plans is None:
+        plans = EvaluationPlans(tuple(specs))
     if tally.cut is not None:
         _check_risk_thresholds(specs, tally.cut)
     labels = NUMBERS
@@ -147,13 +211,13 @@ def evaluate_specs(tally: Tally, specs: Sequence[MetricSpec], options: Options) 
             labels=options.labels,
             pos_label=options.pos_label,
             estimator=options.estimator,
-            any_event=all(formula.given is not None for formula in formulas_of(*specs)),
+            any_event=plans.any_event,
             allow_unseen=True,
         )
     if tally.forecast is not None:
         return _evaluate_forecast(tally, tally.forecast, specs, options)
     if tally.cut is None or not tally.cut.several:
-        return [_evaluate(tally, tuple(specs), labels, options)]
+        return [_evaluate(tally, plans, labels, options)]
     cut = f".{tally.cut.option}"
     for spec in specs:
         if len({formula.kind for formula in formulas_of(spec)}) > 1:
@@ -162,10 +226,10 @@ def evaluate_specs(tally: Tally, specs: Sequence[MetricSpec], options: Options) 
                 "a time."
             )
             raise ArgumentError(msg)
-    of_labels = tuple(spec for spec in specs if spec.kind == "class")
-    others = tuple(spec for spec in specs if spec.kind != "class")
-    evaluated = [_evaluate(tally.at_each_cut(), of_labels, labels, options, cut)] if of_labels else []
-    return evaluated + ([_evaluate(tally, others, labels, options, cut)] if others else [])
+    of_labels = EvaluationPlans(tuple(spec for spec in specs if spec.kind == "class"))
+    others = EvaluationPlans(tuple(spec for spec in specs if spec.kind != "class"))
+    evaluated = [_evaluate(tally.at_each_cut(), of_labels, labels, options, cut)] if of_labels.specs else []
+    return evaluated + ([_evaluate(tally, others, labels, options, cut)] if others.specs else [])
 
 
 def _evaluate_forecast(
@@ -176,16 +240,19 @@ def _evaluate_forecast(
         if len({formula.at_points for formula in formulas_of(spec)}) > 1:
             msg = f"{spec.name} combines metrics at each of several points and over all of them; compare them apart."
             raise ArgumentError(msg)
-    of_points = tuple(spec for spec in specs if _is_at_points(spec))
-    others = tuple(spec for spec in specs if not _is_at_points(spec))
-    if not of_points:
-        return [_evaluate(tally.over_points(), others, NUMBERS, options)] if others else []
+    of_points = EvaluationPlans(tuple(spec for spec in specs if _is_at_points(spec)))
+    others = EvaluationPlans(tuple(spec for spec in specs if not _is_at_points(spec)))
+    if not of_points.specs:
+        return [_evaluate(tally.over_points(), others, NUMBERS, options)] if others.specs else []
     if len(forecast.points) == 1:
         # the average over a single point is that of the point
         (point,) = forecast.points
-        return [replace(_evaluate(tally.at_each_point(), tuple(specs), NUMBERS, options, forecast.axis), point=point)]
+        every = EvaluationPlans(tuple(specs))
+        return [replace(_evaluate(tally.at_each_point(), every, NUMBERS, options, forecast.axis), point=point)]
     evaluated = [_evaluate(tally.at_each_point(), of_points, NUMBERS, options, forecast.axis)]
-    return evaluated + ([_evaluate(tally.over_points(), others, NUMBERS, options, forecast.axis)] if others else [])
+    if others.specs:
+        evaluated.append(_evaluate(tally.over_points(), others, NUMBERS, options, forecast.axis))
+    return evaluated
 
 
 def _is_at_points(spec: MetricSpec) -> bool:
@@ -219,39 +286,27 @@ def labels_with_scores(
 
 
 def _evaluate(
-    tally: Tally, specs: tuple[MetricSpec, ...], labels: Labels, options: Options, cut: str | None = None
+    tally: Tally, plans: EvaluationPlans, labels: Labels, options: Options, cut: str | None = None
 ) -> Evaluated:
     """Evaluate the metrics of one tally, whose labels have been read."""
+    specs, one_event = plans.specs, labels.event is not None
     _check_order_of_labels(tally, labels, specs)
-    # the ungrouped metrics come first
-    bys = sorted(dict.fromkeys(spec.by for spec in specs), key=lambda by: by is not None)
-    group_cells, cells = number_group_cells(tally, labels, bys)
-    requested: list[RequestedFormula] = []
-    for number, spec in enumerate(specs):
-        own = len(spec.formulas) - spec.subtracted
-        for index, (name, formula) in enumerate(spec.formulas):
-            estimator = estimator_of(spec, formula, options.estimator, one_event=labels.event is not None)
-            requested.append(RequestedFormula(number, name, formula, estimator, part=int(index >= own)))
-    tables: dict[RequestedFormula, Table] = {}
-    distinct: dict[tuple[Formula, str], RequestedFormula] = {}
-    for metric in requested:
-        tables[metric] = Table.of(metric.formula, metric.estimator)
-        distinct[metric.formula, metric.estimator] = metric
-    formulas = {metric.formula for metric in requested}
-    reads_squares = any("row_weight" in map(unprefixed, formula.statistics) for formula in formulas)
+    plan = plans.plan(options.estimator, one_event=one_event)
+    group_cells, cells = number_group_cells(tally, labels, plan.bys)
     with_variances = options.interval is not None
-    reads_scores = any(table.kind == "prob" for table in tables.values())
     reading = LabelReading(
         levels=labels.levels,
         labels=len(labels.values),
-        scores=scores_of_levels(tally, labels) if reads_scores else {},
-        steps=labels.event is None and any(formula.counts_steps for formula in formulas),
-        squares=tally.weights is not None and (with_variances or reads_squares),
+        scores=scores_of_levels(tally, labels) if plan.reads_scores else {},
+        steps=plan.counts_steps and not one_event,
+        squares=tally.weights is not None and (with_variances or plan.reads_squares),
     )
-    evaluator = Evaluator(tally, labels, group_cells, cells, reading, specs, tables, with_variances)
-    values = {key: evaluator.values(metric) for key, metric in distinct.items()}
-    rows = value_rows(requested, values, specs, group_cells, labels, na_rm=options.na_rm)
-    return Evaluated(rows, specs, group_cells, labels, options.estimator, evaluator, cut=cut)
+    evaluator = Evaluator(tally, labels, group_cells, cells, reading, specs, plan.tables, with_variances)
+    values = {key: evaluator.values(metric) for key, metric in plan.distinct.items()}
+    if not with_variances:
+        evaluator.forget_sums()
+    rows = value_rows(plan.requested, values, specs, plan.by_of_spec, group_cells, labels, na_rm=options.na_rm)
+    return Evaluated(rows, plan, group_cells, labels, evaluator, cut=cut)
 
 
 def _check_order_of_labels(tally: Tally, labels: Labels, specs: Sequence[MetricSpec]) -> None:

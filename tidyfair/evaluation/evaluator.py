@@ -14,7 +14,7 @@ from tidyfair.evaluation.labels import Labels
 from tidyfair.evaluation.ranked_rows import Level, Rows, Scope
 from tidyfair.evaluation.statistics import ERROR, Cells, LabelReading, Statistics, Table, pooled, statistics_of, sums_of
 from tidyfair.evaluation.values import OfRows, Values, evaluate
-from tidyfair.specs.aggregates import CONTEXTS, Context
+from tidyfair.specs.aggregates import Context
 from tidyfair.specs.formulas import OVERALL, THE_REST, Formula, Statistic
 from tidyfair.specs.groups import By
 from tidyfair.specs.metric_specs import MetricSpec
@@ -66,6 +66,11 @@ class Evaluator:
             values = values.beside(context, self._evaluate(formula, requested.estimator, table, context).estimate)
         return values
 
+    def forget_sums(self) -> None:
+        """Free the memory of sums and statistics, which are computed again on demand."""
+        self._sums.clear()
+        self._statistics_of_scope.clear()
+
     def _auxiliary(self, formula: Formula) -> dict[str, Formula]:
         """The formulas of the error bound and the variance of another formula, by the column of their values."""
         formulas: dict[str, Formula] = {}
@@ -78,7 +83,8 @@ class Evaluator:
         """The contexts that the values of formulas are compared with."""
         contexts: dict[Formula, list[Context]] = {}
         for requested in self.tables:
-            for context in CONTEXTS:
+            aggregate = self.specs[requested.spec].aggregate
+            for context in aggregate.contexts if aggregate is not None else ():
                 of_formula = contexts.setdefault(requested.formula, [])
                 if context not in of_formula and self._compares_with(context, requested):
                     of_formula.append(context)
@@ -107,10 +113,10 @@ class Evaluator:
                 terms = frozenset[Statistic]().union(*(formula.all_terms for formula in formulas))
                 # those of one `by` after those of another
                 indices = self.group_cells.indices.values()
-                by_feature = [sums_of(table, terms, self.cells, index, self.reading) for index in indices]
-                self._sums[table] = {
-                    name: np.concatenate([sums[name] for sums in by_feature]) for name in by_feature[0]
-                }
+                first, *others = [sums_of(table, terms, self.cells, index, self.reading) for index in indices]
+                if others:
+                    first = {name: np.concatenate([first[name], *(own[name] for own in others)]) for name in first}
+                self._sums[table] = first
             sums = self._sums[table]
             if scope != "own":
                 sums = pooled(sums, self.group_cells.compared, self.group_cells.excluded, scope)

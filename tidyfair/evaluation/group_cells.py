@@ -34,6 +34,7 @@ _NO_FEATURE = "\0no feature"
 
 UNGROUPED = "\0ungrouped"
 """The column of outer keys for ungrouped data, under a name that no user's column has."""
+_UNGROUPED_KEYS = pl.DataFrame({UNGROUPED: [0]})
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -55,11 +56,19 @@ class GroupCells:
     outer_keys: pl.DataFrame
     """The keys of the outer groups; a single row without a name where the data are not grouped."""
 
+    @property
+    def is_grouped(self) -> bool:
+        """True if the data have outer groups."""
+        return self.outer_keys.columns != [UNGROUPED]
+
     @cached_property
     def keys(self) -> dict[By, pl.DataFrame]:
         """The keys of the groups of each `by`, as the user wrote them."""
-        indices = [(by, index) for by, index in self.indices.items() if by is not None]
-        return {by: index.keys.rename({_SIDE: "side"}, strict=False) for by, index in indices}
+        keys: dict[By, pl.DataFrame] = {}
+        for by, index in self.indices.items():
+            if by is not None:
+                keys[by] = index.keys_named(["side"]) if by.sides else index.keys
+        return keys
 
     def features_of(self, rows: pl.Series) -> pl.DataFrame:
         """The features of the group cells of rows."""
@@ -76,8 +85,7 @@ class GroupCells:
             if by is None or by.sides:
                 tables.append(_without_features(size))
             else:
-                keys = self.keys[by]
-                named = keys.rename(dict(zip(keys.columns, names_of(by.columns), strict=True)))
+                named = self.indices[by].keys_named(names_of(by.columns))
                 shown = [name for name in named.columns if name not in RESERVED]
                 tables.append(named[shown] if shown else _without_features(size))
         return pl.concat(tables, how="diagonal")
@@ -88,10 +96,22 @@ class GroupCells:
         texts: list[pl.Series] = []
         for by, (_, size) in self.spans.items():
             if by:
-                texts.append(texts_of(self.keys[by]))
+                texts.append(self.texts(by))
             else:
                 texts.append(pl.Series([None], dtype=pl.String).new_from_index(0, size))
         return pl.concat(texts)
+
+    def texts(self, by: By) -> pl.Series:
+        """The groups of a `by` within all outer groups, as results show them."""
+        texts = self._texts.get(by)
+        if texts is None:
+            texts = self._texts[by] = texts_of(self.indices[by].keys)
+        return texts
+
+    @cached_property
+    def _texts(self) -> dict[By, pl.Series]:
+        """The texts of the groups of each `by` that was shown."""
+        return {}
 
     @cached_property
     def compared(self) -> Segments:
@@ -117,7 +137,7 @@ class GroupCells:
                 (values + replicate * count).ravel()
                 for values, count in ((index.of_cell, size), (index.example, len(index.of_cell)))
             )
-            indices[by] = GroupIndex(of_cell, example, pl.DataFrame())
+            indices[by] = GroupIndex(of_cell, example)
         excluded, unknown, unlisted = map(np.concatenate, masks)
         return GroupCells(np.concatenate(outer), excluded, unknown, unlisted, spans, indices, self.outer_keys)
 
@@ -126,9 +146,8 @@ class GroupCells:
 
         `others` are the references other than groups, for the message.
         """
-        first, size = self.spans[by]
-        texts = self.text[first : first + size]
-        groups = self.keys[by].with_columns(texts.alias("\0text")).unique(maintain_order=True)
+        first, _ = self.spans[by]
+        groups = self.keys[by].with_columns(self.texts(by).alias("\0text")).unique(maintain_order=True)
         values = cast("tuple[object, ...]", reference) if isinstance(reference, tuple) else (reference,)
         named = named_groups(groups, cast("object", reference))
         if len(named) == 1:
@@ -162,42 +181,46 @@ def named_groups(groups: pl.DataFrame, reference: object) -> list[tuple[object, 
 
 def number_group_cells(tally: Tally, labels: Labels, bys: Sequence[By | None]) -> tuple[GroupCells, Cells]:
     """The group cells of some features, and the cells of the tally."""
-    cells = tally.cells
-    outer, outer_keys = _outer_groups(tally, cells)
-    codes = KeyCodes(cells)
+    cells, codes = tally.cells, KeyCodes(tally.cells)
+    outer, outer_keys = _outer_groups(tally, codes)
     indices: dict[By | None, GroupIndex] = {}
     spans: dict[By | None, tuple[int, int]] = {}
     outers: list[Integers] = []
     masks: list[tuple[Booleans, Booleans, Booleans]] = []
     first = 0
     for by in bys:
-        names = tally.names(by.columns) if by else []
-        if by and by.sides:
-            own = cells[names]
-            by.sides.check(own)
-            codes.add(by.groups(own).to_series().alias(_SIDE))
-            names = [_SIDE]
-        index = codes.index(names, within=outer)
-        if by is None and not tally.outer:
-            # without rows there still is the one group of all rows
-            index = GroupIndex(index.of_cell, np.zeros(1, dtype=np.int64), pl.DataFrame())
-        size = len(index)
+        index, is_excluded, is_unknown = _groups_of(by, tally, codes, outer)
+        size = len(index.example)
         indices[by], spans[by] = index, (first, size)
         first += size
-        outer_of_group_cell = np.zeros(size, dtype=np.int64)
-        if len(outer.of_cell):
-            outer_of_group_cell = outer.of_cell[index.example]
-        outers.append(outer_of_group_cell)
-        is_excluded = is_unknown = np.zeros(size, dtype=bool)
-        if by:
-            is_unknown = by.is_unknown(index.keys).to_numpy()
-            is_excluded = ~by.is_compared(index.keys).to_numpy() if by.sides else is_unknown
+        # without rows there still is the one group of all rows
+        outers.append(outer.of_cell[index.example] if cells.height else np.zeros(size, dtype=np.int64))
         is_unlisted = is_unknown & (by is not None and by.policy.unknown == "drop")
         masks.append((is_excluded, is_unknown, is_unlisted))
     _check_unknown_values(indices)
     excluded, unknown, unlisted = map(np.concatenate, zip(*masks, strict=True))
     group_cells = GroupCells(np.concatenate(outers), excluded, unknown, unlisted, spans, indices, outer_keys)
     return group_cells, Cells(tally, labels)
+
+
+def _groups_of(
+    by: By | None, tally: Tally, codes: KeyCodes, outer: GroupIndex
+) -> tuple[GroupIndex, Booleans, Booleans]:
+    """The groups of a `by` within outer groups, and masks of those that are not compared, and of unknown ones."""
+    if by is None:
+        nobody = np.zeros(len(outer.example), dtype=bool)
+        return outer, nobody, nobody
+    if by.sides:
+        keys = tally.keys_of_cells(by.columns)
+        by.sides.check(keys)
+        codes.add(by.groups(keys).to_series().alias(_SIDE))
+        index = codes.index([_SIDE], within=outer)
+        return index, ~by.is_compared(index.keys).to_numpy(), by.is_unknown(index.keys).to_numpy()
+    index = codes.index(tally.names(by.columns), within=outer)
+    is_unknown = np.zeros(len(index.example), dtype=bool)
+    for key in index.keys_of_cells:
+        is_unknown |= by.policy.is_unknown(key.to_frame()).to_numpy()[index.example]
+    return index, is_unknown, is_unknown
 
 
 def _check_unknown_values(indices: Mapping[By | None, GroupIndex]) -> None:
@@ -389,10 +412,8 @@ def texts_of(keys: pl.DataFrame, separator: str = ":") -> pl.Series:
 
 def _joined(texts: Sequence[pl.Series], separator: str) -> pl.Series:
     """The texts of several keys as those of groups."""
-    joined, *others = [text.fill_null("null") if text.null_count() else text for text in texts]
-    for text in others:
-        joined = joined + separator + text
-    return joined
+    shown = [text.fill_null("null") if text.null_count() else text for text in texts]
+    return shown[0] if len(shown) == 1 else pl.select(pl.concat_str(shown, separator=separator)).to_series()
 
 
 def _quoted(key: pl.Series) -> pl.Series:
@@ -404,12 +425,11 @@ def _quoted(key: pl.Series) -> pl.Series:
     return pl.Series(key.name, values, dtype=pl.String)
 
 
-def _outer_groups(tally: Tally, cells: pl.DataFrame) -> tuple[GroupIndex, pl.DataFrame]:
+def _outer_groups(tally: Tally, codes: KeyCodes) -> tuple[GroupIndex, pl.DataFrame]:
     """The index of the outer group of each cell, and the keys of the outer groups, in order and null last."""
     names = tally.outer_names
     if not names:
-        everything = GroupIndex(np.zeros(len(cells), dtype=np.int64), np.zeros(1, dtype=np.int64), pl.DataFrame())
-        return everything, pl.DataFrame({UNGROUPED: [0]})
-    index = KeyCodes(cells).index(names)
-    shown = dict(zip(names, names_of(tally.outer_columns), strict=True))
-    return index, index.keys.rename(shown)
+        of_cell = np.zeros(tally.cells.height, dtype=np.int64)
+        return GroupIndex(of_cell, np.zeros(1, dtype=np.int64)), _UNGROUPED_KEYS
+    index = codes.index(names)
+    return index, index.keys_named(names_of(tally.outer_columns))

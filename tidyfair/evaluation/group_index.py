@@ -9,11 +9,14 @@ from functools import cached_property
 import numpy as np
 import polars as pl
 
-from tidyfair.specs.polars_versions import is_beyond_numpy
 from tidyfair.specs.segments import Integers
 
+_INTEGERS = (pl.Int8, pl.Int16, pl.Int32, pl.Int64, pl.UInt8, pl.UInt16, pl.UInt32, pl.UInt64)
+"""The whole numbers that numpy has, too."""
 _FEW_CELLS = 1_000
 """Up to this many cells Python is faster than a query."""
+_FEW_TEXTS = 2**15
+"""Up to this many texts their numbers as levels cost less than a join."""
 _LARGEST_TABLE = 2**22
 """Codes up to this are looked up in a table; larger ones are sorted."""
 
@@ -26,12 +29,21 @@ class GroupIndex:
     """The index of the combination of each cell."""
     example: Integers
     """A cell of each combination."""
-    _cells: pl.DataFrame
+    keys_of_cells: Sequence[pl.Series] = ()
+    """The columns of the keys, with a value for each cell."""
 
     @cached_property
     def keys(self) -> pl.DataFrame:
         """The distinct combinations."""
-        return self._cells[self.example]
+        return self.keys_named([key.name for key in self.keys_of_cells])
+
+    def keys_named(self, names: Sequence[str]) -> pl.DataFrame:
+        """The distinct combinations, in columns under other names."""
+        example = pl.Series(self.example.astype(np.uint32))
+        keys = pl.DataFrame([key[example] for key in self.keys_of_cells])
+        # a name may be empty
+        keys.columns = [*names]
+        return keys
 
     def __len__(self) -> int:
         return len(self.example)
@@ -46,11 +58,13 @@ class KeyCodes:
 
     def index(self, names: Sequence[str], within: GroupIndex | None = None) -> GroupIndex:
         """Number the distinct combinations of some keys, nested `within` the groups of another index."""
-        codes, possible_codes = np.zeros(len(self._cells), dtype=np.int64), 1
+        codes, possible_codes = np.zeros(self._cells.height, dtype=np.int64), 1
         if within is not None:
-            codes, possible_codes = within.of_cell, len(within)
+            codes, possible_codes = within.of_cell, len(within.example)
         for name in names:
-            code_of_key, size = self._code(name)
+            if name not in self._codes:
+                self._codes[name] = _codes_of(self._cells[name])
+            code_of_key, size = self._codes[name]
             if possible_codes * size > _LARGEST_TABLE:
                 codes, possible_codes = _compressed(codes, possible_codes)
             codes = codes * size + code_of_key
@@ -58,46 +72,43 @@ class KeyCodes:
         codes, count = _compressed(codes, possible_codes)
         example = np.zeros(count, dtype=np.int64)
         example[codes] = np.arange(len(codes))
-        return GroupIndex(codes, example, self._cells[list(names)])
+        return GroupIndex(codes, example, [self._cells[name] for name in names])
 
     def add(self, key: pl.Series) -> None:
         """Add a key of the cells, or replace one."""
         self._cells = self._cells.with_columns(key)
         self._codes.pop(key.name, None)
 
-    def _code(self, name: str) -> tuple[Integers, int]:
-        """The codes of a key, and a number above all of them."""
-        if name not in self._codes:
-            self._codes[name] = _codes_of(self._cells[name])
-        return self._codes[name]
-
 
 def _codes_of(key: pl.Series) -> tuple[Integers, int]:
     """The ranks of values, null last, and a number above all ranks."""
-    if isinstance(key.dtype, pl.Enum):
-        count, ranks = len(key.dtype.categories), key.to_physical()
-    elif key.dtype == pl.Boolean:
+    dtype = key.dtype
+    if isinstance(dtype, pl.Enum):
+        count, ranks = len(dtype.categories), key.to_physical()
+    elif isinstance(dtype, pl.Boolean):
         count, ranks = 2, key.cast(pl.UInt8)
-    elif key.dtype == pl.String and len(key) <= _FEW_CELLS:
+    elif isinstance(dtype, pl.String) and key.len() <= _FEW_CELLS:
         texts = key.to_list()
         in_order: list[str | None] = [*sorted({*texts} - {None}), None]
-        rank_of_text = {text: rank for rank, text in enumerate(in_order)}
-        return np.array([rank_of_text[text] for text in texts], dtype=np.int64), len(in_order)
-    elif (dense := _dense(key)) is not None:
-        return dense, int(dense.max()) + 1
+        rank_of_text = dict(zip(in_order, range(len(in_order)), strict=True))
+        return np.array(list(map(rank_of_text.get, texts)), dtype=np.int64), len(in_order)
+    elif (offsets := offsets_of_integers(key)) is not None:
+        return offsets, int(offsets.max()) + 1
+    elif isinstance(dtype, pl.String) and (distinct := key.drop_nulls().unique()).len() <= _FEW_TEXTS:
+        count, ranks = len(distinct), key.cast(pl.Enum(distinct.sort())).to_physical()
     else:
-        distinct = pl.DataFrame({"key": key.unique().sort(nulls_last=True)}).with_row_index("rank")
+        ranking = pl.DataFrame({"key": key.unique().sort(nulls_last=True)}).with_row_index("rank")
         keys = pl.DataFrame({"key": key})
-        ranked = keys.join(distinct, on="key", how="left", nulls_equal=True, maintain_order="left")
-        return ranked["rank"].to_numpy().astype(np.int64), len(distinct)
+        ranked = keys.join(ranking, on="key", how="left", nulls_equal=True, maintain_order="left")
+        return ranked["rank"].to_numpy().astype(np.int64), len(ranking)
     if ranks.null_count():
         ranks = ranks.cast(pl.UInt32).fill_null(count)
     return ranks.to_numpy().astype(np.int64), count + 1
 
 
-def _dense(key: pl.Series) -> Integers | None:
+def offsets_of_integers(key: pl.Series) -> Integers | None:
     """The distances of whole numbers from the smallest one, if they are small enough to serve as codes; else None."""
-    if not key.dtype.is_integer() or is_beyond_numpy(key.dtype) or key.null_count() or not len(key):
+    if not isinstance(key.dtype, _INTEGERS) or key.null_count() or not len(key):
         return None
     values = key.to_numpy()
     lowest, highest = values.min(), values.max()

@@ -13,6 +13,7 @@ import numpy as np
 import polars as pl
 
 from tidyfair.errors import ArgumentError, LabelError, advice, differs_in_case, in_short, listed, nearest, with_article
+from tidyfair.evaluation.group_index import offsets_of_integers
 from tidyfair.specs.arguments import is_list, is_value, one_of
 from tidyfair.specs.columns import are_told_apart, kind_of
 from tidyfair.specs.formulas import AVERAGES, HAND_TILL
@@ -76,11 +77,16 @@ class Labels:
         """The index of the label of each cell of a tally on one side; -1 where it is missing."""
         column, index_of = tally.cells[side], self._indices(tally)[side]
         if len(column) <= _FEW_CELLS:
-            return np.array([index_of.get(label, -1) for label in column.to_list()], dtype=np.int64)
+            return np.array(list(map(index_of.get, column.to_list(), itertools.repeat(-1))), dtype=np.int64)
         if isinstance(column.dtype, pl.Enum):
             values, codes = column.dtype.categories.to_list(), column.to_physical()
         elif column.dtype == pl.Boolean:
             values, codes = [False, True], column.cast(pl.UInt8)
+        elif (offsets := offsets_of_integers(column)) is not None:
+            seen = tally.seen[side]
+            table = np.full(seen[-1] - seen[0] + 1, -1)
+            table[[label - seen[0] for label in seen]] = [index_of.get(label, -1) for label in seen]
+            return table[offsets]
         else:
             return self.encode(tally)[side].fill_null(-1).to_numpy().astype(np.int64)
         # the last one is that of null
@@ -120,16 +126,16 @@ def read_labels(
     if estimator is not None:
         one_of("estimator", estimator, ESTIMATORS)
     _check_told_apart(tally)
-    check_label(pos_label)
+    if pos_label is not None:
+        check_label(pos_label)
     values = _seen_labels(tally, pos_label) if labels is None else _listed_labels(tally, labels)
-    declared = labels is not None or any(map(tally.levels, _columns(tally)))
-    in_order = declared or has_own_order(values)
+    in_order = has_own_order(values) or _are_declared(tally, labels)
     if not values:
         # without any label every value is undefined, and nothing is in doubt
         values = [False, True] if pos_label is None else [cast("Any", pos_label)]
     unseen = pos_label is not None and pos_label not in values
     if unseen:
-        _refuse_slip(pos_label, values, declared=declared, allow_unseen=allow_unseen)
+        _refuse_slip(pos_label, values, declared=_are_declared(tally, labels), allow_unseen=allow_unseen)
         # a lone label and an event beside it are a pair
         unseen = len(values) > 1
         values = sorted([*values, cast("Any", pos_label)])
@@ -137,6 +143,11 @@ def read_labels(
         return Labels(tuple(values), None, in_order)
     event = _event(tally, values, any_event=any_event) if pos_label is None else pos_label
     return Labels(tuple(values), values.index(cast("Any", event)), in_order, unseen)
+
+
+def _are_declared(tally: Tally, labels: Sequence[object] | None) -> bool:
+    """Check whether the user or the dtype of a column lists all labels."""
+    return labels is not None or any(map(tally.levels, _columns(tally)))
 
 
 def has_own_order(values: Sequence[object]) -> bool:
@@ -246,17 +257,17 @@ def _listed_labels(tally: Tally, labels: Sequence[object]) -> list[Any]:
 def _seen_labels(tally: Tally, pos_label: object) -> list[Any]:
     """The labels that dtypes declare, else those that occur in truth or estimate."""
     columns = _columns(tally)
-    seen: dict[str, list[Any]] = {}
-    contents: list[str] = []
-    for name, column in columns.items():
-        seen[name] = tally.seen[name]
-        contents.append(f"{column!r} holds {listed(seen[name])}")
-    holds = "; ".join(contents)
-    values = sorted(set[Any]().union(*seen.values()), key=lambda value: (kind_of(value), value))
+    seen = {name: tally.seen[name] for name in columns}
+    levels = [declared for declared in map(tally.levels, columns) if declared]
+    distinct = set[Any]().union(*seen.values())
+    if distinct == {*_PAIRS[0]} and not levels:
+        # nothing is in doubt
+        return sorted(distinct)
+    holds = "; ".join(f"{column!r} holds {listed(seen[name])}" for name, column in columns.items())
+    values = sorted(distinct, key=lambda value: (kind_of(value), value))
     if len(set(map(kind_of, values))) > 1:
         msg = f"Truth and estimate hold different kinds of labels: {holds}. {_way_to_one_kind(columns, seen)}"
         raise LabelError(msg)
-    levels = [declared for declared in map(tally.levels, columns) if declared]
     if levels:
         return _declared_labels(levels, values)
     _refuse_strays(tally, values, holds)

@@ -32,7 +32,7 @@ def lacks_prediction(tally: Tally, reads: Collection[str] = _ROLES) -> pl.Series
 
 def missing_by_group(tally: Tally, by: By, lacks: pl.Series) -> pl.DataFrame:
     """The rows of each group, and how many of them lack a prediction: `group`, `rows`, `missing`, in order."""
-    cells = by.groups(tally.cells[tally.names(by.columns)])
+    cells = by.groups(tally.keys_of_cells(by.columns))
     keys = cells.columns
     rows = tally.cells["n"]
     counted = cells.with_columns(rows.alias("rows"), (rows * lacks.cast(rows.dtype)).alias("missing"))
@@ -55,7 +55,7 @@ def missing_in_words(tally: Tally, bys: Iterable[By], reads: Collection[str] = _
     if tally.forecast is not None:
         columns += tally.forecast.columns
     names = listed(names_of(columns), shown=2)
-    head = f"predictions ({names}) are missing in {missing:,} of {int(tally.cells['n'].sum()):,} rows"
+    head = f"predictions ({names}) are missing in {missing:,} of {tally.row_count:,} rows"
     shares = [_shares_in_words(by, missing_by_group(tally, by, lacks)) for by in bys]
     return head, [text for text in shares if text]
 

@@ -210,14 +210,14 @@ class Replicates:
     @cached_property
     def results(self) -> Floats:
         """The results: an array of replicates by all specs and outer groups of the evaluation."""
-        outers, base = self._outers, self.evaluated.values
+        outers, base, plan = self._outers, self.evaluated.values, self.evaluated.plan
         results = np.full((self.times, len(self.evaluated.specs) * outers), np.nan)
         own = {int(number) for number in np.unique(base.array("spec")[self.rows])}
-        aggregates = {number: aggregate for number, aggregate in self.evaluated.aggregates.items() if number in own}
-        two_sided = [number for number in aggregates if (by := self.evaluated.specs[number].by) and by.sides]
+        aggregates = {number: aggregate for number, aggregate in plan.aggregates.items() if number in own}
         for disparities in compare(
-            self._value_rows(), aggregates, undefined_is_null=False, tidy=frames_of(self.evaluated), two_sided=two_sided
-        ):
+            self._value_rows(), aggregates, undefined_is_null=False, tidy=frames_of(self.evaluated),
+            two_sided=plan.two_sided,
+        ):  # fmt: skip
             replicate, outer = np.divmod(disparities.outer.astype(np.int64), outers)
             results[replicate, disparities.spec * outers + outer] = disparities.value
         ordinary = ~np.isin(base.array("spec")[self.rows], list(aggregates))

@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 import numpy as np
 import polars as pl
 
 from tidyfair.errors import Status
-from tidyfair.evaluation.disparities import Tidy, compare
+from tidyfair.evaluation.disparities import Disparities, Tidy, compare
 from tidyfair.evaluation.evaluated import Evaluated
 from tidyfair.evaluation.group_cells import UNGROUPED
-from tidyfair.evaluation.states import DEFINED, NO_LEVEL, OUTSIDE, PART, TEXTS, VALUED
+from tidyfair.evaluation.states import LAST_DEFINED, NO_LEVEL, OUTSIDE, PART, TEXTS, VALUED
 from tidyfair.evaluation.statistics import ERROR, GROUP_CELL, LEVEL
 from tidyfair.evaluation.value_rows import STATE
 from tidyfair.specs.columns import names_of
-from tidyfair.specs.result_columns import key_columns
+from tidyfair.specs.groups import By
 from tidyfair.specs.segments import NO_ROW, Array, Integers
 from tidyfair.tallies.tally import THRESHOLD
 
@@ -30,72 +28,62 @@ _LEFT_OUT = pl.List(pl.Struct({**_TEXTS_OF_ENTRY, "denominator": pl.Float64}))
 
 def tidy_results(evaluated: Evaluated, *, undefined_is_null: bool, explain: bool = True) -> pl.DataFrame:
     """One row for each spec and outer group; with `explain`, the columns about groups, too."""
-    results = _Results(evaluated)
-    results.add_ordinary_metrics()
-    results.add_disparities(undefined_is_null=undefined_is_null)
-    return results.frame(explain=explain)
+    return Results(evaluated, undefined_is_null=undefined_is_null).frame(explain=explain)
 
 
-class _Results:
-    """Results as arrays with one entry for each spec and outer group, in this order."""
+class Results:
+    """Results with one entry for each spec and outer group, in this order; other columns are made on demand."""
 
-    def __init__(self, evaluated: Evaluated) -> None:
-        specs, outers = len(evaluated.specs), len(evaluated.group_cells.outer_keys)
-        size = specs * outers
+    def __init__(self, evaluated: Evaluated, *, undefined_is_null: bool) -> None:
+        values, plan = evaluated.values, evaluated.plan
         self.evaluated = evaluated
-        self.spec, self.outer = np.repeat(np.arange(specs), outers), np.tile(np.arange(outers), specs)
-        self.value, self.error = np.full((2, size), np.nan)
-        # without rows there is no group to compare, but there is a result
-        self.status: Array = np.full(size, Status.NO_GROUPS.value, dtype=object)
-        self.n = np.zeros(size, dtype=np.int64)
-        self.level = np.full(size, NO_LEVEL)
-        # the rows of the groups with the lower and the higher value, and of the metric that carries a disparity
-        self.low, self.high, self.metric = np.full((3, size), NO_ROW)
+        self._outers = len(evaluated.group_cells.outer_keys)
+        self.value = np.full(len(plan.specs) * self._outers, np.nan)
+        self.error = np.full(len(self.value), np.nan) if ERROR in values else None
+        # the rows of the values of ordinary metrics, and the indices of their results
+        self._rows = self._index = np.zeros(0, dtype=np.int64)
+        # disparities, and the indices of their results
+        self._compared: list[tuple[Integers, Disparities]] = []
         # the names of the metrics that are left out, of results that have some
-        self.metrics_left_out: dict[int, list[str]] = {}
+        self._metrics_left_out: dict[int, list[str]] = {}
+        if len(plan.aggregates) < len(plan.specs):
+            self._add_ordinary_metrics()
+        if plan.aggregates:
+            self._add_disparities(undefined_is_null=undefined_is_null)
+        if plan.aggregates and self.error is not None:
+            self._add_error_bounds(self.error)
 
-    def _index(self, spec: Integers, outer: Integers) -> Integers:
+    def _index_of(self, spec: Integers, outer: Integers) -> Integers:
         """The indices of the results of specs in outer groups."""
-        return spec.astype("int64") * len(self.evaluated.group_cells.outer_keys) + outer
+        return spec.astype(np.int64) * self._outers + outer
 
-    def add_ordinary_metrics(self) -> None:
+    def _add_ordinary_metrics(self) -> None:
         """Set the values of specs that compare no groups."""
         values = self.evaluated.values
-        spec = values.array("spec")
-        chosen = np.flatnonzero(np.isin(spec, list(self.evaluated.aggregates), invert=True))
-        index = self._index(spec[chosen], values.array("outer")[chosen])
-        self.value[index] = values.array("estimate")[chosen]
-        self.n[index] = np.nan_to_num(values.array("n")[chosen])
-        self.status[index] = Status.OK.value
-        if (values.array(STATE)[chosen] != Status.OK.code).any():
-            self.status[index] = values.array("status")[chosen]
-        if ERROR in values:
-            self.error[index] = values.array(ERROR)[chosen]
+        is_ordinary = np.ones(len(self.evaluated.plan.specs), dtype=bool)
+        is_ordinary[[*self.evaluated.plan.aggregates]] = False
+        (rows,) = is_ordinary[values.array("spec")].nonzero()
+        self._rows, self._index = rows, self._index_of(values.array("spec")[rows], values.array("outer")[rows])
+        self.value[self._index] = values.array("estimate")[rows]
+        if self.error is not None:
+            self.error[self._index] = values.array(ERROR)[rows]
 
-    def add_disparities(self, *, undefined_is_null: bool) -> None:
+    def _add_disparities(self, *, undefined_is_null: bool) -> None:
         """Set the disparities between groups."""
-        evaluated = self.evaluated
-        compared = compare(
-            evaluated.values,
-            evaluated.aggregates,
-            two_sided=[number for number, spec in enumerate(evaluated.specs) if spec.by and spec.by.sides],
-            undefined_is_null=undefined_is_null,
+        evaluated, plan = self.evaluated, self.evaluated.plan
+        for disparities in compare(
+            evaluated.values, plan.aggregates, two_sided=plan.two_sided, undefined_is_null=undefined_is_null,
             tidy=frames_of(evaluated),
-        )
-        statuses = np.array(TEXTS, dtype=object)
-        for disparities in compared:
-            index = self._index(disparities.spec, disparities.outer)
-            self.status[index] = statuses[disparities.status_codes]
-            for name in ("value", "n", "level", "low", "high", "metric"):
-                getattr(self, name)[index] = getattr(disparities, name)
+        ):  # fmt: skip
+            index = self._index_of(disparities.spec, disparities.outer)
+            self.value[index] = disparities.value
+            self._compared.append((index, disparities))
             for number, names in disparities.left_out.items():
-                self.metrics_left_out[int(index[number])] = names
-        if ERROR in evaluated.values:
-            self._add_error_bounds()
+                self._metrics_left_out[int(index[number])] = names
 
-    def _add_error_bounds(self) -> None:
+    def _add_error_bounds(self, error: Array) -> None:
         """Set how far off disparities can be, where scores were counted in bins."""
-        factors = {number: aggregate.error_factor for number, aggregate in self.evaluated.aggregates.items()}
+        factors = {number: aggregate.error_factor for number, aggregate in self.evaluated.plan.aggregates.items()}
         factor = pl.col("spec").replace_strict(factors, return_dtype=pl.Float64)
         is_compared = pl.col("spec").is_in(list(factors)) & pl.col("estimate").is_not_null()
         largest = pl.col(ERROR).max()
@@ -105,50 +93,77 @@ class _Results:
         # the errors of a disparity and of the one that is subtracted from it add up
         total = pl.when(pl.col(ERROR).is_not_null().all()).then(pl.col(ERROR).sum())
         bounds = parts.group_by("spec", "outer").agg(total).collect(engine="in-memory")
-        index = self._index(bounds["spec"].to_numpy(), bounds["outer"].to_numpy())
-        self.error[index] = bounds[ERROR].to_numpy()
+        error[self._index_of(bounds["spec"].to_numpy(), bounds["outer"].to_numpy())] = bounds[ERROR].to_numpy()
 
     def frame(self, *, explain: bool) -> pl.DataFrame:
         """The tidy frame."""
         evaluated = self.evaluated
-        keys = pl.DataFrame({"spec": self.spec, "outer": self.outer, LEVEL: self.level})
-        no_names = pl.Series([[]], dtype=_NAMES).new_from_index(0, len(self.value))
-        estimate = pl.Series(self.value, nan_to_null=True)
-        columns = evaluated.key_columns(keys) | {".estimate": estimate}
-        if ERROR in evaluated.values:
+        estimate = pl.Series(".estimate", self.value, nan_to_null=True)
+        columns = [estimate]
+        if self.error is not None:
             # how far off values can be, where scores were counted in bins
-            columns[".error_bound"] = pl.Series(self.error, nan_to_null=True).set(estimate.is_null(), None)
-        columns |= {".n": pl.Series(self.n), ".status": pl.Series(self.status, dtype=pl.String)}
+            columns.append(pl.Series(".error_bound", self.error, nan_to_null=True).set(estimate.is_null(), None))
         if explain:
-            texts = evaluated.rows["text"]
-            columns |= {".group_min": _texts(texts, self.low), ".group_max": _texts(texts, self.high)}
-            columns[".level"] = evaluated.level_text(keys)
-            # the metric that carries a disparity of several
-            several = np.array([spec.several for spec in evaluated.specs], dtype=bool)
-            carrier = np.where(several[self.spec], self.metric, NO_ROW)
-            columns[".base_metric"] = _texts(evaluated.rows["name"], carrier)
-        columns[".metrics_left_out"] = no_names
-        if self.metrics_left_out:
-            names = [self.metrics_left_out.get(index, []) for index in range(len(self.value))]
-            columns[".metrics_left_out"] = pl.Series(names, dtype=_NAMES)
-        if explain:
-            # no disparity is about unknown groups
-            is_left_out = ~pl.col("status").is_in([*VALUED, Status.UNKNOWN.value])
-            columns[".groups_left_out"] = self._groups_with(is_left_out, no_names)
-            columns[".groups_outside"] = self._groups_with(pl.col("status").is_in(OUTSIDE), no_names)
-            columns[".left_out"] = self._left_out()
-        return pl.DataFrame(columns)
+            columns += self._explanation()
+        # ungrouped data have one result for each spec
+        if not evaluated.group_cells.is_grouped and evaluated.cut is None:
+            return evaluated.plan.names.hstack(columns)
+        return evaluated.keys_of_results(*self._keys).hstack(columns)
+
+    @property
+    def _keys(self) -> tuple[Integers, Integers]:
+        """The spec and the outer group of each result."""
+        return np.divmod(np.arange(len(self.value), dtype=np.uint32), np.uint32(self._outers))
+
+    def _of_disparities(self, name: str, missing: int) -> Array:
+        """A column of disparities, with another value for ordinary metrics and where there are no groups."""
+        column = np.full(len(self.value), missing)
+        for index, disparities in self._compared:
+            column[index] = getattr(disparities, name)
+        return column
+
+    def _explanation(self) -> list[pl.Series]:
+        """The columns about groups."""
+        evaluated = self.evaluated
+        texts, no_names = evaluated.rows["text"], pl.Series([[]], dtype=_NAMES).new_from_index(0, len(self.value))
+        # the metric that carries a disparity of several
+        several = np.array([spec.several for spec in evaluated.plan.specs], dtype=bool)
+        carrier = np.where(several[self._keys[0]], self._of_disparities("metric", NO_ROW), NO_ROW)
+        # without rows there is no group to compare, but there is a result
+        status = np.array(TEXTS, dtype=object)[self._of_disparities("status_codes", Status.NO_GROUPS.code)]
+        status[self._index] = evaluated.values.array("status")[self._rows]
+        n = self._of_disparities("n", 0)
+        n[self._index] = np.nan_to_num(evaluated.values.array("n")[self._rows])
+        metrics_left_out = no_names
+        if self._metrics_left_out:
+            names = [self._metrics_left_out.get(index, []) for index in range(len(self.value))]
+            metrics_left_out = pl.Series(names, dtype=_NAMES)
+        # no disparity is about unknown groups
+        is_left_out = ~pl.col("status").is_in([*VALUED, Status.UNKNOWN.value])
+        columns = {
+            ".n": pl.Series(n),
+            ".status": pl.Series(status, dtype=pl.String),
+            ".group_min": _texts(texts, self._of_disparities("low", NO_ROW)),
+            ".group_max": _texts(texts, self._of_disparities("high", NO_ROW)),
+            ".level": evaluated.level_text(self._of_disparities("level", NO_LEVEL)),
+            ".base_metric": _texts(evaluated.rows["name"], carrier),
+            ".metrics_left_out": metrics_left_out,
+            ".groups_left_out": self._groups_with(is_left_out, no_names),
+            ".groups_outside": self._groups_with(pl.col("status").is_in(OUTSIDE), no_names),
+            ".left_out": self._left_out(),
+        }
+        return [column.alias(name) for name, column in columns.items()]
 
     def _groups_with(self, is_named: pl.Expr, no_names: pl.Series) -> pl.Series:
         """The names of the groups of each disparity whose values have some statuses."""
         if (self.evaluated.values.array(STATE) == Status.OK.code).all():
             return no_names
-        rows, compared = self.evaluated.rows, list(self.evaluated.aggregates)
+        rows, compared = self.evaluated.rows, list(self.evaluated.plan.aggregates)
         excluded = rows.filter(pl.col("spec").is_in(compared) & is_named)
         texts = pl.col("text").sort_by(GROUP_CELL).unique(maintain_order=True)
         by_result = excluded.group_by("spec", "outer").agg(texts)
         names: list[list[str]] = [[] for _ in self.value]
-        index = self._index(by_result["spec"].to_numpy(), by_result["outer"].to_numpy())
+        index = self._index_of(by_result["spec"].to_numpy(), by_result["outer"].to_numpy())
         for number, groups in zip(index.tolist(), by_result["text"].to_list(), strict=True):
             names[number] = groups
         return pl.Series(names, dtype=_NAMES)
@@ -157,16 +172,56 @@ class _Results:
         """The metrics that each group was left out of, unknown groups too, with the reason and the rows that count."""
         if (self.evaluated.values.array(STATE) == Status.OK.code).all():
             return pl.Series([[]], dtype=_LEFT_OUT).new_from_index(0, len(self.value))
-        is_left_out = pl.col("spec").is_in(list(self.evaluated.aggregates)) & ~pl.col("status").is_in(VALUED)
+        is_left_out = pl.col("spec").is_in(list(self.evaluated.plan.aggregates)) & ~pl.col("status").is_in(VALUED)
         rows = self.evaluated.rows.filter(is_left_out).sort(GROUP_CELL, maintain_order=True)
         entries = rows.select(
             "spec", "outer", "status", pl.col("denominator").cast(pl.Float64), group="text", metric="name",
-            level=self.evaluated.level_text(rows),
+            level=self.evaluated.level_text(rows[LEVEL].to_numpy()),
         ).unique(maintain_order=True)  # fmt: skip
         keys, fields = ["spec", "outer"], ["group", "metric", "level", "status", "denominator"]
         by_result = entries.group_by(keys, maintain_order=True).agg(pl.struct(fields))
-        every = pl.DataFrame({"spec": self.spec, "outer": self.outer}).cast(by_result.select(keys).schema)
+        every = pl.DataFrame(dict(zip(keys, self._keys, strict=True))).cast(by_result.select(keys).schema)
         return every.join(by_result, on=keys, how="left", maintain_order="left").to_series(2).fill_null([])
+
+    def complaints(self) -> list[str]:
+        """Messages for one warning: the metrics without a value, and their groups."""
+        messages: list[str] = []
+        if (self.evaluated.values.array(STATE) != Status.OK.code).any():
+            messages += _undefined_groups(self.evaluated)
+        if self.evaluated.plan.two_sided:
+            messages += self._sides_without_value()
+        left_out: dict[int, dict[str, None]] = {}
+        for index in sorted(self._metrics_left_out):
+            left_out.setdefault(index // self._outers, {}).update(dict.fromkeys(self._metrics_left_out[index]))
+        for number, names in left_out.items():
+            subject, metrics = self._subject(number), ", ".join(names)
+            messages.append(f"{subject} is the worst of the other metrics, because {metrics} cannot be compared")
+        undefined: set[int] = set()
+        for _, disparities in self._compared:
+            undefined.update(disparities.spec[disparities.status_codes == Status.ZERO_DENOMINATOR.code].tolist())
+        for number in sorted(undefined):
+            messages.append(f"{self._subject(number)} is 0/0")
+        return messages
+
+    def _subject(self, number: int) -> str:
+        """The name of a disparity and of the feature that it is by."""
+        spec = self.evaluated.plan.specs[number]
+        return f"{spec.name} by {spec.by.text if spec.by else None}"
+
+    def _sides_without_value(self) -> list[str]:
+        """Messages about disparities of two sides of which one has no group in an outer group."""
+        codes = self._of_disparities("status_codes", Status.OK.code)
+        codes = codes.reshape(len(self.evaluated.plan.specs), self._outers)
+        lacking = np.isin(codes, [Status.TOO_FEW_GROUPS.code, Status.NO_REFERENCE.code])
+        messages: list[str] = []
+        for number in self.evaluated.plan.two_sided:
+            spec, outers = self.evaluated.plan.specs[number], np.flatnonzero(lacking[number]).tolist()
+            if outers:
+                texts = [_outer_text(self.evaluated, outer) for outer in outers[:_SHOWN]]
+                where = f" in {_listed(texts, len(outers))}" if any(texts) else ""
+                sides = spec.by.text if spec.by else None
+                messages.append(f"{spec.name} has no value on one of the sides of {sides}{where}")
+        return messages
 
 
 def _texts(texts: pl.Series, rows: Integers) -> pl.Series:
@@ -192,8 +247,8 @@ def tidy_groups(evaluated: Evaluated) -> pl.DataFrame:
     rows = evaluated.rows.unique(VALUE, keep="first", maintain_order=True)
     columns = evaluated.key_columns(rows) | {".metric": rows["name"]}
     # these come after the group
-    last = {name: columns.pop(name) for name in (".estimator", *evaluated.threshold(rows))}
-    columns |= {".group": rows["text"], ".level": evaluated.level_text(rows), **last}
+    last = {name: columns.pop(name) for name in (".estimator", evaluated.cut) if name}
+    columns |= {".group": rows["text"], ".level": evaluated.level_text(rows[LEVEL].to_numpy()), **last}
     columns[".estimate"] = rows["estimate"]
     if ERROR in rows.columns:
         columns[".error_bound"] = rows[ERROR].set(rows["estimate"].is_null(), None)
@@ -221,7 +276,7 @@ def frames_of(evaluated: Evaluated) -> Tidy:
             ".estimate": rows["estimate"], ".n": rows["n"], ".denominator": rows["denominator"],
             ".overall": rows["overall"] if "overall" in rows.columns else None,
         }  # fmt: skip
-        spec = evaluated.specs[number]
+        spec = evaluated.plan.specs[number]
         if spec.by is not None and not spec.by.sides:
             first, _ = evaluated.group_cells.spans[spec.by]
             keys = evaluated.group_cells.keys[spec.by][rows[GROUP_CELL] - first]
@@ -229,49 +284,6 @@ def frames_of(evaluated: Evaluated) -> Tidy:
         return spec.name, pl.DataFrame(columns)
 
     return tidy
-
-
-def complaints(evaluated: Evaluated, results: pl.DataFrame) -> list[str]:
-    """Messages for one warning: the metrics without a value, and their groups."""
-    messages: list[str] = []
-    if (evaluated.values.array(STATE) != Status.OK.code).any():
-        messages += _undefined_groups(evaluated)
-    messages += _sides_without_value(evaluated, results)
-    partly = results.filter(pl.col(".metrics_left_out").list.len() > 0)
-    if not partly.is_empty():
-        pairs = partly.explode(".metrics_left_out").group_by(".metric", ".by", maintain_order=True)
-        for (name, by), rows in pairs:
-            metrics = ", ".join(rows[".metrics_left_out"].unique(maintain_order=True))
-            messages.append(f"{name} by {by} is the worst of the other metrics, because {metrics} cannot be compared")
-    undefined = results[".status"] == Status.ZERO_DENOMINATOR.value
-    if undefined.any():
-        disparities = results.filter(undefined & results[".by"].is_not_null())
-        pairs = disparities.select(".metric", ".by").unique(maintain_order=True).rows()
-        messages += [f"{name} by {by} is 0/0" for name, by in pairs]
-    return messages
-
-
-def _sides_without_value(evaluated: Evaluated, results: pl.DataFrame) -> list[str]:
-    """Messages about disparities of two sides of which one has no group in an outer group."""
-    two_sided = [(spec.name, spec.by.text) for spec in evaluated.specs if spec.by and spec.by.sides]
-    if not two_sided:
-        return []
-    lacking = results.filter(pl.col(".status").is_in([Status.TOO_FEW_GROUPS.value, Status.NO_REFERENCE.value]))
-    outer = key_columns(results)
-    messages: list[str] = []
-    for (name, by), rows in lacking.group_by(".metric", ".by", maintain_order=True):
-        if (name, by) not in two_sided:
-            continue
-        outer_groups = [_keys_text(keys) for keys in rows[outer].head(_SHOWN).to_dicts()]
-        where = f" in {_listed(outer_groups, len(rows))}" if outer else ""
-        messages.append(f"{name} has no value on one of the sides of {by}{where}")
-    return messages
-
-
-def _keys_text(keys: Mapping[str, object]) -> str:
-    """The keys of an outer group as a text."""
-    texts = [f"{name}={value!r}" for name, value in keys.items()]
-    return f"({', '.join(texts)})"
 
 
 def _listed(texts: list[str], count: int) -> str:
@@ -282,31 +294,47 @@ def _listed(texts: list[str], count: int) -> str:
 
 def _undefined_groups(evaluated: Evaluated) -> list[str]:
     """Messages about metrics without a value, and about averages without some labels, with their groups."""
-    statuses = evaluated.rows["status"].unique(maintain_order=True)
-    shown = [status for status in statuses if status not in DEFINED or status == Status.LEVELS_LEFT_OUT]
-    rows = evaluated.rows.filter(pl.col("status").is_in(shown))
-    by_text = evaluated.key_columns(rows)[".by"]
+    values = evaluated.values
+    state = values.array(STATE)
+    (rows,) = ((state > LAST_DEFINED) | (state == Status.LEVELS_LEFT_OUT.code)).nonzero()
+    names: list[str] = values.array("name")[rows].tolist()
+    specs: list[int] = values.array("spec")[rows].tolist()
+    statuses: list[str] = values.array("status")[rows].tolist()
+    cells: list[int] = values.array(GROUP_CELL)[rows].tolist()
+    bys = [spec.by for spec in evaluated.plan.specs]
+    texts_of_bys = [by.text if by else None for by in bys]
+    undefined: dict[tuple[str, str | None, str], tuple[By | None, dict[int, None]]] = {}
+    for name, spec, status, cell in zip(names, specs, statuses, cells, strict=True):
+        subject = (name, texts_of_bys[spec], status)
+        if subject not in undefined:
+            undefined[subject] = bys[spec], {}
+        undefined[subject][1][cell] = None
     messages: list[str] = []
-    for (name, by, status), group in rows.with_columns(by_text).group_by("name", ".by", "status", maintain_order=True):
-        cells = group.unique(GROUP_CELL, maintain_order=True)
-        first = cells.head(_SHOWN).select("text", "outer").rows()
-        texts = [_group_cell_text(evaluated, by, text, outer) for text, outer in first]
-        where = f" in {_listed(texts, len(cells))}" if any(texts) else ""
-        predicate = f"has no value ({Status.text_of(str(status))})"
+    for (name, _, status), (by, group_cells) in undefined.items():
+        texts = _group_cell_texts(evaluated, by, [*group_cells][:_SHOWN])
+        where = f" in {_listed(texts, len(group_cells))}" if any(texts) else ""
+        predicate = f"has no value ({Status.text_of(status)})"
         if status == Status.LEVELS_LEFT_OUT.value:
             predicate = "is an average without the labels that have no value"
         messages.append(f"{name} {predicate}{where}")
     return messages
 
 
-def _group_cell_text(evaluated: Evaluated, by: object, group: str, outer: int) -> str:
-    """A group and its outer group as a text, empty where all rows are together."""
-    keys: dict[str, object] = {}
+def _group_cell_texts(evaluated: Evaluated, by: By | None, group_cells: list[int]) -> list[str]:
+    """Groups of a `by` and their outer groups as texts, empty where all rows are together."""
+    outers = [_outer_text(evaluated, outer) for outer in evaluated.group_cells.outer[group_cells].tolist()]
+    if by is None:
+        return outers
+    groups, (first, _) = evaluated.group_cells.texts(by), evaluated.group_cells.spans[by]
+    shown = groups[pl.Series([cell - first for cell in group_cells], dtype=pl.UInt32)].to_list()
+    return [f"{by.text} {group!r} {outer}".rstrip() for group, outer in zip(shown, outers, strict=True)]
+
+
+def _outer_text(evaluated: Evaluated, outer: int) -> str:
+    """The keys of an outer group as a text, empty for ungrouped data."""
+    texts: list[str] = []
     for name, value in evaluated.group_cells.outer_keys.row(outer, named=True).items():
         if name != UNGROUPED:
             shown = (evaluated.cut or "").removeprefix(".") if name == THRESHOLD else name
-            keys[shown] = value
-    texts = [f"{by} {group!r}"] if by else []
-    if keys:
-        texts.append(_keys_text(keys))
-    return " ".join(texts)
+            texts.append(f"{shown}={value!r}")
+    return f"({', '.join(texts)})" if texts else ""

@@ -10,9 +10,6 @@ VALUED = [status.value for status in Status if status.code <= Status.METRICS_LEF
 """The statuses of values that are numbers, as texts."""
 LAST_DEFINED = Status.BELOW_MIN_SHARE.code
 """Groups with a status up to this one have a value or are left out on purpose; all others have no value."""
-DEFINED = [status for status in Status if status.code <= LAST_DEFINED]
-NOT_PRESENT = (Status.LEFT_OUT, Status.UNKNOWN)
-"""The statuses of groups that are never compared."""
 OUTSIDE = [Status.UNKNOWN.value, Status.BELOW_MIN_N.value, Status.BELOW_MIN_SHARE.value]
 """The statuses of groups outside the policy of a metric, as texts."""
 UNDEFINED = len(Status)

@@ -75,6 +75,8 @@ _USED = {
 Measure: TypeAlias = Literal["weights", "rows", "squares"]
 _STEPS = ("absolute_steps", "squared_steps")
 _BOTH = frozenset({"truth", "estimate"})
+_COUNTS = {HIDDEN, *(name + suffix for suffix in ("", ROWS, SQUARES) for name in (*CELLS, *_STEPS))}
+"""The names of sums of labels that are counts."""
 
 
 @dataclass(frozen=True)
@@ -111,8 +113,9 @@ class Cells:
     def frame(self) -> pl.DataFrame:
         """The cells with all summed columns except sums with replicate weights."""
         cells = self.tally.cells
-        own = [name for name in cells.columns if not is_of_replicate(name)]
-        return cells if len(own) == len(cells.columns) else cells[own]
+        if self.tally.design is None:
+            return cells
+        return cells[[name for name in cells.columns if not is_of_replicate(name)]]
 
     @cached_property
     def truth(self) -> Integers:
@@ -129,14 +132,22 @@ class Cells:
         """True if all rows have a truth and an estimate."""
         return bool((self.truth >= 0).all() and (self.estimate >= 0).all())
 
-    @property
+    @cached_property
     def weighted(self) -> bool:
         """True if rows have case weights."""
         return "w" in self.frame.columns
 
     def measure(self, name: Literal["n", "w", "w2"]) -> Array:
         """The rows, weights or squared weights of each cell; without weights always the rows."""
-        return self.frame[name if self.weighted else "n"].to_numpy()
+        column = name if self.weighted else "n"
+        if column not in self._measures:
+            self._measures[column] = self.frame[column].to_numpy()
+        return self._measures[column]
+
+    @cached_property
+    def _measures(self) -> dict[str, Array]:
+        """The measures that were read, by the names of their columns."""
+        return {}
 
     def complete_in(self, reads: frozenset[str]) -> Booleans:
         """The cells whose rows have a value in all roles that are read, such as `truth` and `probs`, as a mask."""
@@ -182,10 +193,14 @@ def _label_sums(
 ) -> dict[str, Array]:
     """The table of each label against the rest, counted in rows and in weights."""
     counts = LabelCounts(cells.truth, cells.estimate, index.of_cell, len(index), reading.levels, cells.complete)
-    measures = {ROWS: "n"} | ({"": "w"} if cells.weighted else {}) | ({SQUARES: "w2"} if reading.squares else {})
+    measures: dict[str, Literal["n", "w", "w2"]] = {ROWS: "n"}
+    if cells.weighted:
+        measures[""] = "w"
+    if reading.squares:
+        measures[SQUARES] = "w2"
     sums: dict[str, Array] = {}
     for suffix, measure in measures.items():
-        values = cells.frame[measure].to_numpy()
+        values = cells.measure(measure)
         by_name = counts.of(values)
         if reading.steps and suffix != SQUARES:
             by_name |= counts.steps(values)
@@ -427,10 +442,7 @@ def _of_distributions(given: Given, sums: Mapping[str, Array]) -> Statistics:
 
 def _of_labels(sums: Mapping[str, Array]) -> Statistics:
     """The statistics of labels against the rest."""
-    counts = {HIDDEN}
-    for suffix in ("", ROWS, SQUARES):
-        counts |= {name + suffix for name in (*CELLS, *_STEPS)}
-    terms = {name: values for name, values in sums.items() if name not in counts}
+    terms = {name: values for name, values in sums.items() if name not in _COUNTS}
     rows = _with_margins(sums, ROWS)
     weights = _with_margins(sums, "") if "tp" in sums else rows
     squares = _with_margins(sums, SQUARES) if "tp" + SQUARES in sums else None

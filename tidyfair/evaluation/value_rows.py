@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 import polars as pl
@@ -32,17 +33,28 @@ _INTEGERS = {
     "outer": pl.Int32,
 }
 """The columns of integers, with their dtypes in frames."""
+_UNKNOWN = np.full((1, 1), np.nan)
+"""A column that a formula does not have."""
 _BY_LABEL = ("one_vs_rest", ALL_LABELS)
 """Estimators that results show a label for."""
 
 
 class ValueRows:
-    """The values of all specs by column: as arrays, and as a frame with texts, built on demand."""
+    """The values of all specs by column: as arrays, and as a frame with texts, built on demand.
 
-    def __init__(self, arrays: Mapping[str, Array], frame: Callable[[], pl.DataFrame]) -> None:
+    Columns of texts are built on demand, too, by the functions of `texts`.
+    """
+
+    def __init__(
+        self,
+        arrays: Mapping[str, Array],
+        frame: Callable[[], pl.DataFrame],
+        texts: Mapping[str, Callable[[], Array]] | None = None,
+    ) -> None:
         self._arrays = dict(arrays)
         self._has_arrays = bool(arrays)
         self._frame = frame
+        self._texts = texts or {}
 
     @classmethod
     def of(cls, frame: pl.DataFrame) -> ValueRows:
@@ -63,8 +75,12 @@ class ValueRows:
     def array(self, name: str) -> Array:
         """A column as an array; numbers that are null are nan."""
         if name not in self._arrays:
-            is_state = name == STATE
-            self._arrays[name] = _codes_of(self.frame["status"]) if is_state else self.frame[name].to_numpy()
+            if name in self._texts:
+                self._arrays[name] = self._texts[name]()
+            elif name == STATE:
+                self._arrays[name] = _codes_of(self.frame["status"])
+            else:
+                self._arrays[name] = self.frame[name].to_numpy()
         return self._arrays[name]
 
     def __contains__(self, name: str) -> bool:
@@ -82,34 +98,40 @@ def value_rows(
     requested: Sequence[RequestedFormula],
     values: Mapping[tuple[Formula, str], Values],
     specs: Sequence[MetricSpec],
+    by_of_spec: Sequence[int],
     group_cells: GroupCells,
     labels: Labels,
     *,
     na_rm: bool,
 ) -> ValueRows:
     """One row for each metric of a spec, label and group cell; values that are not compared are left out of it."""
-    runs = _Runs.of(requested, values, specs, group_cells, labels)
+    runs = _Runs.of(requested, values, by_of_spec, group_cells, labels)
     columns = _Columns(list(values.values()), runs.source)
-    formula_index: dict[Formula, int] = {}
-    formula_of_metric = [formula_index.setdefault(metric.formula, len(formula_index)) for metric in requested]
+    number_of_formula: dict[Formula, int] = {}
+    for metric in requested:
+        number_of_formula.setdefault(metric.formula, len(number_of_formula))
+
+    def to_rows(numbers: Sequence[float], dtype: type[Any] = np.int32) -> Array:
+        """The numbers of the requested metrics as those of rows."""
+        return np.array(numbers, dtype=dtype)[runs.requested]
+
     policies = [specs[metric.spec].policy for metric in requested]
-    spec = runs.to_rows([metric.spec for metric in requested])
-    min_n = runs.to_rows([policy.min_n for policy in policies])
-    min_share = runs.to_rows([policy.min_share for policy in policies])
-    share = _shares(columns["n"], runs, group_cells) if min_share.any() else None
+    min_n, min_share = [policy.min_n for policy in policies], [policy.min_share for policy in policies]
     states = _States.of(
         columns, group_cells, runs.group_cell,
-        too_few=columns["denominator"] < min_n if min_n.any() else None,
-        too_rare=None if share is None else share < min_share,
+        too_few=columns["denominator"] < to_rows(min_n) if any(min_n) else None,
+        too_rare=_shares(columns["n"], runs, group_cells) < to_rows(min_share, float) if any(min_share) else None,
         na_rm=na_rm, unseen=labels.unseen,
     )  # fmt: skip
+    spec = to_rows([metric.spec for metric in requested])
+    names = np.array([metric.name for metric in requested], dtype=object)
     arrays = {
         "spec": spec,
-        "requested": runs.number,
-        PART: runs.to_rows([metric.part for metric in requested]),
+        "requested": runs.requested,
+        PART: to_rows([metric.part for metric in requested]),
         GROUP_CELL: runs.group_cell,
         LEVEL: runs.level,
-        "metric": runs.to_rows(formula_of_metric),
+        "metric": to_rows([number_of_formula[metric.formula] for metric in requested]),
         "outer": group_cells.outer[runs.group_cell],
         STATE: states.codes,
         "estimate": states.compared,
@@ -118,23 +140,22 @@ def value_rows(
         "size": _without(columns["size"], states.excluded),
         "is_reference": _references(specs, group_cells, spec, runs.group_cell),
     }
-    extra = {name: columns[name] for name in columns.extra}
+    extra = columns.extra
 
     def frame() -> pl.DataFrame:
         integers = {name: pl.Series(arrays[name], dtype=dtype) for name, dtype in _INTEGERS.items()}
-        names = pl.Series([metric.name for metric in requested], dtype=pl.String)
         estimators = pl.Series([metric.estimator for metric in requested], dtype=pl.String)
         numbers = dict(zip(extra, map(_numbers, extra.values()), strict=True))
         return pl.DataFrame(
             {
                 **integers,
-                "min_n": min_n,
-                "min_share": min_share,
-                "name": names[runs.number],
-                "estimator": estimators[runs.number],
+                "min_n": to_rows(min_n),
+                "min_share": to_rows(min_share, float),
+                "name": pl.Series(names, dtype=pl.String)[runs.requested],
+                "estimator": estimators[runs.requested],
                 "text": group_cells.text[runs.group_cell],
                 "excluded": states.excluded,
-                "status": states.texts,
+                "status": pl.Series(states.texts(), dtype=pl.String),
                 "estimate": _numbers(states.compared),
                 "rate": _numbers(states.shown),
                 # rows beside suppressed cells say nothing about the size of a group
@@ -150,7 +171,8 @@ def value_rows(
             }
         )
 
-    rows = ValueRows(arrays | extra | {"n": _without(columns["n"], states.suppressed)}, frame)
+    texts = {"name": lambda: names[runs.requested], "status": states.texts}
+    rows = ValueRows(arrays | extra | {"n": _without(columns["n"], states.suppressed)}, frame, texts)
     unlisted = group_cells.unlisted[runs.group_cell]
     return rows.without(unlisted) if unlisted.any() else rows
 
@@ -167,58 +189,48 @@ class _Runs:
     """The index of the label of each row among those of its formula."""
     level: Integers
     """The label of each row, for metrics that results show a label for."""
-    sizes: list[int]
-    """The number of rows of each metric of a spec."""
+    requested: Integers
+    """The number of the metric of a spec that each row belongs to."""
 
     @classmethod
     def of(
         cls,
         requested: Sequence[RequestedFormula],
         values: Mapping[tuple[Formula, str], Values],
-        specs: Sequence[MetricSpec],
+        by_of_spec: Sequence[int],
         group_cells: GroupCells,
         all_labels: Labels,
     ) -> _Runs:
-        starts: dict[tuple[Formula, str], int] = {}
+        """The rows of the requested formulas, in their order."""
+        starts: dict[tuple[Formula, str], tuple[int, Values]] = {}
         start = 0
         for key, of_formula in values.items():
-            starts[key] = start
+            starts[key] = start, of_formula
             start += of_formula.estimate.size
         count = len(group_cells.outer)
-        group_cell: list[Integers] = []
-        source: list[Integers] = []
-        label: list[Integers] = []
-        level: list[Array] = []
+        group_cells_of_spans = np.arange(count, dtype=np.int32)
+        spans = [*group_cells.spans.values()]
+        columns: list[tuple[Integers, Integers, Integers, Integers]] = []
         for metric in requested:
-            key, given = (metric.formula, metric.estimator), metric.formula.given
-            first, size = group_cells.spans[specs[metric.spec].by]
-            labels = values[key].estimate.shape[1]
-            if given is None:
-                own_label, own_group = np.indices((labels, size))
-            else:
+            start, of_formula = starts[metric.formula, metric.estimator]
+            given, labels = metric.formula.given, of_formula.estimate.shape[1]
+            first, size = spans[by_of_spec[metric.spec]]
+            group_cell, label = group_cells_of_spans[first : first + size], np.zeros(size, dtype=np.int32)
+            if labels > 1:
+                label, group_cell = np.repeat(np.arange(labels, dtype=np.int32), size), np.tile(group_cell, labels)
+            if labels > 1 and given is not None:
                 # distributions have the labels of a group together, not the groups of a label
-                own_group, own_label = np.indices((size, labels))
-            group_cell.append(first + own_group.ravel())
-            label.append(own_label.ravel())
-            source.append(starts[key] + label[-1] * count + group_cell[-1])
-            if metric.estimator in _BY_LABEL and values[key].by_level and given != "nothing":
+                label, group_cell = (values.reshape(labels, size).T.ravel() for values in (label, group_cell))
+            level = np.full(len(label), NO_LEVEL, dtype=np.int32)
+            if metric.estimator in _BY_LABEL and of_formula.by_level and given != "nothing":
                 # distributions are given a label of one side, whether it is an event or not
-                level.append(np.array(range(len(all_labels.values)) if given else all_labels.levels)[label[-1]])
-            else:
-                level.append(np.full(len(label[-1]), NO_LEVEL))
-        sizes = list(map(len, group_cell))
-        levels = np.concatenate(level).astype(np.int32)
-        return cls(np.concatenate(group_cell), np.concatenate(source), np.concatenate(label), levels, sizes)
-
-    def to_rows(self, numbers: Sequence[float]) -> Array:
-        """The numbers of the metrics of specs, repeated for each row."""
-        is_whole = all(isinstance(number, int) for number in numbers)
-        return np.repeat(np.array(numbers, dtype=np.int32 if is_whole else float), self.sizes)
-
-    @property
-    def number(self) -> Integers:
-        """The number of the metric of a spec that each row belongs to."""
-        return self.to_rows(range(len(self.sizes)))
+                level = np.array(range(len(all_labels.values)) if given else all_labels.levels)[label]
+            source = group_cell + np.int64(start)
+            columns.append((group_cell, source + label * np.int64(count) if labels > 1 else source, label, level))
+        group_cells_of_rows, source, labels_of_rows, levels = map(np.concatenate, zip(*columns, strict=True))
+        sizes = [len(group_cell) for group_cell, *_ in columns]
+        number = np.repeat(np.arange(len(sizes), dtype=np.int32), sizes)
+        return cls(group_cells_of_rows, source, labels_of_rows, levels.astype(np.int32), number)
 
 
 class _Columns:
@@ -230,46 +242,51 @@ class _Columns:
         self._columns: dict[str, Array] = {}
 
     @property
-    def extra(self) -> list[str]:
-        """The names of the columns that only some formulas have."""
-        names: dict[str, None] = {}
+    def extra(self) -> dict[str, Array]:
+        """The columns that only some formulas have."""
+        extra: dict[str, Array] = {}
         for values in self._values:
-            names |= dict.fromkeys(values.extra)
-        return list(names)
+            for name in values.extra:
+                extra[name] = self[name]
+        return extra
+
+    @property
+    def levels_left_out(self) -> Booleans | None:
+        """The averages that leave out labels without a value, as a mask; None if there are none."""
+        for values in self._values:
+            if values.levels_left_out.any():
+                return self["levels_left_out"]
+        return None
 
     def __getitem__(self, name: str) -> Array:
         if name not in self._columns:
             by_label: list[Array] = []
             for values in self._values:
-                if name in COLUMNS:
-                    of_formula = getattr(values, name)
-                else:
-                    of_formula = values.extra.get(name, np.full(values.estimate.shape, np.nan))
+                of_formula: Array = getattr(values, name) if name in COLUMNS else values.extra.get(name, _UNKNOWN)
+                if of_formula.shape != values.estimate.shape:
+                    of_formula = np.broadcast_to(of_formula, values.estimate.shape)
                 by_label.append(of_formula.T.ravel())
             self._columns[name] = np.concatenate(by_label)[self._source]
         return self._columns[name]
 
-    def reasons(self, rows: Integers) -> list[str]:
+    def reasons(self, rows: Integers) -> Array:
         """The reasons why some rows have no value."""
-        ends = np.cumsum([values.estimate.size for values in self._values])
-        source = self._source[rows]
-        of_formula = np.searchsorted(ends, source, side="right")
         reasons = np.empty(len(rows), dtype=object)
-        for number, values in enumerate(self._values):
-            chosen = of_formula == number
-            label, cell = np.divmod(source[chosen] - ends[number] + values.estimate.size, len(values.estimate))
-            reasons[chosen] = values.reason[cell, label]
-        return reasons.tolist()
-
-    def any(self, name: str) -> bool:
-        """Check whether a column of masks holds anywhere."""
-        return any(getattr(values, name).any() for values in self._values)
+        source, start = self._source[rows], 0
+        for values in self._values:
+            end = start + values.estimate.size
+            chosen = (source >= start) & (source < end)
+            if chosen.any():
+                label, cell = np.divmod(source[chosen] - start, len(values.estimate))
+                reasons[chosen] = np.broadcast_to(values.reason, values.estimate.shape)[cell, label]
+            start = end
+        return reasons
 
 
 def _shares(rows: Array, runs: _Runs, group_cells: GroupCells) -> Array:
     """The share of each group in the rows of all groups that are compared, and of those that are unknown."""
-    number, label, outer = runs.number, runs.label, group_cells.outer[runs.group_cell]
-    code = (number.astype(np.int64) * (label.max(initial=0) + 1) + label) * (outer.max(initial=0) + 1) + outer
+    number, label, outer = runs.requested.astype(np.int64), runs.label, group_cells.outer[runs.group_cell]
+    code = (number * (label.max(initial=0) + 1) + label) * (outer.max(initial=0) + 1) + outer
     _, run = np.unique(code, return_inverse=True)
     with np.errstate(invalid="ignore"):
         return rows / np.bincount(run, np.nan_to_num(rows))[run]
@@ -283,7 +300,7 @@ class _States:
     """The status of each row as the code of its `Status`, or `UNDEFINED`."""
     undefined: Integers
     """The rows without a value."""
-    reasons: list[str]
+    reasons: Array
     """The reasons of rows without a value."""
     compared: Array
     """The values that are compared; nan for the others."""
@@ -297,34 +314,37 @@ class _States:
         cls, columns: _Columns, group_cells: GroupCells, group_cell: Integers, *,
         too_few: Booleans | None, too_rare: Booleans | None, na_rm: bool, unseen: bool,
     ) -> _States:  # fmt: skip
-        excluded, none = group_cells.excluded[group_cell], np.zeros(len(group_cell), dtype=bool)
+        excluded = group_cells.excluded[group_cell]
         # an event that does not occur may be a slip, so that nothing has a value
         estimate = np.full(len(excluded), np.nan) if unseen else columns["estimate"]
         undefined = np.flatnonzero(np.isnan(estimate))
         reasons = columns.reasons(undefined)
         suppressed = np.zeros(len(excluded), dtype=bool)
-        suppressed[undefined] = [reason == Status.SUPPRESSED.value for reason in reasons]
-        incomplete = none if na_rm else columns["rows"] > columns["n"]
-        too_few, too_rare = (none if mask is None else mask for mask in (too_few, too_rare))
+        suppressed[undefined] = reasons == Status.SUPPRESSED.value
         codes = np.full(len(excluded), Status.OK.code, dtype=np.int8)
         # the last status that applies counts
-        if columns.any("levels_left_out"):
-            codes[columns["levels_left_out"]] = Status.LEVELS_LEFT_OUT.code
+        if (levels_left_out := columns.levels_left_out) is not None:
+            codes[levels_left_out] = Status.LEVELS_LEFT_OUT.code
         codes[np.isinf(estimate)] = Status.INFINITE.code
         codes[undefined] = UNDEFINED
-        codes[too_rare] = Status.BELOW_MIN_SHARE.code
-        codes[too_few] = Status.BELOW_MIN_N.code
-        codes[suppressed] = Status.SUPPRESSED.code
-        codes[incomplete] = Status.MISSING_VALUES.code
+        left_out = suppressed | excluded
+        masks = {
+            Status.BELOW_MIN_SHARE: too_rare,
+            Status.BELOW_MIN_N: too_few,
+            Status.SUPPRESSED: suppressed,
+            Status.MISSING_VALUES: None if na_rm else columns["rows"] > columns["n"],
+        }
+        for status, mask in masks.items():
+            if mask is not None:
+                codes[mask] = status.code
+                left_out |= mask
         if unseen:
             codes[:] = UNDEFINED
-            reasons = [Status.UNSEEN_EVENT.value] * len(undefined)
+            reasons[:] = Status.UNSEEN_EVENT.value
         else:
-            for index in np.flatnonzero(columns["n"][undefined] == 0):
-                reasons[index] = Status.ZERO_DENOMINATOR.value
+            reasons[columns["n"][undefined] == 0] = Status.ZERO_DENOMINATOR.value
         codes[excluded] = Status.LEFT_OUT.code
         codes[group_cells.unknown[group_cell]] = Status.UNKNOWN.code
-        left_out = too_few | too_rare | suppressed | incomplete | excluded
         return cls(
             codes=codes,
             undefined=undefined,
@@ -335,13 +355,12 @@ class _States:
             excluded=excluded,
         )
 
-    @property
-    def texts(self) -> pl.Series:
+    def texts(self) -> Array:
         """The status of each row as results show it."""
         texts = np.array([*TEXTS, ""], dtype=object)[self.codes]
         is_undefined = self.codes[self.undefined] == UNDEFINED
-        texts[self.undefined[is_undefined]] = np.array(self.reasons, dtype=object)[is_undefined]
-        return pl.Series(texts, dtype=pl.String)
+        texts[self.undefined[is_undefined]] = self.reasons[is_undefined]
+        return texts
 
 
 def _references(specs: Sequence[MetricSpec], group_cells: GroupCells, spec: Integers, group_cell: Integers) -> Booleans:

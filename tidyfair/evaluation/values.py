@@ -37,9 +37,9 @@ class Values:
     rows: Array
     """The number of all rows."""
     reason: Array
-    """The reasons why values are undefined, where they are."""
+    """The reasons why values are undefined, where they are; a single one if it is the same for all."""
     levels_left_out: Booleans
-    """The averages that leave out labels without a value, as a mask."""
+    """The averages that leave out labels without a value, as a mask; a single False if there are none."""
     by_level: bool
     """True if there is a value for each label."""
     extra: Mapping[str, Array]
@@ -129,20 +129,20 @@ def _of_rows(formula: Formula, statistics: Statistics, of_rows: OfRows) -> Value
 def _with_counts(formula: Formula, statistics: Statistics, estimate: Array, denominator: Array | None) -> Values:
     """Values with the counts of their rows."""
     used, weight = statistics.counted(formula.reads, "rows"), statistics.counted(formula.reads, "weights")
-    shape = used.shape[:2]
-    # both sides of a label have the same rows
-    used = used.reshape(*shape, math.prod(used.shape[2:]))[..., 0]
-    weight = weight.reshape(*shape, math.prod(weight.shape[2:]))[..., 0]
-    estimate = _in_columns(estimate)
+    if used.ndim > 2:
+        # both sides of a label have the same rows
+        shape = (*used.shape[:2], math.prod(used.shape[2:]))
+        used, weight = used.reshape(shape)[..., 0], weight.reshape(shape)[..., 0]
+    shape, estimate = used.shape, _in_columns(estimate)
     return Values(
         estimate=estimate,
         n=used,
         denominator=used if denominator is None else _in_columns(denominator),
         weight=weight,
-        size=np.broadcast_to(_in_columns(statistics.size)[:, :1], shape),
+        size=_by_label(statistics.size, shape),
         rows=_by_label(statistics.all_rows, shape),
-        reason=np.broadcast_to(np.array(formula.undefined, dtype=object), estimate.shape),
-        levels_left_out=np.broadcast_to(np.array(False), estimate.shape),  # noqa: FBT003 - an array
+        reason=np.array([[formula.undefined]], dtype=object),
+        levels_left_out=np.zeros((1, 1), dtype=bool),
         by_level=False,
         extra={},
     )
@@ -159,7 +159,7 @@ def _by_label(values: Array, shape: tuple[int, ...]) -> Array:
 
 def _in_columns(values: Array) -> Array:
     """One row for each group cell."""
-    return values.reshape(len(values), math.prod(values.shape[1:]))
+    return values if values.ndim == 2 else values.reshape(len(values), math.prod(values.shape[1:]))
 
 
 def _first_level(values: Values) -> Values:
@@ -184,7 +184,8 @@ def _average(values: Values, formula: Formula, estimator: str, true: Array) -> V
         mean = total / np.where(counted, weight, 0.0).sum(axis=1)
     # a mean of labels that all have a value is undefined if all of them weigh nothing
     first = np.argmin(defined, axis=1)
-    reason = np.where(defined.all(axis=1), Status.ZERO_DENOMINATOR.value, values.reason[np.arange(len(first)), first])
+    reasons = np.broadcast_to(values.reason, values.estimate.shape)[np.arange(len(first)), first]
+    reason = np.where(defined.all(axis=1), Status.ZERO_DENOMINATOR.value, reasons)
     averaged = _first_level(replace(values, denominator=values.n))
     return replace(
         averaged,

@@ -73,7 +73,7 @@ def counted_unknown(tally: Tally, metrics: Iterable[Metric | GroupwiseMetric], r
     for metric in metrics:
         if metric.by is None or not has_unknown(metric):
             continue
-        is_unknown = metric.by.is_unknown(metric.by.groups(sided.cells.select(sided.names(metric.by.columns))))
+        is_unknown = metric.by.is_unknown(metric.by.groups(sided.keys_of_cells(metric.by.columns)))
         every, unknown = sided.cells["n"].alias(UNKNOWN_SHARE), (sided.cells["n"] * is_unknown).alias(UNKNOWN_ROWS)
         rows = pl.DataFrame([*outer_keys, every, unknown])
         totals = rows.group_by(outer).agg(pl.all().sum()) if outer else rows.sum()

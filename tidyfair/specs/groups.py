@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, fields, replace
+from functools import cached_property
 from typing import Any, Literal, TypeAlias, cast
 
 import polars as pl
@@ -29,6 +30,8 @@ Treatment: TypeAlias = Literal["group", "apart", "drop"]
 """Ways to treat rows whose group is unknown."""
 _FEW_VALUES = 1_000
 """Up to this many values Python is faster than a query."""
+
+_NOBODY = pl.Series([False])
 
 SIDE = "side"
 """The column of outer groups that are the two sides of a condition."""
@@ -282,13 +285,12 @@ class Policy:
 
     def is_unknown(self, keys: pl.DataFrame) -> pl.Series:
         """The mask of the rows that have an unknown key and are not compared because of it."""
-        is_unknown = pl.Series([False], dtype=pl.Boolean).new_from_index(0, len(keys))
+        is_unknown = _NOBODY.new_from_index(0, len(keys))
         for key in keys if self.unknown != "group" else ():
-            if len(key) <= _FEW_VALUES:
-                is_unknown |= pl.Series(map(self._means_unknown, key.to_list()), dtype=pl.Boolean)
-            else:
-                unknown = [value for value in key.unique().drop_nulls().to_list() if self._means_unknown(value)]
-                is_unknown |= key.is_null() | key.is_in(unknown)
+            values = key.to_list() if len(key) <= _FEW_VALUES else key.unique().to_list()
+            unknown = list(filter(self._means_unknown, {*values}))
+            if unknown:
+                is_unknown |= key.is_null() | key.is_in([value for value in unknown if value is not None])
         return is_unknown
 
     def _means_unknown(self, value: object) -> bool:
@@ -359,7 +361,7 @@ class By:
             raise ArgumentError(msg)
         return cls(columns, policy=policy)
 
-    @property
+    @cached_property
     def text(self) -> str:
         """The text in the `.by` column of results."""
         return self.sides.text if self.sides else ":".join(column.name for column in self.columns)

@@ -38,12 +38,15 @@ class Segments:
         begins[0] = True
         for key in keys:
             begins[1:] |= key[1:] != key[:-1]
-        return cls(np.flatnonzero(begins), length)
+        (starts,) = begins.nonzero()
+        return cls(starts, length)
 
     @cached_property
     def sizes(self) -> Integers:
         """The number of rows of each run."""
-        return np.diff(self.starts, append=self.length)
+        sizes = np.full(len(self.starts), self.length) - self.starts
+        sizes[:-1] = self.starts[1:] - self.starts[:-1]
+        return sizes
 
     def to_rows(self, values: Any) -> Any:
         """One value for each run as one for each row."""

@@ -212,16 +212,21 @@ class CountPlan:
 
         That is decided by a sample of rows. Sets of features that are part of a larger set are counted with it.
         """
-        # rows are kept once
-        if not self._bys_apart or self.tally.needs.rows or self.tally.needs.compared:
-            return [self]
-        if not _are_many(source, list(dict.fromkeys(column for by in self._bys_apart for column in by.columns))):
+        if not self.may_have_passes or not _are_many(
+            source, list(dict.fromkeys(column for by in self._bys_apart for column in by.columns))
+        ):
             return [self]
         together: dict[By, list[MetricSpec]] = {by: [] for by in self._bys_apart}
         for spec in self.specs:
             own = set(spec.by.columns) if spec.by is not None else set[Column]()
             together[next(by for by in together if own <= set(by.columns))].append(spec)
         return [self.for_metrics(tuple(specs)) for specs in together.values()]
+
+    @cached_property
+    def may_have_passes(self) -> bool:
+        """True if there may be several passes; rows are kept once."""
+        needs = self.tally.needs
+        return bool(self._bys_apart) and not (needs.rows or needs.compared)
 
     @cached_property
     def _bys_apart(self) -> list[By]:

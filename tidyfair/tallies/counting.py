@@ -35,7 +35,7 @@ from tidyfair.tallies.moments import (
     weights_of_replicates,
 )
 from tidyfair.tallies.pushdown import distinct_rows, number_of_distinct_rows, pushed_bins, pushed_down
-from tidyfair.tallies.row_counts import Engine, binned, count_in_memory, engine_for, grouped
+from tidyfair.tallies.row_counts import ROWS, Engine, binned, count_in_memory, engine_for, grouped
 from tidyfair.tallies.source import (
     FREQUENCY,
     MANY_ROWS,
@@ -82,9 +82,10 @@ def count(source: Source, plan: CountPlan) -> Tally:
         except EngineError as error:
             error.metrics = plan.metrics
             raise
-    plan = _with_declared(source, plan)
-    source = source if source.kind == "polars" else source.here(plan.columns)
-    # labels are counted straight from columns in memory, unless these, or checks of them, need a query
+    if source.kind != "polars" or plan.tally.scores is not None:
+        plan = _with_declared(source, plan)
+        source = source if source.kind == "polars" else source.here(plan.columns)
+    # labels are counted straight from columns in memory, unless these, or checks of them, need a query before
     labels = source.columns_in_memory(plan.columns) if plan.is_of_labels and plan.columns else None
     cells = None if labels is None else count_in_memory(*labels)
     return _here(source, plan) if cells is None else replace(plan.tally, cells=_arranged(cells, plan.tally.keys))
@@ -251,12 +252,13 @@ def _arranged(cells: pl.DataFrame, keys: tuple[Key, ...]) -> pl.DataFrame:
     for name in LABELS:
         if name not in cells.columns:
             cells = cells.with_columns(pl.lit(None).alias(name))
+    columns = cells.columns
     first = [*key_names(keys), *LABELS]
-    if SCORE in cells.columns:
+    if SCORE in columns:
         first.append(SCORE)
-    order = list(dict.fromkeys([*first, *cells.columns]))
+    order = list(dict.fromkeys([*first, *columns]))
     # by their names, which is no query
-    return cells if order == cells.columns else cells[order]
+    return cells if order == columns else cells[order]
 
 
 def _cells(frame: pl.LazyFrame, tally: Tally, known: dict[str, Levels], rows: int | None) -> pl.DataFrame:
@@ -267,8 +269,7 @@ def _cells(frame: pl.LazyFrame, tally: Tally, known: dict[str, Levels], rows: in
     needs = tally.needs
     columns = frame.collect_schema().names()
     replicates = len(tally.design.replicates) if tally.design is not None else 0
-    counts = pl.col(FREQUENCY).sum() if FREQUENCY in columns else pl.len()
-    sums = [counts.cast(pl.Int64).alias("n")]
+    sums = [pl.col(FREQUENCY).sum().cast(pl.Int64).alias("n") if FREQUENCY in columns else ROWS]
     # there are frequencies only where there are no weights
     measure = FREQUENCY if FREQUENCY in columns else None
     if WEIGHT in columns:

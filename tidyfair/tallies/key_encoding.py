@@ -142,13 +142,13 @@ class Packing:
 
     def codes(self, columns: Mapping[str, pl.Series]) -> Any:
         """The integers of few rows: most columns are arrays already, which need no query."""
-        queries = self.queries
-        queried = pl.DataFrame({name: columns[name] for name in queries})
-        if queries:
-            queried = queried.lazy().select(queries.values()).collect(engine="in-memory", optimizations=_NONE)
+        offsets: dict[str, Any] = {}
+        if self.queries:
+            queried = pl.DataFrame({name: columns[name] for name in self.queries}).lazy()
+            offsets = queried.select(self.queries.values()).collect(engine="in-memory", optimizations=_NONE).to_dict()
         codes, stride = 0, 1
         for name, levels in self.narrow_first:
-            offset = queried[name].to_numpy() if name in queries else levels.offsets(columns[name].to_numpy())
+            offset = offsets[name].to_numpy() if name in offsets else levels.offsets(columns[name].to_numpy())
             codes += offset.astype(np.int64) * stride
             stride *= levels.size
         return codes
@@ -166,7 +166,8 @@ class Packing:
 
     def counts(self, table: Any) -> pl.DataFrame:
         """The keys with a count above 0 in a table of all codes, and their counts `n`."""
-        occurring = np.flatnonzero(table).astype(np.uint32)
+        (codes,) = table.nonzero()
+        occurring = codes.astype(np.uint32)
         if self.size > _MOST_KEPT:
             cells = pl.DataFrame(self.keys(occurring))
         elif (content := occurring.tobytes()) == self._last[0]:
@@ -217,22 +218,16 @@ def levels_by_dtype(dtype: pl.DataType) -> Levels | None:
     return None
 
 
-def may_have_levels(dtype: pl.DataType) -> bool:
-    """Check whether the possible values of a column may follow from its contents."""
-    return dtype.is_integer() or dtype.is_float() or isinstance(dtype, pl.Enum | pl.Categorical) or dtype == pl.Boolean
-
-
 def levels_of_column(column: pl.Series, dtype: pl.DataType) -> Levels | None:
     """The possible values of a column, from its dtype, or from its smallest and its largest value."""
     nulls = column.null_count() > 0
     if isinstance(dtype, pl.Enum | pl.Boolean) and (levels := levels_by_dtype(dtype)) is not None:
         return levels._replace(nulls=nulls)
-    if dtype.is_float():
-        return _levels_of_floats(column, dtype)
-    if not _has_ends(dtype):
-        return None
-    physical = column.to_physical() if isinstance(dtype, pl.Categorical) else column
-    return _between(dtype, *_ends(physical), nulls=nulls)
+    if dtype.is_integer():
+        return _between(dtype, *_ends(column), nulls=nulls)
+    if isinstance(dtype, pl.Categorical):
+        return _between(dtype, *_ends(column.to_physical()), nulls=nulls)
+    return _levels_of_floats(column, dtype) if dtype.is_float() else None
 
 
 def _ends(values: pl.Series) -> tuple[Any, Any]:
@@ -267,14 +262,10 @@ def whole_levels(dtype: pl.DataType, least: Any, most: Any, *, nulls: bool = Tru
     return _between(dtype, int(least), int(most), nulls=nulls)
 
 
-def _has_ends(dtype: pl.DataType) -> bool:
-    """Check whether the smallest and the largest value determine the others."""
-    return dtype.is_integer() or isinstance(dtype, pl.Categorical)
-
-
 def levels_by_ends(frame: pl.LazyFrame, schema: pl.Schema, names: Iterable[str]) -> dict[str, Levels]:
     """The values between the smallest and the largest whole number or category, if they are few, by one query."""
-    names = [name for name in names if _has_ends(schema[name])]
+    # of these the smallest and the largest value determine the others
+    names = [name for name in names if schema[name].is_integer() or isinstance(schema[name], pl.Categorical)]
     if not names:
         return {}
     physical = pl.col(names).to_physical()

@@ -8,6 +8,7 @@ from typing import Any, Literal, TypeAlias
 
 import numpy as np
 import polars as pl
+from polars.datatypes import FloatType
 
 from tidyfair.specs.polars_versions import in_batches
 from tidyfair.tallies.key_encoding import (
@@ -16,7 +17,6 @@ from tidyfair.tallies.key_encoding import (
     levels_by_dtype,
     levels_by_ends,
     levels_of_column,
-    may_have_levels,
 )
 from tidyfair.tallies.slices import MOST_PARTED, Parted, over_slices, side_by_side
 from tidyfair.tallies.source import SQUARED, WEIGHT
@@ -24,6 +24,8 @@ from tidyfair.tallies.source import SQUARED, WEIGHT
 Engine: TypeAlias = Literal["auto", "in-memory"]
 """The engines of polars that are asked for."""
 
+ROWS = pl.len().cast(pl.Int64).alias("n")
+"""The number of rows of a cell: polars counts in 32 bits."""
 _HARDLY_ANY_ROWS, _FEW_ROWS, _MANY_ROWS = 2**13, 50_000, 2**20
 """Fewer rows are not worth a query, the start of an engine, or splitting into parts."""
 _LARGEST_CODE = 2**16
@@ -48,11 +50,22 @@ def engine_for(rows: int | None) -> Engine:
 
 
 def count_in_memory(columns: Mapping[str, pl.Series], schema: Mapping[str, pl.DataType]) -> pl.DataFrame | None:
-    """Count the rows of each combination of values of columns that may have levels; None if a query is better."""
+    """Count the rows of each combination of values; None if these need checks, or a query that prepares them."""
     rows = len(next(iter(columns.values())))
+    if not all(map(_may_have_levels, schema.values())):
+        # the possible texts are not known; floats are compared by a query that prepares them
+        if any(isinstance(dtype, FloatType | pl.Decimal) for dtype in schema.values()):
+            return None
+        frame = pl.DataFrame([column.alias(name) for name, column in columns.items()])
+        return grouped(frame.lazy(), [*columns], [ROWS], {}, rows)
+    return _counted_by_levels(columns, schema, rows) if rows < _HARDLY_ANY_ROWS or _gives_batches() else None
+
+
+def _counted_by_levels(
+    columns: Mapping[str, pl.Series], schema: Mapping[str, pl.DataType], rows: int
+) -> pl.DataFrame | None:
+    """Count the rows of columns that may have levels; None if the levels are too many."""
     few = rows < _HARDLY_ANY_ROWS
-    if not (few or _gives_batches()):
-        return None
     levels = {key: levels_of_column(column, schema[key]) for key, column in columns.items()}
     packing = Packing.of(columns, levels)
     if packing is None or packing.size > (_LARGEST_CODE if few else _largest_table(rows)):
@@ -87,6 +100,11 @@ def grouped(
     return packed.drop("code").with_columns(packing.keys(packed["code"].to_numpy()))
 
 
+def _may_have_levels(dtype: pl.DataType) -> bool:
+    """Check whether the possible values of a column may follow from its contents."""
+    return dtype.is_integer() or dtype.is_float() or isinstance(dtype, pl.Enum | pl.Categorical) or dtype == pl.Boolean
+
+
 def _largest_table(rows: int | None) -> int:
     """Largest useful size of a table for a number of rows."""
     if rows is None:
@@ -100,7 +118,7 @@ def _packing(frame: pl.LazyFrame, by: list[str], known: Mapping[str, Levels], *,
     unknown = [name for name in by if name not in known]
     levels: dict[str, Levels | None] = dict(known)
     for name in unknown:
-        if not may_have_levels(schema[name]):
+        if not _may_have_levels(schema[name]):
             return None
         levels[name] = levels_by_dtype(schema[name])
     if in_memory:

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from importlib.metadata import version
 from numbers import Integral, Real
 from os import PathLike
-from typing import Any, TypeAlias, cast
+from typing import Any, NamedTuple, TypeAlias, cast
 
 import numpy as np
 import polars as pl
@@ -42,7 +42,6 @@ from tidyfair.specs.columns import (
 )
 from tidyfair.specs.groups import SIDE, Privileged
 from tidyfair.specs.polars_versions import largest_integer
-from tidyfair.tallies.key_encoding import may_have_levels
 from tidyfair.tallies.moments import ACTUAL, MEASURE, PREDICTED, is_weight_column
 
 PolarsFrame: TypeAlias = "pl.DataFrame | pl.LazyFrame | GroupBy"
@@ -223,7 +222,7 @@ class Source:
     ) -> tuple[dict[str, pl.Series], dict[str, pl.DataType]] | None:
         """The wanted columns of a polars frame in memory, under internal names, and their dtypes.
 
-        None if the frame is lazy, or a column is an expression or holds texts, whose possible values are not known.
+        None if the frame is lazy, or a column is an expression.
         """
         frame = self.frame
         if not isinstance(frame, pl.DataFrame):
@@ -232,13 +231,12 @@ class Source:
         for name, (role, column) in wanted.items():
             if not isinstance(column.source, str):
                 return None
-            column.check(present, role)
+            if column.source not in present:
+                raise ColumnError.missing(column.source, role, present)
             columns[name] = frame[column.source]
             # asked for once, as the answer lists all levels
             schema[name] = columns[name].dtype
             _check_plain(role, column, schema[name])
-            if not may_have_levels(schema[name]):
-                return None
         return columns, schema
 
     @telling("read the rows")
@@ -388,7 +386,7 @@ def is_score(name: str) -> bool:
 
 def _check_plain(role: str, column: Column, dtype: pl.DataType) -> None:
     """Refuse columns of lists, structs and objects."""
-    if not (dtype.is_numeric() or dtype.is_temporal() or isinstance(dtype, _PLAIN)):
+    if not (isinstance(dtype, _PLAIN) or dtype.is_numeric() or dtype.is_temporal()):
         msg = f"`{role}`: the column {column.name!r} has dtype {dtype}; it must hold one plain value per row."
         raise ColumnError(msg)
 
@@ -554,8 +552,32 @@ def _with_natural_logarithms(frame: Any) -> Any:
     return nw.from_native(table.replace(natural).to_expr()) if natural else frame
 
 
+class OuterGroups(NamedTuple):
+    """The columns and the conditions that data are grouped by."""
+
+    columns: tuple[Column, ...] = ()
+    sides: Privileged | None = None
+
+    @classmethod
+    def of(cls, group_by: object) -> OuterGroups:
+        """The groups as a user names them: by one column or condition, or by several."""
+        is_one = isinstance(group_by, str) or not are_columns(group_by)
+        keys: list[Any] = [group_by] if is_one else list(cast("Iterable[Any]", group_by))
+        sides = [key for key in keys if isinstance(key, Privileged)]
+        outer = tuple(Column.of(key, "group_by") for key in keys if not isinstance(key, Privileged))
+        names = names_of(outer) + [SIDE] * len(sides)
+        if len(set(names)) < len(names):
+            twice = {name for name in names if names.count(name) > 1}
+            own = ""
+            if SIDE in twice:
+                own = f"; privileged(…) adds a column {SIDE!r}, so rename yours or give one condition only"
+            msg = f"`group_by`: {sorted(twice)} are given more than once{own}."
+            raise ColumnError(msg)
+        return cls(outer, *sides)
+
+
 def open_frame(
-    data: object, group_by: ColumnLike | Privileged | Iterable[ColumnLike | Privileged] | None = None
+    data: object, group_by: OuterGroups | ColumnLike | Privileged | Iterable[ColumnLike | Privileged] | None = None
 ) -> Source:
     """Open a frame of any supported kind, grouped or not."""
     if data is None:
@@ -565,12 +587,13 @@ def open_frame(
     if keys is not None and group_by is not None:
         msg = "The data are already grouped; give the grouping once, on the frame or as `group_by=`."
         raise ArgumentError(msg)
-    if keys is None and group_by is not None:
-        is_one = isinstance(group_by, str) or not are_columns(group_by)
-        keys = [group_by] if is_one else list(cast("Iterable[Any]", group_by))
-    outer, sides = _outer(keys) if keys else ((), [])
+    outer = group_by if isinstance(group_by, OuterGroups) else OuterGroups()
+    if keys is not None:
+        outer = OuterGroups.of(keys)
+    elif group_by is not None and outer is not group_by:
+        outer = OuterGroups.of(group_by)
     if isinstance(frame, pl.DataFrame | pl.LazyFrame):
-        return Source(frame, "polars", outer, *sides)
+        return Source(frame, "polars", *outer)
     import narwhals.stable.v2 as nw
 
     try:
@@ -583,27 +606,7 @@ def open_frame(
             "Upgrade pandas, or pass `frame.compute()`."
         )
         raise ArgumentError(msg)
-    return Source(opened, opened.implementation.value, outer, *sides)
-
-
-def _outer(keys: list[Any]) -> tuple[tuple[Column, ...], list[Privileged]]:
-    """The columns among the keys, and the conditions; names must be unique."""
-    sides: list[Privileged] = []
-    outer: list[Column] = []
-    for key in keys:
-        if isinstance(key, Privileged):
-            sides.append(key)
-        else:
-            outer.append(Column.of(key, "group_by"))
-    names = names_of(outer) + [SIDE] * len(sides)
-    if len(set(names)) < len(names):
-        twice = {name for name in names if names.count(name) > 1}
-        own = ""
-        if SIDE in twice:
-            own = f"; privileged(…) adds a column {SIDE!r}, so rename yours or give one condition only"
-        msg = f"`group_by`: {sorted(twice)} are given more than once{own}."
-        raise ColumnError(msg)
-    return tuple(outer), sides
+    return Source(opened, opened.implementation.value, *outer)
 
 
 def _no_frame(data: object, error: Exception) -> ArgumentError | ColumnError:

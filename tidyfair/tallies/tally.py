@@ -63,11 +63,6 @@ def key_names(keys: Sequence[Key], role: str | None = None) -> list[str]:
     return [f"k{index}" for index, key in enumerate(keys) if role in (None, key.role)]
 
 
-def columns_of(keys: Sequence[Key]) -> list[Column]:
-    """The columns of keys."""
-    return [key.column for key in keys]
-
-
 @dataclass(frozen=True)
 class Scores:
     """The columns of scores: one, or one per label."""
@@ -153,15 +148,16 @@ class Tally:
     @cached_property
     def seen(self) -> dict[str, list[Any]]:
         """The labels that occur in truth and in estimate."""
-        columns = [self.cells[name] for name in LABELS]
-        # categories are in their own order, not in that of their texts
-        if len(self.cells) > _FEW_CELLS or any(
-            isinstance(column.dtype, pl.Enum | pl.Categorical) for column in columns
-        ):
-            lists = self.cells.select(pl.col(LABELS).drop_nulls().unique().sort().implode())
-            return lists.row(0, named=True)
-        # of few cells Python takes less time than a query
-        return {column.name: sorted({*column.to_list()} - {None}) for column in columns}
+        seen: dict[str, list[Any]] = {}
+        for name in LABELS:
+            column = self.cells[name]
+            # categories are in their own order, not in that of their texts
+            if self.cells.height > _FEW_CELLS or isinstance(column.dtype, pl.Enum | pl.Categorical):
+                seen[name] = column.drop_nulls().unique().sort().to_list()
+            else:
+                # of few cells Python takes less time than a query
+                seen[name] = sorted({*column.to_list()} - {None})
+        return seen
 
     def levels(self, name: str) -> list[Any]:
         """The levels of `truth` or `estimate` in their order, where they are declared."""
@@ -169,24 +165,43 @@ class Tally:
 
     def names(self, columns: Sequence[Column]) -> list[str]:
         """The names in `cells` of the given columns."""
-        name_of_column = {key.column: f"k{index}" for index, key in enumerate(self.keys)}
         names: list[str] = []
         for column in columns:
-            if column not in name_of_column:
+            if (name := self._name_of_column.get(column)) is None:
                 msg = f"The tally was not counted by {column.name!r}; count again with the metrics to be computed."
                 raise ColumnError(msg)
-            names.append(name_of_column[column])
+            names.append(name)
         return names
+
+    @cached_property
+    def _name_of_column(self) -> dict[Column, str]:
+        """The names in `cells` of the columns that it is counted by."""
+        return {key.column: f"k{index}" for index, key in enumerate(self.keys)}
+
+    def keys_of_cells(self, columns: Sequence[Column]) -> pl.DataFrame:
+        """The values of some keys in each cell."""
+        return self.cells[self.names(columns)]
+
+    @property
+    def row_count(self) -> int:
+        """The number of rows that were counted."""
+        return int(self.cells["n"].sum())
 
     @property
     def outer_columns(self) -> list[Column]:
         """The columns of the outer grouping."""
-        return columns_of(self.outer)
+        return [key.column for key in self.keys if key.role in {"outer", "threshold"}]
 
     @property
     def outer_names(self) -> list[str]:
         """The names in `cells` of the keys of the outer grouping."""
         return [f"k{index}" for index, key in enumerate(self.keys) if key.role in {"outer", "threshold"}]
+
+    @property
+    def has_missing_predictions(self) -> bool:
+        """True if some rows have no estimate or score; of predictions at points, if some may have none."""
+        has_missing_scores = SCORE in self.cells.columns and self.cells[SCORE].null_count() > 0
+        return self.forecast is not None or has_missing_scores or self.cells[ESTIMATE].null_count() > 0
 
     def in_few_parts(self) -> Tally:
         """The tally with random parts put together, unless these are few; replicates draw parts."""

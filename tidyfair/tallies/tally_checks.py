@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Iterable, Sequence, Set as AbstractSet
+from collections.abc import Sequence, Set as AbstractSet
 from typing import Any, cast
 
 import polars as pl
@@ -32,7 +32,8 @@ _MOST_SINGLE = 1_000
 def check_readable(tally: Tally, specs: Sequence[MetricSpec], needs: Needs, options: Options) -> None:
     """Refuse a tally without the statistics that metrics read, their `needs`, or with invalid values."""
     check_tally(tally)
-    formulas = named_formulas(specs)
+    if tally.needs is not needs:
+        _check_counted(tally, specs, needs)
     if tally.weights is not None:
         check_weights(tally)
     if isinstance(tally.design, SurveyDesign):
@@ -43,14 +44,18 @@ def check_readable(tally: Tally, specs: Sequence[MetricSpec], needs: Needs, opti
                 content = CONTENT[specs[0].kind]
                 msg = f"`{option}` applies to labels, but {specs[0].name} reads {content}; leave it out."
                 raise ArgumentError(msg)
-    check_given(formulas, tally.given)
     if tally.scores is not None:
-        _check_probabilities(tally, tally.scores, formulas)
+        _check_probabilities(tally, tally.scores, named_formulas(specs))
     if options.pos_label is not None:
-        _check_agreement(tally, formulas, options.pos_label)
+        _check_agreement(tally, named_formulas(specs), options.pos_label)
     if tally.forecast is not None:
         _check_predictions(tally, tally.forecast)
-    if tally.needs is not needs and not tally.needs.covers(needs):
+
+
+def _check_counted(tally: Tally, specs: Sequence[MetricSpec], needs: Needs) -> None:
+    """Refuse a tally of another call that was not counted for the metrics."""
+    check_given(named_formulas(specs), tally.given)
+    if not tally.needs.covers(needs):
         msg = "The tally was not counted for all of these metrics; count again with the metrics to be computed."
         raise ArgumentError(msg)
 
@@ -58,8 +63,8 @@ def check_readable(tally: Tally, specs: Sequence[MetricSpec], needs: Needs, opti
 def check_given(formulas: Sequence[tuple[str, Formula]], given: AbstractSet[str]) -> None:
     """Refuse a call without the columns that a metric reads."""
     for name, formula in formulas:
-        for role in sorted(formula.reads - given):
-            raise ColumnError(_missing(name, formula, role, given))
+        if missing := formula.reads - given:
+            raise ColumnError(_missing(name, formula, min(missing), given))
 
 
 def _missing(name: str, formula: Formula, role: str, given: AbstractSet[str]) -> str:
@@ -83,7 +88,7 @@ def _missing(name: str, formula: Formula, role: str, given: AbstractSet[str]) ->
 
 def check_weights(tally: Tally) -> None:
     """Refuse weights that are all zero."""
-    if tally.weights is not None and tally.cells["n"].sum() and not tally.cells["w"].sum():
+    if tally.weights is not None and tally.row_count and not tally.cells["w"].sum():
         msg = f"`{tally.role_of_weights}`: all values of {tally.weights.name!r} are zero."
         raise WeightError(msg)
 
@@ -165,15 +170,15 @@ def _ends(tally: Tally, quantity: str) -> tuple[Any, Any]:
     return tally.cells.select(pl.col(f"least {quantity}").min(), pl.col(f"most {quantity}").max()).row(0)
 
 
-def check_sizes(tally: Tally, bys: Iterable[By]) -> None:
+def check_sizes(tally: Tally, specs: Sequence[MetricSpec]) -> None:
     """Refuse features that make a group of almost every row, unless `min_n` or `min_share` leaves groups to compare."""
     # a group of one row is a cell of one row
     if len(tally.cells) <= _MOST_SINGLE or (tally.cells["n"] == 1).sum() <= _MOST_SINGLE:
         return
-    for by in bys:
-        if by.sides:
+    for by in dict.fromkeys(spec.by for spec in specs):
+        if by is None or by.sides:
             continue
-        keys = tally.cells[tally.names(by.columns)]
+        keys = tally.keys_of_cells(by.columns)
         sizes = keys.with_columns(tally.cells["n"]).group_by(keys.columns).agg(pl.col("n").sum())["n"]
         single = int((sizes == 1).sum())
         smallest = max(by.policy.min_n, by.policy.min_share * int(sizes.sum()))

@@ -314,7 +314,8 @@ class PairwiseTest(AdjustedTest, GroupsCompared):
         keys = pl.DataFrame(comparison.evaluated.key_columns(rows[:1])).with_columns(rows["name"][:1].alias(".metric"))
         columns: dict[str, Any] = {
             ".group": rows["text"][one], ".other": rows["text"][other],
-            ".level": comparison.evaluated.level_text(rows[:1]).item(), ".estimator": keys[".estimator"].item(),
+            ".level": comparison.evaluated.level_text(rows["level"][:1].to_numpy()).item(),
+            ".estimator": keys[".estimator"].item(),
             ".n": size[one], ".n_other": size[other], ".estimate": value[one], ".estimate_other": value[other],
             ".scale": comparison.scale, ".disparity": disparity, ".lower": lower, ".upper": upper,
             ".method": method,

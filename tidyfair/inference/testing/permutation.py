@@ -22,7 +22,7 @@ from tidyfair.specs.groups import By
 from tidyfair.specs.segments import Array
 from tidyfair.tallies.counting import recounted
 from tidyfair.tallies.moments import centred, is_centre, is_sum, merged, running
-from tidyfair.tallies.tally import LABELS, Key, Tally, columns_of, key_names
+from tidyfair.tallies.tally import LABELS, Key, Tally, key_names
 
 VARIANT = "\0variant"
 """The outer key that numbers variants: 0 as drawn, then others.
@@ -161,7 +161,7 @@ class _Units:
         """Number the rows or clusters of a tally, and their groups and strata."""
         names = kept_keys(tally, by.columns)[1]
         outer, own = tally.outer_names, tally.names(by.columns)
-        strata, clusters = [*outer, *tally.names(within)], tally.names(columns_of(tally.clusters))
+        strata, clusters = [*outer, *tally.names(within)], key_names(tally.keys, "cluster")
         rows = rows.filter(_is_compared(rows, by, own))
         rows = in_order(tally, rows, [*names, *strata, *clusters])
         self.columns = rows.drop({*strata, *clusters, *own} - {*outer})
