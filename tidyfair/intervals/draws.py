@@ -17,7 +17,7 @@ from tidyfair.evaluation.replicates import Replicates
 from tidyfair.evaluation.statistics import GROUP_CELL
 from tidyfair.intervals.comparisons import Intervals
 from tidyfair.intervals.empty_cells import Filled
-from tidyfair.intervals.estimates import Smooth
+from tidyfair.intervals.estimates import Scale, Smooth
 from tidyfair.intervals.proportions import student, z_value
 from tidyfair.intervals.resampling import (
     drawn_clusters,
@@ -27,7 +27,6 @@ from tidyfair.intervals.resampling import (
     placed,
     possible_pairs,
 )
-from tidyfair.intervals.scales import Scale
 from tidyfair.intervals.uncertainty import Uncertainty
 from tidyfair.specs.groups import By
 from tidyfair.specs.metric_specs import MetricSpec

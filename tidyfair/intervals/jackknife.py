@@ -23,8 +23,7 @@ from tidyfair.evaluation.label_counts import LabelCounts
 from tidyfair.evaluation.ranked_rows import Level
 from tidyfair.evaluation.statistics import ONE_LABEL, ROWS, SQUARES, Table, pooled, sums_of
 from tidyfair.evaluation.values import values_of
-from tidyfair.intervals.influence import Deviations, Influences, known_errors
-from tidyfair.intervals.scales import Scale
+from tidyfair.intervals.estimates import Counts, Influences, Scale, Smooth, known_errors
 from tidyfair.intervals.shares import is_mean
 from tidyfair.intervals.unseen_rows import UnseenRows, unseen_rows, with_rows_added
 from tidyfair.specs.formulas import Formula
@@ -65,33 +64,31 @@ def reads_ranks(formula: Formula) -> bool:
     return formula.influence is not None and formula.input == "rows" and not formula.deviations
 
 
-def by_jackknife(evaluator: Evaluator, requested: RequestedFormula, by: By | None, scale: Scale) -> Deviations:
-    """The deviations of the values of a formula in the groups of a `by`."""
+def by_jackknife(evaluator: Evaluator, requested: RequestedFormula, by: By | None, scale: Scale) -> Smooth:
+    """The values of a formula in the groups of a `by`, by groups and labels."""
     tally, formula = evaluator.tally, requested.formula
     if formula.influence is not None:
-        return _deviations_of_read_rows(evaluator, requested, by, scale)
+        return _of_read_rows(evaluator, requested, by, scale)
     clusters = [key.column for key in tally.clusters]
     if formula.kind == "class" and not formula.all_terms:
         clusters = [column for column in clusters if column.name != BLOCK]
     index = evaluator.group_cells.indices[by]
     if not clusters:
-        return _deviations_of_label_rows(evaluator, requested, index, scale)
+        return _of_label_rows(evaluator, requested, index, scale)
     codes = KeyCodes(tally.cells)
     units = codes.index(tally.names(clusters), within=index)
     if not len(units):
-        return Deviations.unknown(len(index), len(evaluator.reading.levels))
-    deviations, in_errors = _LeftOut.of(evaluator, requested, index, units).deviations(scale)
+        nothing = np.full((len(index), len(evaluator.reading.levels)), np.nan)
+        return Smooth.about(nothing, nothing, nothing, scale)
+    values, in_errors = _LeftOut.of(evaluator, requested, index, units).estimates(scale)
     if by is None or all(column.name == BLOCK for column in clusters):
-        return deviations
+        return values
     cluster = codes.index(tally.names(clusters)).of_cell[units.example]
-    influences = Influences.of_units(in_errors, index.of_cell[units.example], cluster, len(index))
-    return replace(deviations, influences=influences)
+    return replace(values, influences=Influences.of_units(in_errors, index.of_cell[units.example], cluster, len(index)))
 
 
-def _deviations_of_read_rows(
-    evaluator: Evaluator, requested: RequestedFormula, by: By | None, scale: Scale
-) -> Deviations:
-    """Deviations of a formula that reads rows, and knows the influence of rows and clusters."""
+def _of_read_rows(evaluator: Evaluator, requested: RequestedFormula, by: By | None, scale: Scale) -> Smooth:
+    """Values of a formula that reads rows, and knows the influence of rows and clusters."""
     labels, formula = evaluator.labels, requested.formula
     rows = rows_of(evaluator.tally, labels, evaluator.group_cells, by, formula.reads)
     value = evaluator.values(requested).estimate[slice_of(evaluator.group_cells, by)]
@@ -117,8 +114,8 @@ def _deviations_of_read_rows(
         clusters, amounts = zip(*(of_clusters[group] for group in known), strict=True)
         group = np.repeat(known, list(map(len, clusters)))
         influences = Influences.of_units(np.concatenate(amounts), group, np.concatenate(clusters), len(value))
-    deviations = Deviations.about(value, error, freedom, scale, influences=influences)
-    return replace(deviations, below=(centre, error_below * scale.slope(centre)))
+    values = Smooth.about(value, error, freedom, scale, influences=influences)
+    return replace(values, below=(centre.ravel(), (error_below * scale.slope(centre)).ravel()))
 
 
 # Parts and clusters
@@ -164,8 +161,8 @@ class _LeftOut:
         everything, all_others = (pooled(sums, segments, nothing, scope) for scope in ("overall", "rest"))
         return cls(formula, estimator, segments, everything, all_others, share, unseen)
 
-    def deviations(self, scale: Scale) -> tuple[Deviations, Array]:
-        """The deviations of values, and the influences of units in standard errors of these."""
+    def estimates(self, scale: Scale) -> tuple[Smooth, Array]:
+        """The values, and the influences of units in standard errors of these."""
         unseen = self.unseen
         counted: Mapping[str, Array] = {} if unseen is None or unseen.is_above else unseen.sums
         centre, influence, on_scale = self._influences(counted, scale)
@@ -175,21 +172,21 @@ class _LeftOut:
         error = known_errors(np.sqrt(variance), centre)
         in_errors = influence / self.segments.to_rows(error)
         spread = np.sqrt(self._variance(on_scale)) if counted == {} else error * scale.slope(centre)
-        below = above = (centre, np.where(np.isnan(error), np.nan, spread))
+        below = above = (centre.ravel(), np.where(np.isnan(error), np.nan, spread).ravel())
         if unseen is not None and unseen.is_above:
             # an error that is rare widens the limit above; it is no part of what has been seen to vary
             higher, with_unseen, _ = self._influences(unseen.sums, scale)
             wider = np.sqrt(self._variance(with_unseen) + added)
             # an error of 0 has no product with the slope at an end of the range, which is infinite
-            above = higher, np.where(np.isnan(error), np.nan, wider) * scale.slope(higher)
+            above = higher.ravel(), (np.where(np.isnan(error), np.nan, wider) * scale.slope(higher)).ravel()
         skew = None
         # means have the interval of Student's t
         is_a_mean = is_mean(self.formula) or self.formula.statistics in _MEANS
         if self.formula.kind == "numeric" and unseen is None and not is_a_mean:
             skew = self.segments.sum(on_scale**3) / self.segments.sum(on_scale**2) ** 1.5
-            skew = np.nan_to_num(skew) * _HIDDEN_SKEWNESS
-        freedom = np.broadcast_to(self._freedom, error.shape)
-        return Deviations(error, freedom, below, above, skew), in_errors
+            skew = (np.nan_to_num(skew) * _HIDDEN_SKEWNESS).ravel()
+        values = Smooth.about(centre, error, self._freedom, scale)
+        return replace(values, below=below, above=above, skew=skew), in_errors
 
     def _influences(self, added: Mapping[str, Array], scale: Scale) -> tuple[Floats, Array, Array]:
         """The values of groups with some rows more, and the influences of units on them, and on their scale."""
@@ -375,10 +372,8 @@ def _derivatives(pairs: _Pairs, sums: Mapping[str, Array], value: Floats, row: F
     return influence
 
 
-def _deviations_of_label_rows(
-    evaluator: Evaluator, requested: RequestedFormula, index: GroupIndex, scale: Scale
-) -> Deviations:
-    """Deviations by leaving out one row of labels at a time: the same for all rows of a cell."""
+def _of_label_rows(evaluator: Evaluator, requested: RequestedFormula, index: GroupIndex, scale: Scale) -> Smooth:
+    """Values by leaving out one row of labels at a time: the same for all rows of a cell."""
     pairs, weight, square = _pair_weights(evaluator, requested, index)
     shape = weight.shape
     parts: list[tuple[Floats, Floats, Floats]] = []
@@ -389,11 +384,13 @@ def _deviations_of_label_rows(
     for start in range(0, shape[0], step):
         own = slice(start, start + step)
         parts.append(_errors_of_counts(pairs, weight[own], square[own]))
-    counts: dict[str, Floats] = {}
-    if not evaluator.cells.weighted and requested.formula.reads == frozenset({"truth", "estimate"}):
-        counts = {name: weight @ pairs.counts[name] for name in CELLS}
+    counts: Counts | None = None
+    of_one = requested.estimator in ONE_LABEL and not evaluator.cells.weighted
+    if of_one and requested.formula.reads == frozenset({"truth", "estimate"}):
+        tp, fn, fp, tn = ((weight @ pairs.counts[name]).ravel() for name in CELLS)
+        counts = (tp, fn, fp, tn)
     centre, error, freedom = (np.concatenate(columns) for columns in zip(*parts, strict=True))
-    return Deviations.about(centre, error, freedom, scale, cells=counts)
+    return Smooth.about(centre, error, freedom, scale, formula=requested.formula, counts=counts)
 
 
 def _errors_of_counts(pairs: _Pairs, weight: Floats, square: Floats) -> tuple[Floats, Floats, Floats]:

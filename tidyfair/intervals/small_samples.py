@@ -28,7 +28,9 @@ def area_errors(value: Floats, variance: Floats, events: Floats, others: Floats)
     return np.sqrt(np.where(np.isfinite(variance) & (variance > 0), variance, most))
 
 
-def area_sides(value: Floats, error: Floats, events: Floats, others: Floats) -> tuple[Floats, Floats, Floats, Floats]:
+def area_sides(
+    value: Floats, error: Floats, events: Floats, others: Floats
+) -> tuple[tuple[Floats, Floats], tuple[Floats, Floats]]:
     """Where the limits of areas under a ROC curve are measured from, and their errors: below, then above.
 
     Few rows do not show the one that no score predicts, so that the limit towards 1/2 alone is too near: it counts half
@@ -39,10 +41,8 @@ def area_sides(value: Floats, error: Floats, events: Floats, others: Floats) -> 
         centre = 0.5 + away * (events / (events + _HALF_A_ROW) + others / (others + _HALF_A_ROW) - 1)
         added = _HALF_A_ROW * away**2 * (1 / (events + _HALF_A_ROW) ** 2 + 1 / (others + _HALF_A_ROW) ** 2)
     unseen, is_above = np.sqrt(error**2 + added), value > 0.5
-    return (
-        np.where(is_above, centre, value), np.where(is_above, unseen, error),
-        np.where(is_above, value, centre), np.where(is_above, error, unseen),
-    )  # fmt: skip
+    below = np.where(is_above, centre, value), np.where(is_above, unseen, error)
+    return below, (np.where(is_above, value, centre), np.where(is_above, error, unseen))
 
 
 def counts_with_few_errors(counts: Sequence[Floats], z: float | Floats) -> tuple[Floats, Floats, Floats, Floats]:

@@ -21,8 +21,7 @@ from tidyfair.evaluation.group_index import GroupIndex, KeyCodes
 from tidyfair.evaluation.replicates import RepeatedCells
 from tidyfair.evaluation.statistics import ONE_LABEL, Table, pooled, sums_of
 from tidyfair.evaluation.values import values_of
-from tidyfair.intervals.influence import Deviations, Influences, known_errors
-from tidyfair.intervals.scales import Scale
+from tidyfair.intervals.estimates import Influences, Scale, Surveyed, known_errors
 from tidyfair.specs.formulas import Formula
 from tidyfair.specs.groups import By
 from tidyfair.specs.segments import Array, Booleans, Floats, Integers, Segments
@@ -60,8 +59,8 @@ def is_area(formula: Formula) -> bool:
     return bool(formula.deviations)
 
 
-def by_design(evaluator: Evaluator, requested: RequestedFormula, by: By | None, scale: Scale) -> Deviations:
-    """The deviations of the values of a formula in the groups of a `by`."""
+def by_design(evaluator: Evaluator, requested: RequestedFormula, by: By | None, scale: Scale) -> Surveyed:
+    """The values of a formula in the groups of a `by`, by groups and labels."""
     design = evaluator.tally.design
     if isinstance(design, ReplicateWeights):
         return _of_replicates(evaluator, design, requested, by, scale)
@@ -145,7 +144,7 @@ def _lonely(design: SurveyDesign, strata: GroupIndex, lonely: Array) -> str:
 
 def _linearized(
     evaluator: Evaluator, design: SurveyDesign, requested: RequestedFormula, by: By | None, scale: Scale
-) -> Deviations:
+) -> Surveyed:
     """Errors from the sums of PSUs, to which values are nearly linear."""
     tally, formula, estimator = evaluator.tally, requested.formula, requested.estimator
     index, codes = evaluator.group_cells.indices[by], KeyCodes(tally.cells)
@@ -160,7 +159,8 @@ def _linearized(
         names += tally.names([key.column for key in tally.keys if key.column.name == ROW])
     units = codes.index(names, within=index)
     if not len(units):
-        return Deviations.unknown(len(index), 1 if formula.over_levels else len(evaluator.reading.levels))
+        nothing = np.full((len(index), 1 if formula.over_levels else len(evaluator.reading.levels)), np.nan)
+        return Surveyed.about(nothing, nothing, nothing, scale)
     group, stratum = index.of_cell[units.example], strata.index.of_cell[units.example]
     if is_area(formula):
         value, change, rows = _areas_by_unit(evaluator, requested, by, units, names)
@@ -190,26 +190,22 @@ def _linearized(
     of_units = change * (of_alike * np.sqrt(strata.factor[stratum]))[:, None]
     freedom = _freedom(len(value), group, both, np.where(has_weight, rows, 0.0))
     return _by_influences(
-        value,
-        np.concatenate([of_units, of_totals]),
-        np.concatenate([group, group_of_total]),
+        value, np.concatenate([of_units, of_totals]), np.concatenate([group, group_of_total]),
         np.concatenate([psu, stratum_of_total + 1 + int(psu.max())]),
-        np.concatenate([np.ones(len(group)), np.full(len(total), -1.0)]),
-        freedom,
-        scale,
-    )
+        np.concatenate([np.ones(len(group)), np.full(len(total), -1.0)]), freedom, scale,
+    )  # fmt: skip
 
 
 def _by_influences(
-    value: Floats, influence: Floats, group: Integers, unit: Integers, sign: Floats, freedom: Floats, scale: Scale
-) -> Deviations:
-    """The errors of values from the influences of units of groups, by labels."""
+    value: Floats, influence: Floats, group: Integers, unit: Integers, sign: Floats, freedom: Floats, scale: Scale,
+) -> Surveyed:  # fmt: skip
+    """The values of groups by labels, from the influences of units."""
     variance = np.zeros_like(value)
     np.add.at(variance, group, sign[:, None] * influence**2)
     error = known_errors(np.sqrt(variance.clip(0)), value, _ROUNDED)
     influences = Influences.of_units(influence / error[group], group, unit, len(value), sign)
     freedom = np.where(freedom >= 1, freedom, np.nan)[:, None]
-    return Deviations.about(value, error, freedom, scale, influences=influences)
+    return Surveyed.about(value, error, freedom, scale, influences=influences)
 
 
 def _derivatives(
@@ -302,7 +298,7 @@ def _influence(event: Booleans, score: Floats, weight: Floats) -> Floats:
 
 def _of_replicates(
     evaluator: Evaluator, design: ReplicateWeights, requested: RequestedFormula, by: By | None, scale: Scale
-) -> Deviations:
+) -> Surveyed:
     """Errors from the values with the weights of each replicate."""
     groups, count = len(evaluator.group_cells.indices[by]), len(design.replicates)
     values = _values_of_rows if requested.formula.input == "rows" else _values_of_sums
@@ -313,7 +309,8 @@ def _of_replicates(
     influence = (factors * (of_replicates - centre)).transpose(1, 0, 2).reshape(groups * count, -1)
     group, replicate = np.repeat(np.arange(groups), count), np.tile(np.arange(count), groups)
     freedom = np.full(groups, design.degrees_of_freedom)
-    return _by_influences(value, influence, group, replicate, np.ones(len(group)), freedom, scale)
+    sign = np.ones(len(group))
+    return _by_influences(value, influence, group, replicate, sign, freedom, scale)
 
 
 def _values_of_sums(

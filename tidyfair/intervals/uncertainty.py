@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from typing import Any, Literal, TypeAlias
 
@@ -12,27 +12,15 @@ import numpy as np
 from tidyfair.evaluation.evaluated import Evaluated
 from tidyfair.evaluation.evaluator import RequestedFormula
 from tidyfair.evaluation.statistics import GROUP_CELL, LEVEL, ONE_LABEL
-from tidyfair.intervals.calibration_errors import Gaps
+from tidyfair.intervals.calibration_errors import CalibrationErrors
 from tidyfair.intervals.comparisons import Family
-from tidyfair.intervals.estimates import (
-    CalibrationErrors,
-    Estimates,
-    MadeOfShares,
-    OfLabels,
-    OfShare,
-    Shares,
-    Smooth,
-    Surveyed,
-)
-from tidyfair.intervals.influence import Deviations
-from tidyfair.intervals.jackknife import CELLS, by_jackknife, has_jackknife, reads_ranks
-from tidyfair.intervals.scales import Scale
-from tidyfair.intervals.shares import Share, is_share_of_flags, rising_share_of, share_of, sum_of_shares_of
+from tidyfair.intervals.estimates import Estimates, MadeOfShares, Scale, Shares, Smooth
+from tidyfair.intervals.jackknife import by_jackknife, has_jackknife, reads_ranks
+from tidyfair.intervals.shares import is_share_of_flags, rising_share_of, share_of, sum_of_shares_of
 from tidyfair.intervals.small_samples import area_errors, area_sides
 from tidyfair.intervals.survey import by_design, has_survey_error
 from tidyfair.specs.aggregates import Aggregate
 from tidyfair.specs.formulas import Formula
-from tidyfair.specs.groups import By
 from tidyfair.specs.options import Options
 from tidyfair.specs.segments import NO_ROW, Array, Booleans, Floats, Integers, Segments
 from tidyfair.specs.survey_designs import SurveyDesign
@@ -94,10 +82,10 @@ class Uncertainty:
 
     evaluated: Evaluated
     options: Options
-    _deviations: dict[tuple[Formula, str, By | None], Deviations] = field(
-        default_factory=dict[tuple["Formula", str, "By | None"], "Deviations"], repr=False
+    _estimates: dict[tuple[object, ...], Smooth | CalibrationErrors] = field(
+        default_factory=dict[tuple[object, ...], "Smooth | CalibrationErrors"], repr=False
     )
-    _gaps: dict[tuple[object, ...], Gaps] = field(default_factory=dict[tuple[object, ...], "Gaps"], repr=False)
+    """Those of all groups of a feature, by formula: they are computed once."""
 
     @property
     def tally(self) -> Tally:
@@ -144,97 +132,75 @@ class Uncertainty:
     def estimates(self, number: int, rows: Integers, method: str = "") -> Estimates:
         """The estimates of some rows of a formula that has a kind of error, or by the jackknife if asked for."""
         requested, kind = self.requested[number], self.kinds[number]
-        value = self.column("estimate")[rows]
         if method == "jackknife":
-            return self._smooth(requested, "smooth", value, rows)
+            kind = "smooth"
         if kind == "rate":
-            return self._shares(value, rows)
+            return self._shares(rows)
         if kind == "area":
-            return self._areas(requested, value, rows)
-        if kind == "calibration_error":
-            return self._calibration_errors(requested, value, rows)
-        return self._smooth(requested, kind, value, rows)
+            return self._areas(requested, rows)
+        values = self._of_groups(requested, rows)
+        made_of = rising_share_of(requested.formula) if kind == "function_of_rate" else None
+        if kind == "sum_of_rates":
+            made_of = sum_of_shares_of(requested.formula)
+        if made_of is None or not isinstance(values, Smooth):
+            return values
+        return MadeOfShares.of(values, made_of)
 
-    def _shares(self, value: Floats, rows: Integers) -> Shares:
+    def _shares(self, rows: Integers) -> Shares:
         """Shares of rows, or of as many as weights leave of them."""
-        denominator = self.column("denominator")[rows].astype(float)
+        value, denominator = self.column("estimate")[rows], self.column("denominator")[rows].astype(float)
         if "effective" not in self.evaluated.values:
             return Shares(value, denominator)
         effective, even = (self.column(name)[rows].astype(float) for name in ("effective", "even"))
         return Shares(value, effective, (denominator, even))
 
-    def _areas(self, requested: RequestedFormula, value: Floats, rows: Integers) -> Smooth:
+    def _areas(self, requested: RequestedFormula, rows: Integers) -> Smooth:
         """Areas, with as many rows of each class as clusters leave of them."""
-        variance, events, others = (self.column(name)[rows] for name in ("variance", "events", "others"))
+        value, variance, events, others = (
+            self.column(name)[rows] for name in ("estimate", "variance", "events", "others")
+        )
         error = area_errors(value, variance, events, others)
         freedom, influences = np.full(len(rows), np.inf), None
         if self.tally.cluster_names:
-            deviations = self._deviations_of(requested, rows)
-            error, freedom, influences = deviations.error, deviations.freedom, deviations.influences
+            clustered: Any = self._of_groups(requested, rows)
+            error, freedom, influences = clustered.error, clustered.freedom, clustered.influences
             with np.errstate(divide="ignore", invalid="ignore"):
                 # a share of the rows has the same variance without clusters; of areas of 0 and 1 one row of each
                 of_clusters = (freedom + 1) / np.minimum(events, others)
                 share = np.where(variance > 0, variance / error**2, of_clusters).clip(0, 1)
             events, others = events * share, others * share
         scale = self.scale(requested)
-        low, low_error, high, high_error = area_sides(value, error, events, others)
         with np.errstate(invalid="ignore"):
-            below, above = (low, low_error * scale.slope(low)), (high, high_error * scale.slope(high))
+            below, above = (
+                (centre, spread * scale.slope(centre)) for centre, spread in area_sides(value, error, events, others)
+            )
         return Smooth(value, error, freedom, scale, below, above, influences=influences, kind="area")
 
-    def _calibration_errors(self, requested: RequestedFormula, value: Floats, rows: Integers) -> CalibrationErrors:
-        """Errors of calibration, from the gaps of their bins; those with the same bins have the same."""
+    @np.errstate(divide="ignore", invalid="ignore")
+    def _of_groups(self, requested: RequestedFormula, rows: Integers) -> Smooth | CalibrationErrors:
+        """Some values of a formula; those of all groups of its feature are computed once."""
         formula, by = requested.formula, self.evaluated.specs[requested.spec].by
-        key = (formula.bins_of, formula.options, requested.estimator, by)
-        if key not in self._gaps:
-            self._gaps[key] = Gaps.of(self.evaluated.evaluator, formula, requested.estimator, by)
-        gaps = self._gaps[key]
-        at = self._positions(requested, rows, gaps.total_error.shape[1])
-        return CalibrationErrors(value, *gaps.at(at))
-
-    def _smooth(self, requested: RequestedFormula, kind: Kind | None, value: Floats, rows: Integers) -> Smooth:
-        """Values of a function of sums; those that are made of shares have the limits of these."""
-        formula, deviations = requested.formula, self._deviations_of(requested, rows)
-        counts = deviations.cells
-        fields: dict[str, Any] = {
-            "value": value, "error": deviations.error, "freedom": deviations.freedom, "scale": self.scale(requested),
-            "below": deviations.below, "above": deviations.above, "skew": deviations.skew,
-            "influences": deviations.influences,
-        }  # fmt: skip
-        if self.tally.design is not None:
-            return Surveyed(**fields, sampling=sampling_of(self.tally))
-        share, made_of = rising_share_of(formula), sum_of_shares_of(formula)
-        if kind == "function_of_rate" and share is not None:
-            return OfShare(**fields, formula=formula, share=share, shares=_shares_of_counts(share, counts))
-        if kind == "sum_of_rates" and made_of is not None:
-            factors = tuple(factor for factor, _ in made_of.shares)
-            shares = tuple(_shares_of_counts(share, counts) for _, share in made_of.shares)
-            return MadeOfShares(**fields, factors=factors, shares=shares)
-        if counts and requested.estimator in ONE_LABEL:
-            tp, fn, fp, tn = (counts[name] for name in CELLS)
-            return OfLabels(**fields, formula=formula, counts=(tp, fn, fp, tn))
-        return Smooth(**fields, kind=kind or "smooth")
+        evaluator, is_binned = self.evaluated.evaluator, formula.bins_of is not None
+        # errors of calibration with the same bins have the same errors
+        key = ((formula.bins_of, formula.options) if is_binned else formula, requested.estimator, by)
+        if key not in self._estimates:
+            if self.tally.design is not None:
+                values = by_design(evaluator, requested, by, self.scale(requested))
+                self._estimates[key] = replace(values, sampling=sampling_of(self.tally))
+            elif is_binned:
+                self._estimates[key] = CalibrationErrors.of(evaluator, formula, requested.estimator, by)
+            else:
+                self._estimates[key] = by_jackknife(evaluator, requested, by, self.scale(requested))
+        values = self._estimates[key]
+        first, groups = self.evaluated.group_cells.spans[by]
+        labels = len(values) // max(1, groups)
+        group = self.column(GROUP_CELL)[rows].astype(np.int64) - first
+        index = group * labels + self.evaluated.label_index(self.column(LEVEL)[rows], labels)
+        return replace(values.at(index), value=self.column("estimate")[rows])
 
     def scale(self, requested: RequestedFormula) -> Scale:
         """The scale on which the values of a formula are nearly normal."""
         return Scale.of(requested.formula, self.evaluated.specs[requested.spec].range_of(requested.name))
-
-    @np.errstate(divide="ignore", invalid="ignore")
-    def _deviations_of(self, requested: RequestedFormula, rows: Integers) -> Deviations:
-        """The standard errors of some values of a formula; those of all groups of its feature are computed once."""
-        by = self.evaluated.specs[requested.spec].by
-        key = (requested.formula, requested.estimator, by)
-        if key not in self._deviations:
-            deviations_of = by_jackknife if self.tally.design is None else by_design
-            self._deviations[key] = deviations_of(self.evaluated.evaluator, requested, by, self.scale(requested))
-        deviations = self._deviations[key]
-        return deviations.at(self._positions(requested, rows, deviations.error.shape[1]))
-
-    def _positions(self, requested: RequestedFormula, rows: Integers, labels: int) -> Integers:
-        """The positions of some rows in arrays of groups by labels."""
-        first, _ = self.evaluated.group_cells.spans[self.evaluated.specs[requested.spec].by]
-        group = self.column(GROUP_CELL)[rows].astype(np.int64) - first
-        return group * labels + self.evaluated.label_index(self.column(LEVEL)[rows], labels)
 
     # Comparisons
 
@@ -288,10 +254,3 @@ class Uncertainty:
     def weights(self, rows: Integers) -> Floats:
         """The weights of values in the mean of several groups; with case weights, those of all rows."""
         return self.column("denominator" if self.tally.weights is None else "weight")[rows].astype(float)
-
-
-def _shares_of_counts(share: Share, counts: Mapping[str, Floats]) -> Shares:
-    """A share from the counts of labels."""
-    hits = np.sum([counts[cell] for cell in sorted(share.holds)], axis=0)
-    rows = np.sum([counts[cell] for cell in sorted(share.among)], axis=0)
-    return Shares.of_counts(hits, rows)
