@@ -285,8 +285,8 @@ class Draws:
         own = index[known]
         intervals.put(own, (lower[known], upper[known]), error[known])
         method = "dirichlet" if self._options.interval == "bayes" else "bootstrap"
-        intervals.named(method if clusters_of(self._tally) is None else "cluster bootstrap", own)
-        intervals.named_further(", empty cells", index[known & wider])
+        intervals.name(own, before=method if clusters_of(self._tally) is None else "cluster bootstrap")
+        intervals.name(index[known & wider], after=", empty cells")
 
     def _warn_of_lost(self, counts: Iterable[tuple[str, int, int, int]]) -> None:
         """Warn of metrics of which many replicates have no value, once for each metric and feature.
@@ -372,7 +372,7 @@ class Draws:
             # the other end includes the value, which quantiles of a low level need not
             other = intervals.lower if at_top else intervals.upper
             other[result] = min(other[result], own) if at_top else max(other[result], own)
-            intervals.named_further(words, np.array([result]))
+            intervals.name(np.array([result]), after=words)
 
     # Values of a single row or cluster
 

@@ -19,7 +19,7 @@ from tidyfair.intervals.comparisons import Family, FamilyWithRests, Intervals, i
 from tidyfair.intervals.critical_values import z_of_groups
 from tidyfair.intervals.draws import Draws
 from tidyfair.intervals.estimates import Estimates
-from tidyfair.intervals.inversion import put_by_inversion
+from tidyfair.intervals.inversion import Spread
 from tidyfair.intervals.methods import Case, Method, required
 from tidyfair.intervals.pairs import ComparedGroups
 from tidyfair.intervals.proportions import z_value
@@ -156,7 +156,7 @@ class _Comparison:
     kept: Booleans | None
     """Mask of the values that count; None for all."""
 
-    @property
+    @cached_property
     def spec(self) -> MetricSpec:
         """The spec."""
         return self.uncertainty.evaluated.specs[self.number]
@@ -183,7 +183,7 @@ class _Comparison:
         is_closed = self.spec.aggregate is not None and (self._is_closed or self._is_distance)
         return is_closed and not self.has_kinds and self.uncertainty.interval == "auto"
 
-    @property
+    @cached_property
     def _is_closed(self) -> bool:
         """True if the limits of its results follow from those of values."""
         aggregate = self.spec.aggregate
@@ -191,63 +191,55 @@ class _Comparison:
             return self.levels == {NO_LEVEL}
         return aggregate.in_closed_form(len(self.spec.formulas) * len(self.levels)) and not self.spec.subtracted
 
-    def put(self, resampled: Mapping[int, Estimator], intervals: Intervals) -> Booleans:
-        """Set the limits of results in closed form; a mask of the outer groups that are left to replicates."""
-        everything = np.full(self.uncertainty.outers, fill_value=True)
-        aggregate = self.spec.aggregate
-        if self.uncertainty.interval in {"bootstrap", "bayes"} or not (self.has_kinds or self.is_resampled):
-            return everything
-        if aggregate is None:
-            if not self._is_closed:
-                return everything
-            ((number, rows),) = self.rows.items()
-            method = _method_of_values(self.uncertainty, number, self.spec)
-            if method is None:
-                return everything
-            outer = self.uncertainty.column("outer")[rows]
-            _put_values(self.uncertainty, number, rows, method, None, intervals, outer)
-            return ~everything
-        left = everything
-        if aggregate.compares_with_context and not self.spec.subtracted:
-            left = ~self._put_beside_rests(intervals)
-        elif self._is_closed:
-            return self._put_comparisons(aggregate, resampled, intervals)
-        return left & ~self._put_distances(resampled, left, intervals) if left.any() and self._is_distance else left
-
     @property
     def _is_distance(self) -> bool:
         """True if it is a distance of groups whose values do not depend on each other."""
         aggregate, formulas = self.spec.aggregate, [formula for _, formula in self.spec.formulas]
         is_distance = aggregate is not None and aggregate.is_distance and not self.spec.subtracted
-        is_asked = self.uncertainty.interval not in {"exact", "bootstrap", "bayes"}
-        is_asked = is_asked and self.uncertainty.tally.design is None
-        return is_distance and is_asked and all(formula.reads and not formula.compares for formula in formulas)
+        is_distance = is_distance and self.uncertainty.tally.design is None
+        return is_distance and all(formula.reads and not formula.compares for formula in formulas)
 
-    def _put_distances(self, resampled: Mapping[int, Estimator], outers: Booleans, intervals: Intervals) -> Booleans:
-        """Set the limits of distances that are not of pairs; a mask of the outer groups that have some."""
-        uncertainty = self.uncertainty
-        estimators = {own: resampled.get(own, partial(uncertainty.estimates, own)) for own in self.rows}
-        case = Case("smooth", "distance", sampling_of(uncertainty.tally))
-        method = required(case, uncertainty.interval, self.spec.name)
-        put = put_by_inversion(uncertainty, self.number, estimators, outers, intervals)
-        intervals.named(method.name, put)
-        return put
+    def put(self, resampled: Mapping[int, Estimator], intervals: Intervals) -> Booleans:
+        """Set the limits of results in closed form; a mask of the outer groups that are left to replicates."""
+        uncertainty, aggregate = self.uncertainty, self.spec.aggregate
+        left = np.full(uncertainty.outers, fill_value=True)
+        if uncertainty.interval in {"bootstrap", "bayes"} or not (self.has_kinds or self.is_resampled):
+            return left
+        if aggregate is None:
+            for number, rows in self.rows.items() if self._is_closed else ():
+                method = _method_of_values(uncertainty, number, self.spec)
+                if method is not None:
+                    _put_values(uncertainty, number, rows, method, None, intervals, uncertainty.column("outer")[rows])
+                    left[:] = False
+            return left
+        if self._is_closed:
+            return self._put_comparisons(aggregate, resampled, intervals)
+        if aggregate.compares_with_context and not self.spec.subtracted:
+            left = ~self._put_beside_rests(intervals)
+        if left.any() and self._is_distance and uncertainty.interval != "exact" and self.rows:
+            estimators = {own: resampled.get(own, partial(uncertainty.estimates, own)) for own in self.rows}
+            case = Case("smooth", "distance", sampling_of(uncertainty.tally))
+            method = required(case, uncertainty.interval, self.spec.name)
+            put = Spread(uncertainty, self.number, estimators, left).put(intervals)
+            intervals.name(put, before=method.name)
+            left &= ~put
+        return left
 
     def _put_comparisons(
         self, aggregate: Aggregate, resampled: Mapping[int, Estimator], intervals: Intervals
     ) -> Booleans:
         """Set the limits of comparisons of groups with each other, or with one of them."""
-        uncertainty, outers = self.uncertainty, self.uncertainty.outers
+        uncertainty = self.uncertainty
         families, _ = uncertainty.families(self.number, aggregate, resampled, self.kept)
-        families = [family.finite for family in families]
+        families = [replace(family, values=family.values.finite) for family in families]
         # the sign of the farthest of several values is that of whichever is the farthest
-        rows = np.concatenate([*self.rows.values(), np.zeros(0, dtype=np.int64)])
-        count = np.bincount(uncertainty.column("outer")[rows], minlength=outers)
-        signed = (count > 2) & aggregate.is_signed
-        shapes = shapes_of(families, aggregate, outers)
+        outers = [uncertainty.column("outer")[rows] for rows in self.rows.values()]
+        count = np.sum([np.bincount(own, minlength=uncertainty.outers) for own in outers], axis=0)
+        signed = np.broadcast_to((count > 2) & aggregate.is_signed, uncertainty.outers)
+        shapes = shapes_of(families, aggregate) if families else np.full(uncertainty.outers, None)
         shapes[signed] = None
         for shape in {shape for shape in shapes.tolist() if shape is not None}:
-            for block in in_blocks(families, shapes == shape, outers):
+            for block in in_blocks(families, shapes == shape):
                 # two groups have the method of their own values
                 for own in [[family] for family in block] if shape in {"difference", "ratio"} else [block]:
                     self._put(shape, own, intervals)
@@ -260,38 +252,35 @@ class _Comparison:
         method = required(Case.of(families[0].values, shape), interval, self.spec.name)
         if method.limits is not None:
             method.limits(families, self.spec.aggregate, self.uncertainty.options.conf_level, intervals)
-        intervals.named(method.name, np.unique(np.concatenate([family.outer for family in families])))
+        intervals.name(np.unique(np.concatenate([family.outer for family in families])), before=method.name)
 
     def _put_beside_rests(self, intervals: Intervals) -> Booleans:
         """Set the limits of distances to all others, or to all rows; a mask of the outer groups that have some."""
         aggregate: Any = self.spec.aggregate
-        uncertainty, outers = self.uncertainty, self.uncertainty.outers
+        uncertainty = self.uncertainty
         several = len(self.spec.formulas) > 1 or self.levels != {NO_LEVEL}
-        formulas = [uncertainty.requested[own].formula for own in self.rows]
         are_means = all(
-            uncertainty.kinds[own] == "rate" or is_mean(formula)
-            for own, formula in zip(self.rows, formulas, strict=True)
+            uncertainty.kinds[own] == "rate" or is_mean(uncertainty.requested[own].formula) for own in self.rows
         )
         possible = not aggregate.signed and (not several or aggregate.across == "worst") and are_means
         if uncertainty.tally.design is not None or uncertainty.tally.cluster_names or not possible:
-            return np.zeros(outers, dtype=bool)
+            return np.zeros(uncertainty.outers, dtype=bool)
         adds_up = self._adds_up(aggregate)
         families, weights = uncertainty.families(self.number, aggregate, {}, self.kept)
-        usable = usable_outers(families, outers) & adds_up
-        beside = [
-            FamilyWithRests.beside(family, weight, usable, of_all_rows=aggregate.to == "overall")
-            for family, weight in zip(families, weights, strict=True)
-            if usable[family.outer].any()
-        ]
-        if beside:
-            self._put("rest", beside, intervals)
+        usable = usable_outers(families) & adds_up if families else adds_up
+        weights = [weight[usable[family.outer]] for family, weight in zip(families, weights, strict=True)]
+        usable_families = [family.among(usable) for family in families if usable[family.outer].any()]
+        if usable_families:
+            rests = FamilyWithRests.of(
+                usable_families, [own for own in weights if len(own)], of_all_rows=aggregate.to == "overall"
+            )
+            self._put("rest", rests, intervals)
         return adds_up
 
     def _adds_up(self, aggregate: Contrast) -> Booleans:
         """Mask of the outer groups in which what groups are compared with is the mean of their values."""
         uncertainty = self.uncertainty
-        adds_up = np.zeros(uncertainty.outers, dtype=bool)
-        unequal = adds_up.copy()
+        adds_up, unequal = np.zeros((2, uncertainty.outers), dtype=bool)
         for rows in self.rows.values():
             outer, value = uncertainty.column("outer")[rows], uncertainty.column("estimate")[rows]
             weight, context = uncertainty.weights(rows), uncertainty.column(str(aggregate.to))[rows]
@@ -353,7 +342,7 @@ def _put_values(
         is_far = z is not None and estimates.kind == "sum_of_rates"
         limits = (estimates.far if is_far else estimates).alone(z_of_values)
     intervals.put(index, limits, estimates.shown_error)
-    intervals.named(method.name, index)
+    intervals.name(index, before=method.name)
 
 
 def _beside(table: pl.DataFrame, intervals: Intervals, rows: Integers, lost: Integers | None) -> pl.DataFrame:

@@ -13,7 +13,7 @@ from typing import Any
 
 from tidyfair.errors import ArgumentError, listed
 from tidyfair.intervals import proportions
-from tidyfair.intervals.comparisons import bands, beside_rests, extreme, pair, range_of_pairs
+from tidyfair.intervals.comparisons import bands, extreme, pair, range_of_pairs
 from tidyfair.intervals.estimates import Estimates
 
 
@@ -102,7 +102,7 @@ METHODS = (
     Method("pairwise", "", "range", "rows", _AUTO, "Tukey (1953); Šidák (1967); Prékopa (1973); Read (2002)",
            range_of_pairs),
     Method("pairwise", "", "rest", "rows", _AUTO, "Newcombe (1998); Zou, Huang and Zhang (2009); Šidák (1967)",
-           beside_rests),
+           range_of_pairs),
     Method("simultaneous", "", "many", "", _AUTO, "Šidák (1967)", bands),
     Method("simultaneous", "", "extreme", "", _AUTO, "Berger (1982); Šidák (1967)", extreme),
     Method("test_inversion", "", "distance", "rows", _AUTO, "Garthwaite and Buckland (1992)"),

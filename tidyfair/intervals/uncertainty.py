@@ -233,7 +233,7 @@ class Uncertainty:
             if chosen.any():
                 of_rows = estimates.get(requested, partial(self.estimates, requested))
                 values = of_rows(rows[chosen])
-                families.append(Family(values, outer[chosen], is_reference[chosen]))
+                families.append(Family(values, outer[chosen], is_reference[chosen], self.outers))
                 weights.append(self.weights(rows[chosen]))
         return families, weights
 
