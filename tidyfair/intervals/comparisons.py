@@ -73,13 +73,16 @@ class Family:
     """Mask of the groups that others are compared with; without any, all pairs are compared."""
     outers: int
     """The number of all outer groups."""
+    weight: Floats
+    """The weight of each value in the mean of several groups."""
 
     def among(self, outers: Booleans) -> Self:
         """The same in some outer groups, given as a mask of all."""
         kept = outers[self.outer]
         if kept.all():
             return self
-        return replace(self, values=self.values.at(kept), outer=self.outer[kept], is_reference=self.is_reference[kept])
+        columns = {name: getattr(self, name)[kept] for name in ("outer", "is_reference", "weight")}
+        return replace(self, values=self.values.at(kept), **columns)
 
     @cached_property
     def sizes(self) -> Integers:
@@ -283,12 +286,12 @@ class FamilyWithRests(Family):
     is_range = False
 
     @classmethod
-    def of(cls, families: Sequence[Family], weights: Sequence[Floats], *, of_all_rows: bool) -> list[FamilyWithRests]:
-        """Families beside the means of all others, from the weights of their groups."""
+    def of(cls, families: Sequence[Family], *, of_all_rows: bool) -> list[FamilyWithRests]:
+        """Families beside the means of all others."""
         several, with_rests = _number_of_groups(families) > 2, list[FamilyWithRests]()
-        for family, weight in zip(families, weights, strict=True):
+        for family in families:
             segments, groups = Segments.of(family.outer), family.values
-            share = weight / segments.to_rows(segments.sum(weight))
+            share = family.weight / segments.to_rows(segments.sum(family.weight))
             value = np.append(groups.value, _mean_of_others(groups.value, segments, share))
             if isinstance(groups, Shares):
                 with np.errstate(divide="ignore", invalid="ignore"):
@@ -299,8 +302,8 @@ class FamilyWithRests(Family):
             else:
                 of_others = np.sqrt(_mean_of_others(groups.widest**2, segments, share, power=2))
                 values = _GroupsAndRests(value, np.append(groups.widest, of_others), groups, segments, share)
-            own = cls(values, family.outer, family.is_reference, family.outers, share, of_all_rows, several)
-            with_rests.append(own)
+            columns: dict[str, Any] = vars(replace(family, values=values))
+            with_rests.append(cls(**columns, share=share, of_all_rows=of_all_rows, several=several))
         return with_rests
 
     @property

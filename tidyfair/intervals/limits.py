@@ -230,7 +230,7 @@ class _Comparison:
     ) -> Booleans:
         """Set the limits of comparisons of groups with each other, or with one of them."""
         uncertainty = self.uncertainty
-        families, _ = uncertainty.families(self.number, aggregate, resampled, self.kept)
+        families = uncertainty.families(self.number, aggregate, resampled, self.kept)
         families = [replace(family, values=family.values.finite) for family in families]
         # the sign of the farthest of several values is that of whichever is the farthest
         outers = [uncertainty.column("outer")[rows] for rows in self.rows.values()]
@@ -266,15 +266,11 @@ class _Comparison:
         if uncertainty.tally.design is not None or uncertainty.tally.cluster_names or not possible:
             return np.zeros(uncertainty.outers, dtype=bool)
         adds_up = self._adds_up(aggregate)
-        families, weights = uncertainty.families(self.number, aggregate, {}, self.kept)
+        families = uncertainty.families(self.number, aggregate, {}, self.kept)
         usable = usable_outers(families) & adds_up if families else adds_up
-        weights = [weight[usable[family.outer]] for family, weight in zip(families, weights, strict=True)]
-        usable_families = [family.among(usable) for family in families if usable[family.outer].any()]
-        if usable_families:
-            rests = FamilyWithRests.of(
-                usable_families, [own for own in weights if len(own)], of_all_rows=aggregate.to == "overall"
-            )
-            self._put("rest", rests, intervals)
+        families = [family.among(usable) for family in families if usable[family.outer].any()]
+        if families:
+            self._put("rest", FamilyWithRests.of(families, of_all_rows=aggregate.to == "overall"), intervals)
         return adds_up
 
     def _adds_up(self, aggregate: Contrast) -> Booleans:
@@ -381,9 +377,7 @@ def families(evaluated: Evaluated, options: Options) -> list[ComparedGroups]:
     for spec, rows, estimates in of_all_outer_groups(evaluated, options):
         level, outer = (rows[name].to_numpy() for name in (LEVEL, "outer"))
         segments = Segments.of(level, outer)
-        starts: list[int] = segments.starts.tolist()
-        sizes: list[int] = segments.sizes.tolist()
-        for start, size in zip(starts, sizes, strict=True):
+        for start, size in zip(segments.starts.tolist(), segments.sizes.tolist(), strict=True):
             own = estimates.at(np.arange(start, start + size))
             part = rows[start : start + size]
             of_outer_groups.append(ComparedGroups(spec, int(outer[start]), int(level[start]), part, own))
@@ -393,17 +387,14 @@ def families(evaluated: Evaluated, options: Options) -> list[ComparedGroups]:
 def of_all_outer_groups(evaluated: Evaluated, options: Options) -> list[tuple[int, pl.DataFrame, Estimates]]:
     """The values of all labels and outer groups by spec, each of one formula: its number, its rows, and estimates."""
     uncertainty = Uncertainty(evaluated, options)
-    formulas = [(number, rows) for number in range(len(uncertainty.requested)) if len(rows := uncertainty.rows(number))]
-    resampled: list[int] = []
-    for number, _ in formulas:
-        spec = uncertainty.requested[number].spec
-        if uncertainty.kinds[number] is None:
-            refuse_under_design(uncertainty.tally, evaluated.specs[spec])
-            resampled.append(spec)
+    rows_of = {number: uncertainty.rows(number) for number in range(len(uncertainty.requested))}
+    specs = {number: uncertainty.requested[number].spec for number, rows in rows_of.items() if len(rows)}
+    resampled = [spec for number, spec in specs.items() if uncertainty.kinds[number] is None]
+    for spec in resampled:
+        refuse_under_design(uncertainty.tally, evaluated.specs[spec])
     estimators = Draws(uncertainty).estimators(resampled)
     of_specs: list[tuple[int, pl.DataFrame, Estimates]] = []
-    for number, rows in formulas:
-        drawn = estimators.get(number)
-        estimates = uncertainty.estimates(number, rows) if drawn is None else drawn(rows)
-        of_specs.append((uncertainty.requested[number].spec, evaluated.rows[rows], estimates))
+    for number, spec in specs.items():
+        estimates = estimators.get(number, partial(uncertainty.estimates, number))(rows_of[number])
+        of_specs.append((spec, evaluated.rows[rows_of[number]], estimates))
     return of_specs

@@ -54,9 +54,11 @@ class Method:
 
     def applies(self, case: Case) -> bool:
         """Check whether the columns admit a case."""
-        admitted = (self.value, self.compared, self.sampling)
-        words = (case.value, case.compared, case.sampling)
-        return all(not own or word in own.split() for own, word in zip(admitted, words, strict=True))
+        return (
+            (not self.value or case.value in self.value.split())
+            and (not self.compared or case.compared in self.compared.split())
+            and (not self.sampling or case.sampling in self.sampling.split())
+        )
 
     def answers(self, interval: str) -> bool:
         """Check whether a call that asks for some interval takes it."""
@@ -114,7 +116,10 @@ METHODS = (
 
 def choose(case: Case, interval: str) -> Method | None:
     """The method of a case; None if there is none."""
-    return next((method for method in METHODS if method.applies(case) and method.answers(interval)), None)
+    for method in METHODS:
+        if method.applies(case) and method.answers(interval):
+            return method
+    return None
 
 
 def required(case: Case, interval: str, who: str) -> Method:

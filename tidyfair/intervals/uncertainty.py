@@ -40,40 +40,33 @@ def sampling_of(tally: Tally) -> Sampling:
     return "strata" if isinstance(tally.design, SurveyDesign) else "replicate_weights"
 
 
-def kind_of(tally: Tally, formula: Formula, estimator: str) -> Kind | None:  # noqa: PLR0911 - a table of kinds
+def kind_of(tally: Tally, formula: Formula, estimator: str) -> Kind | None:  # noqa: C901, PLR0911 - a table of kinds
     """The kind of error that values of a formula have in closed form; None if by replicates only."""
-    is_of_one, clustered = estimator in ONE_LABEL, bool(tally.cluster_names)
     if tally.design is not None:
         return "smooth" if has_survey_error(formula, estimator, tally) else None
-    known = has_jackknife(formula, estimator, tally)
+    is_of_one, clustered, of_sums = estimator in ONE_LABEL, bool(tally.cluster_names), formula.input == "sums"
+    is_plain = not clustered and tally.weights is None
     if not clustered and share_of(formula) is not None and (is_of_one or formula.over_levels):
         return "rate"
-    if not clustered and tally.weights is None and is_share_of_flags(formula):
+    if is_plain and is_share_of_flags(formula):
         return "rate"
-    if formula.input != "sums":
-        return _kind_of_rows(tally, formula, estimator)
-    if not known:
-        return None
-    if clustered or tally.weights is not None:
-        return "smooth"
-    if is_of_one and rising_share_of(formula) is not None:
-        return "function_of_rate"
-    return "sum_of_rates" if is_of_one and sum_of_shares_of(formula) is not None else "smooth"
-
-
-def _kind_of_rows(tally: Tally, formula: Formula, estimator: str) -> Kind | None:
-    """The same of a formula that reads rows."""
-    known, clustered = has_jackknife(formula, estimator, tally), bool(tally.cluster_names)
-    if formula.deviations:
-        return "area" if estimator in ONE_LABEL and (known or not clustered) else None
-    if formula.bins_of is not None:
+    known = has_jackknife(formula, estimator, tally)
+    if formula.deviations and not of_sums:
+        return "area" if is_of_one and (known or not clustered) else None
+    if formula.bins_of is not None and not of_sums:
         return "calibration_error"
     if not known:
         return None
     if reads_ranks(formula):
         return "ranked"
-    # the fits of calibration lines say themselves how far they vary
-    return "fit" if formula.of_labels and not clustered and tally.weights is None else "smooth"
+    if is_plain and not of_sums and formula.of_labels:
+        # the fits of calibration lines say themselves how far they vary
+        return "fit"
+    if not (is_plain and of_sums and is_of_one):
+        return "smooth"
+    if rising_share_of(formula) is not None:
+        return "function_of_rate"
+    return "sum_of_rates" if sum_of_shares_of(formula) is not None else "smooth"
 
 
 @dataclass(frozen=True, eq=False)
@@ -206,41 +199,40 @@ class Uncertainty:
 
     def families(
         self, number: int, aggregate: Aggregate | None, estimates: Mapping[int, Any], kept: Booleans | None = None
-    ) -> tuple[list[Family], list[Floats]]:
-        """The families of a spec that are compared, one for each metric and label, and the weights of their groups.
+    ) -> list[Family]:
+        """The families of a spec that are compared, one for each metric and label.
 
         `estimates` gives those of formulas whose errors are those of replicates; `kept` is a mask of rows that count.
         """
-        needed = aggregate.groups_needed if aggregate else 1
-        members: list[tuple[int, Integers]] = []
+        needed, all_outers = aggregate.groups_needed if aggregate else 1, self.column("outer").astype(np.int64)
+        members: list[tuple[int, Integers, Booleans]] = []
+        has_reference = np.zeros(self.outers, dtype=bool)
         for requested in self.of_spec(number):
             rows = self.rows(requested)
             rows = rows if kept is None else rows[kept[rows]]
             level = self.column(LEVEL)[rows]
-            members += [(requested, rows[level == one]) for one in np.unique(level)]
-        references = [self._references(rows, aggregate) for _, rows in members]
-        has_reference = np.zeros(self.outers, dtype=bool)
-        for (_, rows), is_reference in zip(members, references, strict=True):
-            has_reference[self.column("outer")[rows[is_reference]]] = True
+            for one in np.unique(level):
+                own = rows[level == one]
+                is_reference = self._references(own, aggregate)
+                members.append((requested, own, is_reference))
+                has_reference[all_outers[own[is_reference]]] = True
         families: list[Family] = []
-        weights: list[Floats] = []
-        for (requested, rows), is_reference in zip(members, references, strict=True):
-            outer = self.column("outer")[rows].astype(np.int64)
+        for requested, rows, is_reference in members:
+            outer = all_outers[rows]
             own = np.bincount(outer[is_reference], minlength=self.outers) > 0
             # metrics and labels that cannot be compared are left out of the value, too
             takes_part = (np.bincount(outer, minlength=self.outers) >= needed) & (own | ~has_reference)
             chosen = takes_part[outer]
             if chosen.any():
-                of_rows = estimates.get(requested, partial(self.estimates, requested))
-                values = of_rows(rows[chosen])
-                families.append(Family(values, outer[chosen], is_reference[chosen], self.outers))
-                weights.append(self.weights(rows[chosen]))
-        return families, weights
+                of_rows, rows = estimates.get(requested, partial(self.estimates, requested)), rows[chosen]
+                weight = self.weights(rows)
+                families.append(Family(of_rows(rows), outer[chosen], is_reference[chosen], self.outers, weight))
+        return families
 
     def _references(self, rows: Integers, aggregate: Aggregate | None) -> Booleans:
         """Mask of the values that others are compared with: the first one of each outer group."""
         mask = np.zeros(len(rows), dtype=bool)
-        if aggregate is None or not len(rows):
+        if aggregate is None:
             return mask
         segments = Segments.of(self.column("outer")[rows])
         if aggregate.compares_with_majority:
