@@ -6,9 +6,9 @@ import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, fields, replace
 from functools import cached_property
-from typing import Literal
 
 import numpy as np
+import polars as pl
 
 from tidyfair.errors import ArgumentError, ClusterWarning, UndefinedWarning, warn
 from tidyfair.evaluation.evaluated import Evaluated
@@ -21,8 +21,8 @@ from tidyfair.intervals.estimates import Scale, Smooth
 from tidyfair.intervals.proportions import student, z_value
 from tidyfair.intervals.resampling import (
     drawn_clusters,
-    drawn_indices,
     drawn_labels,
+    drawn_rows,
     is_of_labels,
     placed,
     possible_pairs,
@@ -65,22 +65,22 @@ def designs_of(specs: Sequence[MetricSpec], numbers: Iterable[int]) -> list[Desi
 def replicates_of(evaluated: Evaluated, design: Design, options: Options) -> Iterator[Replicates]:
     """Replicates of the specs of a design, in parts that fit into memory."""
     tally, columns = evaluated.evaluator.tally.in_few_parts(), design.by.columns if design.by else ()
+    is_bayes, seed = options.interval == "bayes", options.seed
     # a prior of one group says nothing about another
-    strata = columns if design.stratified or options.interval == "bayes" else ()
+    strata = columns if design.stratified or is_bayes else ()
     if design.of_rows:
-        times = options.replicates_of_rows
-        ordered, parts = drawn_indices(tally, columns, strata=strata, times=times, seed=options.seed)
-        for row, replicate, count in parts:
-            yield Replicates.of_rows(evaluated, design.specs, design.by, ordered, row, replicate, count)
+        rows = tally.rows if tally.rows is not None else pl.DataFrame()
+        rows, parts = drawn_rows(tally, rows, columns, strata=strata, times=options.replicates_of_rows, seed=seed)
+        ordered = replace(tally, rows=rows)
+        for times in parts:
+            replicate, row = np.divmod(np.repeat(np.arange(times.size), times.ravel()), max(1, len(rows)))
+            yield Replicates.of_rows(evaluated, design.specs, design.by, ordered, row, replicate, len(times))
         return
     if tally.clusters:
-        drawn = drawn_clusters(tally, columns, times=options.replicates, seed=options.seed)
+        drawn = drawn_clusters(tally, columns, times=options.replicates, seed=seed)
     else:
-        method: Literal["bootstrap", "bayes"] = "bayes" if options.interval == "bayes" else "bootstrap"
-        possible = possible_pairs(tally, options) if method == "bayes" else None
-        drawn = drawn_labels(
-            tally, columns, strata=strata, times=options.replicates, seed=options.seed, method=method, possible=possible
-        )
+        possible = possible_pairs(tally, options) if is_bayes else None
+        drawn = drawn_labels(tally, columns, strata=strata, times=options.replicates, seed=seed, possible=possible)
     for sums in drawn.parts:
         yield Replicates.of_sums(evaluated, design.specs, design.by, drawn.tally, sums)
 
@@ -163,159 +163,104 @@ def warn_of_few_clusters(tally: Tally) -> None:
 
 
 @dataclass(frozen=True, eq=False)
+class _Drawn:
+    """Values of groups, or results, of a design, by their index, and how far they vary in replicates."""
+
+    index: Integers
+    summary: Summary
+    times: int
+    """The number of replicates."""
+    low: Floats
+    """The smallest number with filled empty cells."""
+    high: Floats
+    lone: Booleans
+    """Mask of the numbers of a single row or cluster, and of those that neither replicates nor filled cells move."""
+
+    def at(self, chosen: Booleans) -> _Drawn:
+        """Some of the numbers, by a mask of them."""
+        low, high, lone = (own[chosen] for own in (self.low, self.high, self.lone))
+        return _Drawn(self.index[chosen], self.summary.at(chosen), self.times, low, high, lone)
+
+
+@dataclass(frozen=True, eq=False)
 class Draws:
     """The replicates of an evaluation."""
 
     uncertainty: Uncertainty
 
-    @property
-    def _evaluated(self) -> Evaluated:
-        return self.uncertainty.evaluated
+    def _designs(self, specs: Sequence[int], options: Options) -> Iterator[tuple[Design, Iterator[Replicates], Filled]]:
+        """The designs of some specs, the replicates of each in parts, and its values with filled cells."""
+        evaluated, z = self.uncertainty.evaluated, z_value(options.conf_level)
+        check_drawn(self.uncertainty.tally, [evaluated.specs[number] for number in specs], options)
+        for design in designs_of(evaluated.specs, specs):
+            replicates = replicates_of(evaluated, design, options)
+            yield design, replicates, Filled.of(self.uncertainty, design.specs, z)
 
-    @property
-    def _options(self) -> Options:
-        return self.uncertainty.options
-
-    @property
-    def _tally(self) -> Tally:
-        return self.uncertainty.tally
-
-    def _clusters_in(self, outer: Integers) -> Integers | None:
-        """The number of the user's own clusters in some outer groups; None without any."""
-        names = self._tally.cluster_names
+    def _summary(self, values: Floats, level: float, outer: Integers) -> Summary:
+        """The summary of numbers in some outer groups."""
+        names = self.uncertainty.tally.cluster_names
         if not names:
-            return None
-        group_cells = self._evaluated.group_cells
+            return Summary.of(values, level, None)
+        group_cells = self.uncertainty.evaluated.group_cells
         by, index = next(iter(group_cells.indices.items()))
         of_cell = group_cells.outer[group_cells.spans[by][0] + index.of_cell]
-        cluster = placed(self._tally.cells, names)[0]
+        cluster = placed(self.uncertainty.tally.cells, names)[0]
         distinct = np.unique(np.stack([of_cell, cluster]), axis=1)[0]
-        return np.bincount(distinct, minlength=self.uncertainty.outers)[outer]
-
-    def _designs(self, specs: Sequence[int], options: Options) -> Iterator[tuple[Design, Iterator[Replicates]]]:
-        """The designs of some specs, and the replicates of each in parts."""
-        check_drawn(self._tally, [self._evaluated.specs[number] for number in specs], options)
-        for design in designs_of(self._evaluated.specs, specs):
-            yield design, replicates_of(self._evaluated, design, options)
+        return Summary.of(values, level, np.bincount(distinct, minlength=self.uncertainty.outers)[outer])
 
     # Values of groups
 
-    def _values(self, specs: Sequence[int], options: Options) -> tuple[Summary, dict[int, int], Filled, Booleans]:
-        """The summary of the values of some specs, nan for those of others, and the replicates of each spec.
-
-        Beside these the values of filled cells, and a mask of the values that do not vary in either.
-        """
-        size = len(self.uncertainty.column("spec"))
-        lower, upper, error = np.full((3, size), np.nan)
-        lost, alike = np.full(size, -1), np.zeros(size, dtype=bool)
-        times_of_spec: dict[int, int] = {}
-        for design, drawn in self._designs(specs, options):
-            parts = list(drawn)
-            rows, values = parts[0].rows, np.concatenate([own.values for own in parts])
-            summary = Summary.of(values, options.conf_level, self._clusters_in(self.uncertainty.column("outer")[rows]))
-            lower[rows], upper[rows], error[rows] = summary.lower, summary.upper, summary.error
-            lost[rows], alike[rows] = summary.lost, summary.is_alike
-            times_of_spec |= dict.fromkeys(design.specs, len(values))
-        filled = Filled.of(self.uncertainty, specs, z_value(options.conf_level))
-        lone = self.lone | (alike & (filled.low == filled.high))
-        return Summary(lower, upper, error, lost, alike), times_of_spec, filled, lone
+    def _values(self, specs: Sequence[int], options: Options) -> Iterator[_Drawn]:
+        """The values of some specs."""
+        for design, parts, filled in self._designs(specs, options):
+            drawn = list(parts)
+            rows, values = drawn[0].rows, np.concatenate([own.values for own in drawn])
+            summary = self._summary(values, options.conf_level, self.uncertainty.column("outer")[rows])
+            low, high = filled.low[rows], filled.high[rows]
+            yield _Drawn(rows, summary, len(values), low, high, self.lone[rows] | (summary.is_alike & (low == high)))
 
     def estimators(self, specs: Sequence[int]) -> dict[int, Callable[[Integers], Smooth]]:
         """The estimates of the formulas of some specs, with errors from replicates and from empty cells."""
-        if not specs:
-            return {}
-        summary, _, filled, lone = self._values(specs, self._options)
-        z, value = z_value(self._options.conf_level), self.uncertainty.column("estimate")
-        with np.errstate(invalid="ignore"):
-            sides = ((value - filled.low) / z, (filled.high - value) / z)
-        error = np.where(lone, np.nan, np.where(summary.error > 0, summary.error, 0.0))
-        low_error, high_error = (np.hypot(error, np.nan_to_num(side)) for side in sides)
+        z, value = z_value(self.uncertainty.options.conf_level), self.uncertainty.column("estimate")
+        low_error, high_error = np.full((2, len(value)), np.nan)
+        for own in self._values(specs, self.uncertainty.options) if specs else ():
+            error = np.where(own.lone, np.nan, np.where(own.summary.error > 0, own.summary.error, 0.0))
+            with np.errstate(invalid="ignore"):
+                below, above = (value[own.index] - own.low) / z, (own.high - value[own.index]) / z
+            low_error[own.index], high_error[own.index] = (
+                np.hypot(error, np.nan_to_num(side)) for side in (below, above)
+            )
 
         def of(rows: Integers) -> Smooth:
             """The estimates of some values, whose errors empty cells add to on either side."""
             centre, freedom, scale = value[rows], np.full(len(rows), np.inf), Scale(-math.inf, math.inf)
             below, above = (centre, low_error[rows]), (centre, high_error[rows])
-            widest = np.fmax(below[1], above[1])
-            return Smooth(centre, widest, freedom, scale, below, above, kind="resampled")
+            return Smooth(centre, np.fmax(below[1], above[1]), freedom, scale, below, above, kind="resampled")
 
         return {own: of for number in specs for own in self.uncertainty.of_spec(number)}
 
     def put_groups(self, formulas: Sequence[int], rows_shown: Booleans, intervals: Intervals) -> Integers:
         """Set the limits of the values of some formulas; the number of replicates that were lost."""
-        column, formula_of = self.uncertainty.column, self.uncertainty.requested
-        specs = list(dict.fromkeys(formula_of[number].spec for number in formulas))
+        column, requested = self.uncertainty.column, self.uncertainty.requested
         chosen = np.isin(column("requested"), formulas) & rows_shown & ~np.isnan(column("estimate"))
-        rows = np.flatnonzero(chosen)
         together = np.ones(1)
-        if self._options.simultaneous:
-            runs = np.stack([column("requested")[rows], column("outer")[rows]])
+        if self.uncertainty.options.simultaneous:
+            runs = np.stack([column("requested")[chosen], column("outer")[chosen]])
             together = np.unique(runs, axis=1, return_counts=True)[1]
-        options = _at_level_of(self._options, int(together.max(initial=1)))
-        summary, times, filled, lone = self._values(specs, options)
-        warn_of_few_clusters(self._tally)
-        lost: list[tuple[str, int, int, int]] = []
-        for row in rows[np.argsort(-summary.lost[rows], kind="stable")].tolist():
-            spec, name = int(column("spec")[row]), formula_of[int(column("requested")[row])].name
-            lost.append((name, spec, int(summary.lost[row]), times[spec]))
-        self._warn_of_lost(lost)
-        ends = (filled.low[rows], filled.high[rows])
-        z = z_value(options.conf_level)
-        self._put(rows, column("estimate")[rows], summary.at(rows), lone[rows], ends, z, intervals)
-        return summary.lost
-
-    def _put(
-        self, index: Array, value: Floats, summary: Summary, lone: Booleans, ends: tuple[Floats, Floats], z: float,
-        intervals: Intervals,
-    ) -> None:  # fmt: skip
-        """Set limits by replicates, no narrower than empty cells can make them."""
-        lower, upper, error = summary.lower, summary.upper, summary.error
-        known = ~(np.isnan(lower) | np.isnan(upper))
-        if self._options.interval != "bayes":
-            known &= ~lone
-            with np.errstate(invalid="ignore"):
-                wider = known & ((ends[0] < lower) | (ends[1] > upper))
-                reach = np.fmax((value - ends[0]) / z, (ends[1] - value) / z)
-            lower, upper = np.fmin(lower, ends[0]), np.fmax(upper, ends[1])
-            # replicates that are all the same say nothing about how far values vary
-            error = np.where(error > 0, np.where(wider, np.fmax(error, reach), error), np.nan)
-        else:
-            # as the modified interval of Jeffreys' prior, these include a rate of none or all of the rows
-            lower, upper = np.fmin(lower, value), np.fmax(upper, value)
-            wider = np.zeros(len(value), dtype=bool)
-        own = index[known]
-        intervals.put(own, (lower[known], upper[known]), error[known])
-        method = "dirichlet" if self._options.interval == "bayes" else "bootstrap"
-        intervals.name(own, before=method if clusters_of(self._tally) is None else "cluster bootstrap")
-        intervals.name(index[known & wider], after=", empty cells")
-
-    def _warn_of_lost(self, counts: Iterable[tuple[str, int, int, int]]) -> None:
-        """Warn of metrics of which many replicates have no value, once for each metric and feature.
-
-        `counts` has the metric and the spec of values, the replicates that were lost, and all of them.
-        """
-        messages: dict[tuple[str, str | None], str] = {}
-        for name, spec, lost, times in counts:
-            feature = self._evaluated.specs[spec].by
-            by = feature.text if feature else None
-            if lost > _MANY_LOST * times and (name, by) not in messages:
-                messages[name, by] = (
-                    f"{name}{f' by {by}' if by else ''}: in {lost} of {times} replicates a group has no value, and the "
-                    "interval is of the others"
-                )
-        if messages and self._options.on_undefined == "warn":
-            text = "; ".join(messages.values())
-            warn(text + '. (on_undefined="ignore" silences this.)', UndefinedWarning)
+        options = _at_level_of(self.uncertainty.options, int(together.max(initial=1)))
+        specs = list(dict.fromkeys(requested[number].spec for number in formulas))
+        drawn = [own.at(chosen[own.index]) for own in self._values(specs, options)]
+        names = np.array([own.name for own in requested], dtype=object)[column("requested")]
+        return self._put(drawn, column("estimate"), options, intervals, names, column("spec"))
 
     # Results
 
     def put_results(self, left: Booleans, value: Floats, intervals: Intervals) -> Integers:
         """Set the limits of some results; the number of replicates that were lost."""
-        outers, options = self.uncertainty.outers, _at_level_of(self._options, 1)
-        specs: list[int] = np.unique(np.flatnonzero(left) // outers).tolist()
-        z = z_value(options.conf_level)
-        lost = np.full(len(left), -1)
-        counts: list[tuple[str, int, int, int]] = []
-        for design, parts in self._designs(specs, options):
+        evaluated, outers = self.uncertainty.evaluated, self.uncertainty.outers
+        options, spec = _at_level_of(self.uncertainty.options, 1), np.arange(len(left)) // outers
+        drawn: list[_Drawn] = []
+        for design, parts, filled in self._designs(np.unique(spec[left]).tolist(), options):
             results: list[Floats] = []
             known: list[Integers] = []
             rows, lowest, highest = np.zeros(0, dtype=np.int64), np.array(np.nan), np.array(np.nan)
@@ -327,61 +272,105 @@ class Draws:
             values, groups = np.concatenate(results), np.concatenate(known)
             # a comparison of fewer groups is another one
             values = np.where(groups == groups.max(axis=0, initial=0), values, np.nan)
-            index = np.flatnonzero(left & np.isin(np.arange(len(left)) // outers, design.specs))
-            summary = Summary.of(values[:, index], options.conf_level, self._clusters_in(index % outers))
-            lost[index] = summary.lost
-            filled = Filled.of(self.uncertainty, design.specs, z)
+            index = np.flatnonzero(left & np.isin(spec, design.specs))
+            summary = self._summary(values[:, index], options.conf_level, index % outers)
             low, high = filled.of_results(index)
-            ends = np.fmin(low, value[index]), np.fmax(high, value[index])
-            lone = self.lone_results | self._has_alike(rows, lowest, highest, filled)
-            lone = lone[index] | (summary.is_alike & (ends[0] == ends[1]))
-            self._put(index, value[index], summary, lone, ends, z, intervals)
-            if self._options.interval in {"auto", "bayes"}:
-                self._without_false_ends(index, value[index], intervals)
-            by_lost: list[int] = index[np.argsort(-lost[index], kind="stable")].tolist()
-            for result in by_lost:
-                spec = result // outers
-                counts.append((self._evaluated.specs[spec].name, spec, int(lost[result]), len(values)))
-        warn_of_few_clusters(self._tally)
-        self._warn_of_lost(counts)
+            low, high = np.fmin(low, value[index]), np.fmax(high, value[index])
+            lone = (self.lone_results | self._has_alike(rows, lowest, highest, filled))[index]
+            lone |= summary.is_alike & (low == high)
+            drawn.append(_Drawn(index, summary, len(values), low, high, lone))
+        names = np.array([own.name for own in evaluated.specs], dtype=object)[spec]
+        lost = self._put(drawn, value, options, intervals, names, spec)
+        if options.interval in {"auto", "bayes"}:
+            self._without_false_ends(spec, left, value, intervals)
         return lost
 
     def _has_alike(self, rows: Integers, lowest: Floats, highest: Floats, filled: Filled) -> Booleans:
         """Mask of the results with a value that is the same in all replicates, and that filled cells do not move."""
-        column, outers = self.uncertainty.column, self.uncertainty.outers
-        is_valued = ~np.isnan(column("estimate")[rows]) & ~np.isnan(lowest)
+        is_valued = ~np.isnan(self.uncertainty.column("estimate")[rows]) & ~np.isnan(lowest)
         alike = is_valued & _are_alike(lowest, highest) & (filled.low[rows] == filled.high[rows])
-        result = column("spec")[rows].astype(np.int64) * outers + column("outer")[rows]
-        return np.bincount(result[alike], minlength=len(self._evaluated.specs) * outers) > 0
+        return np.bincount(self._result[rows[alike]], minlength=self._number_of_results) > 0
 
-    def _without_false_ends(self, index: Array, value: Floats, intervals: Intervals) -> None:
+    def _without_false_ends(self, spec: Integers, drawn: Booleans, value: Floats, intervals: Intervals) -> None:
         """Drop the end at which groups are equal: chance alone moves distances away from there.
 
         Replicates add chance once more, so that this end would exclude equality even where it is true.
         """
-        results: list[int] = index.tolist()
-        for result, own in zip(results, value.tolist(), strict=True):
-            spec = self._evaluated.specs[result // self.uncertainty.outers]
-            if np.isnan(intervals.lower[result]) or not spec.by:
+        for number, own in enumerate(self.uncertainty.evaluated.specs):
+            if not own.by or own.aggregate is None or not own.aggregate.is_distance:
                 continue
-            if spec.aggregate is None or not spec.aggregate.is_distance:
-                continue
-            at_top = spec.aggregate.direction == "maximize"
-            end, words = (intervals.upper, ", lower end") if at_top else (intervals.lower, ", upper end")
-            end[result] = np.nan
+            index = np.flatnonzero(drawn & (spec == number) & ~np.isnan(intervals.lower))
             # the other end includes the value, which quantiles of a low level need not
-            other = intervals.lower if at_top else intervals.upper
-            other[result] = min(other[result], own) if at_top else max(other[result], own)
-            intervals.name(np.array([result]), after=words)
+            if own.aggregate.direction == "maximize":
+                intervals.lower[index] = np.minimum(intervals.lower[index], value[index])
+                intervals.upper[index], words = np.nan, ", lower end"
+            else:
+                intervals.upper[index] = np.maximum(intervals.upper[index], value[index])
+                intervals.lower[index], words = np.nan, ", upper end"
+            intervals.name(index, after=words)
+
+    # Limits
+
+    def _put(
+        self, drawn: Sequence[_Drawn], value: Floats, options: Options, intervals: Intervals, names: Array,
+        specs: Integers,
+    ) -> Integers:  # fmt: skip
+        """Set limits by replicates, no narrower than empty cells can make them; the replicates that were lost.
+
+        `names` and `specs` are those of all numbers.
+        """
+        tally, lost, z = self.uncertainty.tally, np.full(len(value), -1), z_value(options.conf_level)
+        method = "cluster bootstrap" if tally.cluster_names else "bootstrap"
+        warn_of_few_clusters(tally)
+        messages: dict[tuple[str, str | None], str] = {}
+        for own in drawn:
+            lower, upper, error = own.summary.lower, own.summary.upper, own.summary.error
+            known, wider = ~(np.isnan(lower) | np.isnan(upper)), np.zeros(len(lower), dtype=bool)
+            if options.interval == "bayes":
+                # as the modified interval of Jeffreys' prior, these include a rate of none or all of the rows
+                method, low, high = "dirichlet", value[own.index], value[own.index]
+            else:
+                known, low, high = known & ~own.lone, own.low, own.high
+                with np.errstate(invalid="ignore"):
+                    wider = known & ((low < lower) | (high > upper))
+                    reach = np.fmax((value[own.index] - low) / z, (high - value[own.index]) / z)
+                # replicates that are all the same say nothing about how far values vary
+                error = np.where(error > 0, np.where(wider, np.fmax(error, reach), error), np.nan)
+            index, limits = own.index[known], (np.fmin(lower, low)[known], np.fmax(upper, high)[known])
+            intervals.put(index, limits, error[known], method)
+            intervals.name(own.index[known & wider], after=", empty cells")
+            lost[own.index] = own.summary.lost
+            for position in np.argsort(-own.summary.lost, kind="stable").tolist():
+                number, result = int(own.summary.lost[position]), own.index[position]
+                feature = self.uncertainty.evaluated.specs[specs[result]].by
+                by = feature.text if feature else None
+                if number > _MANY_LOST * own.times and (names[result], by) not in messages:
+                    messages[names[result], by] = (
+                        f"{names[result]}{f' by {by}' if by else ''}: in {number} of {own.times} replicates a group has "
+                        "no value, and the interval is of the others"
+                    )
+        if messages and options.on_undefined == "warn":
+            warn("; ".join(messages.values()) + '. (on_undefined="ignore" silences this.)', UndefinedWarning)
+        return lost
 
     # Values of a single row or cluster
 
     @cached_property
+    def _result(self) -> Integers:
+        """The result that each value belongs to."""
+        column = self.uncertainty.column
+        return column("spec").astype(np.int64) * self.uncertainty.outers + column("outer")
+
+    @property
+    def _number_of_results(self) -> int:
+        return len(self.uncertainty.evaluated.specs) * self.uncertainty.outers
+
+    @cached_property
     def lone(self) -> Booleans:
         """Mask of the values of one row or cluster, so that all replicates are the same."""
-        evaluated, column = self._evaluated, self.uncertainty.column
+        evaluated, column, tally = self.uncertainty.evaluated, self.uncertainty.column, self.uncertainty.tally
         lone = np.zeros(len(column("spec")), dtype=bool)
-        codes, cells = KeyCodes(self._tally.cells), evaluated.evaluator.cells
+        codes, cells = KeyCodes(tally.cells), evaluated.evaluator.cells
         for number, requested in enumerate(self.uncertainty.requested):
             formula, spec = requested.formula, evaluated.specs[requested.spec]
             # how many rows there are is no value of theirs
@@ -390,13 +379,13 @@ class Draws:
             own = np.flatnonzero(column("requested") == number)
             lone[own] = column("n")[own] == 1
             of_rows = _reads_rows(spec)
-            clusters = [key.column for key in self._tally.clusters if not of_rows or key.column.name != BLOCK]
+            clusters = [key.column for key in tally.clusters if not of_rows or key.column.name != BLOCK]
             if clusters:
                 index = evaluated.group_cells.indices[spec.by]
                 counted = np.ones(len(cells.frame), dtype=bool)
                 for role, labels in (("truth", cells.truth), ("estimate", cells.estimate)):
                     counted &= labels >= 0 if role in formula.reads and formula.kind == "class" else True
-                unit = codes.index(self._tally.names(clusters), within=index).of_cell
+                unit = codes.index(tally.names(clusters), within=index).of_cell
                 pairs = np.unique(np.stack([index.of_cell[counted], unit[counted]]), axis=1)
                 number_of_units = np.bincount(pairs[0], minlength=len(index))
                 first, _ = evaluated.group_cells.spans[spec.by]
@@ -406,14 +395,12 @@ class Draws:
     @cached_property
     def lone_results(self) -> Booleans:
         """Mask of the results with a lone value, or with fewer groups than their comparison needs."""
-        evaluated, column, outers = self._evaluated, self.uncertainty.column, self.uncertainty.outers
-        results = len(evaluated.specs) * outers
+        column, results = self.uncertainty.column, self._number_of_results
         valued = ~np.isnan(column("estimate"))
-        result = column("spec").astype(np.int64) * outers + column("outer")
-        has_lone = np.bincount(result[valued & self.lone], minlength=results) > 0
-        groups = np.unique(np.stack([result[valued], column(GROUP_CELL)[valued]]), axis=1)[0]
-        needed = [spec.aggregate.groups_needed if spec.aggregate else 1 for spec in evaluated.specs]
-        return has_lone | (np.bincount(groups, minlength=results) < np.repeat(needed, outers))
+        has_lone = np.bincount(self._result[valued & self.lone], minlength=results) > 0
+        groups = np.unique(np.stack([self._result[valued], column(GROUP_CELL)[valued]]), axis=1)[0]
+        needed = [spec.aggregate.groups_needed if spec.aggregate else 1 for spec in self.uncertainty.evaluated.specs]
+        return has_lone | (np.bincount(groups, minlength=results) < np.repeat(needed, self.uncertainty.outers))
 
 
 def _at_level_of(options: Options, groups: int) -> Options:

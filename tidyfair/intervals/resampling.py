@@ -6,10 +6,11 @@ costs cells, not rows. A replicate is one more outer key.
 
 from __future__ import annotations
 
+import math
 import zlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Literal, TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 import polars as pl
@@ -73,36 +74,53 @@ class DrawnCells:
     """Arrays of replicates by cells, by the column of cells."""
 
 
+# Cells
+
+
 def drawn_labels(
-    tally: Tally,
-    by: Sequence[Column],
-    *,
-    strata: Sequence[Column],
-    times: int,
-    seed: int,
-    method: Literal["bootstrap", "bayes"],
+    tally: Tally, by: Sequence[Column], *, strata: Sequence[Column], times: int, seed: int,
     possible: pl.DataFrame | None = None,
-) -> DrawnCells:
+) -> DrawnCells:  # fmt: skip
     """Replicates of the counts of labels.
 
     Outer groups, and the groups of `strata`, keep their size. Each has random numbers of its own, so that replicates of
-    an outer group do not depend on the others, nor on how many are drawn at once. With "bayes" cells are not drawn:
-    their shares are, from the Dirichlet distribution that Jeffreys' prior and the counts of a group give to each of the
-    `possible` pairs of truth and estimate.
+    an outer group do not depend on the others, nor on how many are drawn at once. With `possible` pairs of truth and
+    estimate cells are not drawn: their shares are, from the Dirichlet distribution that Jeffreys' prior and the counts
+    of a group give to each of these pairs.
     """
-    reduced = with_pairs(tally, by, possible if method == "bayes" else None)
-    outer_names = reduced.outer_names
-    outer = placed(reduced.cells, outer_names)[0]
-    of_strata = _runs_of(placed(reduced.cells, [*outer_names, *reduced.names(strata)])[0])
-    randoms = _of_their_own(outer[[own[0] for own in of_strata]], seed, f"replicates {bool(strata)}")
-    noises = _of_their_own(outer[[own[0] for own in of_strata]], seed, f"weights {bool(strata)}")
+    reduced = with_pairs(tally, by, possible)
+    cells, outer_names = reduced.cells, reduced.outer_names
+    outer = placed(cells, outer_names)[0]
+    of_strata = _runs_of(placed(cells, [*outer_names, *reduced.names(strata)])[0])
+    first = outer[[own[0] for own in of_strata]]
+    randoms, noises = (_of_their_own(first, seed, f"{name} {bool(strata)}") for name in ("replicates", "weights"))
+    rows, weighted = cells["n"].to_numpy(), "w" in cells.columns
+    size = np.maximum(rows, 1)
 
-    def parts() -> Iterator[dict[str, Array]]:
-        for start, end in runs_of_replicates(times, len(outer)):
-            count = end - start
-            yield _drawn(reduced.cells, of_strata, randoms, noises, count, method)
+    def shares(count: int) -> dict[str, Array]:
+        drawn = np.zeros((count, len(cells)))
+        for stratum, random in zip(of_strata, randoms, strict=True):
+            drawn[:, stratum] = random.dirichlet(rows[stratum] + _PRIOR, count) * rows[stratum].sum()
+        return {"n": np.broadcast_to(size, drawn.shape), "w": drawn, "w2": drawn}
 
-    return DrawnCells(reduced, parts())
+    def counts(count: int) -> dict[str, Array]:
+        drawn = np.zeros((count, len(cells)), dtype=np.int64)
+        for stratum, random in zip(of_strata, randoms, strict=True):
+            total = rows[stratum].sum()
+            if total:
+                drawn[:, stratum] = random.multinomial(total, rows[stratum] / total, count)
+        if not weighted:
+            return {"n": drawn}
+        noise = np.zeros((count, len(cells)))
+        for stratum, random in zip(of_strata, noises, strict=True):
+            noise[:, stratum] = random.standard_normal((count, len(stratum)))
+        # the weights of a cell by their mean and their variance
+        mean, square = cells["w"].to_numpy() / size, cells["w2"].to_numpy() / size
+        weight = drawn * mean + noise * np.sqrt(drawn * np.maximum(square - mean**2, 0))
+        return {"n": drawn, "w": np.maximum(weight, 0), "w2": drawn * square}
+
+    draw = counts if possible is None else shares
+    return DrawnCells(reduced, (draw(end - start) for start, end in runs_of_replicates(times, len(outer))))
 
 
 def with_pairs(tally: Tally, by: Sequence[Column], possible: pl.DataFrame | None) -> Tally:
@@ -143,18 +161,27 @@ def drawn_clusters(tally: Tally, by: Sequence[Column], *, times: int, seed: int)
     fixed = cells.group_by(cell).agg(columns.values())
     fixed = distinct.join(fixed, on=cell, how="left", nulls_equal=True, maintain_order="left").rename(renamed)
     reduced = replace(tally, cells=fixed, keys=keys, rows=None)
-    outer_names = tally.outer_names
-    outer, values = placed(cells, outer_names)[0], cells.select(pl.col(sums).cast(pl.Float64)).to_numpy()
-    blocks = [_sums_of_clusters(cells[rows], clusters, index[rows], values[rows]) for rows in _runs_of(outer)]
+    outer, values = placed(cells, tally.outer_names)[0], cells.select(pl.col(sums).cast(pl.Float64)).to_numpy()
+    blocks: list[tuple[Array, Array]] = []
+    for rows in _runs_of(outer):
+        # the cells of an outer group, by their indices, and their sums: clusters by cells by sums
+        cluster, (own, position) = placed(cells[rows], clusters)[0], np.unique(index[rows], return_inverse=True)
+        shape = (int(cluster.max()) + 1, len(own), len(sums))
+        if math.prod(shape) > _MOST_NUMBERS:
+            too_many = "which is too many to draw from; take coarser clusters"
+            msg = f"There are {shape[0]} clusters in {shape[1]} cells, {too_many}."
+            raise ArgumentError(msg)
+        block = np.zeros(shape)
+        block[cluster, position] = values[rows]
+        blocks.append((own, block))
     randoms = [generator(seed, "replicates of clusters") for _ in blocks]
 
     def parts() -> Iterator[dict[str, Array]]:
         most = max((len(block) for _, block in blocks), default=0)
         for start, end in runs_of_replicates(times, max(len(fixed) * len(sums), most)):
-            count = end - start
-            drawn = np.zeros((count, len(fixed), len(sums)))
+            drawn = np.zeros((end - start, len(fixed), len(sums)))
             for (own, block), random in zip(blocks, randoms, strict=True):
-                times_drawn = _drawn_evenly(len(block), count, random).astype(float)
+                times_drawn = _drawn_evenly(len(block), end - start, random).astype(float)
                 drawn[:, own] = np.tensordot(times_drawn, block, axes=1)
             replicates = {name: drawn[:, :, number] for number, name in enumerate(sums)}
             yield replicates | {"n": np.round(replicates["n"]).astype(np.int64)}
@@ -162,16 +189,55 @@ def drawn_clusters(tally: Tally, by: Sequence[Column], *, times: int, seed: int)
     return DrawnCells(reduced, parts())
 
 
-def _sums_of_clusters(cells: pl.DataFrame, clusters: Sequence[str], index: Array, values: Array) -> tuple[Array, Array]:
-    """The cells of an outer group, by their indices, and their sums: clusters by cells by sums."""
-    cluster, (own, position) = placed(cells, clusters)[0], np.unique(index, return_inverse=True)
-    count = int(cluster.max(initial=-1)) + 1
-    if count * len(own) * values.shape[1] > _MOST_NUMBERS:
-        msg = f"There are {count} clusters in {len(own)} cells, which is too many to draw from; take coarser clusters."
+# Rows
+
+
+def drawn_rows(
+    tally: Tally, rows: pl.DataFrame, by: Sequence[Column], *, strata: Sequence[Column], times: int, seed: int
+) -> tuple[pl.DataFrame, Iterator[Array]]:
+    """The rows of a tally in order, and replicates of the times that they are drawn: arrays of replicates by rows.
+
+    Outer groups, and the groups of `strata`, keep their size; rows of a cluster of an outer group are drawn together.
+    """
+    clusters, outer_names = tally.cluster_names, tally.outer_names
+    rows = in_order(tally, rows, [*outer_names, *tally.names(by), *clusters])
+    if len(rows) * times > MOST_ROWS:
+        msg = (
+            f"{times} draws of {len(rows)} rows take too long; a few hundred tell a standard error to a few percent, "
+            "`times=400`."
+        )
         raise ArgumentError(msg)
-    block = np.zeros((count, len(own), values.shape[1]))
-    block[cluster, position] = values
-    return own, block
+    outer = placed(rows, outer_names)[0]
+    unit = placed(rows, [*outer_names, *(clusters or tally.names(strata))])[0]
+    units = _runs_of(unit)
+    outer_of_unit = outer[[own[0] for own in units]]
+    randoms = _of_their_own(outer_of_unit, seed, f"replicates {bool(strata)}")
+
+    def of_clusters(count: int) -> Array:
+        drawn = [_drawn_evenly(len(own), count, randoms[own[0]]) for own in _runs_of(outer_of_unit)]
+        return np.concatenate(drawn, axis=1)[:, unit]
+
+    def of_rows(count: int) -> Array:
+        drawn = np.zeros((count, len(rows)), dtype=np.int64)
+        for own, random in zip(units, randoms, strict=True):
+            index = (random.random((count, len(own))) * len(own)).astype(np.int64)
+            index += np.arange(count)[:, None] * len(own)
+            drawn[:, own] = np.bincount(index.ravel(), minlength=count * len(own)).reshape(count, -1)
+        return drawn
+
+    draw = of_clusters if clusters else of_rows
+    return rows, (draw(end - start) for start, end in runs_of_replicates(times, len(rows)))
+
+
+def drawn_units(
+    tally: Tally, rows: pl.DataFrame, by: Sequence[Column], *, strata: Sequence[Column], times: int, seed: int
+) -> DrawnUnits:
+    """Replicates of rows of a tally, with all columns that they have, each of which is a unit."""
+    ordered, parts = drawn_rows(tally, numbered(rows), by, strata=strata, times=times, seed=seed)
+    return DrawnUnits(np.argsort(ordered[ROW].to_numpy()), parts)
+
+
+# What all of them need
 
 
 def runs_of_replicates(times: int, size: int, doing: str = "resampling") -> Iterator[tuple[int, int]]:
@@ -195,71 +261,7 @@ def _of_their_own(outer: Array, seed: int, name: str) -> list[np.random.Generato
 
 def _drawn_evenly(count: int, times: int, random: np.random.Generator) -> Array:
     """The times that clusters are drawn, as many as there are: arrays of replicates by clusters."""
-    if not count:
-        return np.zeros((times, 0), dtype=np.int64)
     return random.multinomial(count, np.full(count, 1 / count), times)
-
-
-def drawn_indices(
-    tally: Tally, by: Sequence[Column], *, strata: Sequence[Column], times: int, seed: int
-) -> tuple[Tally, Iterator[tuple[Array, Array, int]]]:
-    """The tally with its rows in order, and the rows of replicates by their indices, with the number of each.
-
-    Outer groups, and the groups of `strata`, keep their size; rows of a cluster of an outer group are drawn together.
-    """
-    own = tally.cluster_names
-    outer_names = tally.outer_names
-    rows = tally.rows if tally.rows is not None else pl.DataFrame()
-    rows = in_order(tally, rows, [*outer_names, *tally.names(by), *own])
-    fixed = [*outer_names, *(own or tally.names(strata))]
-    outer, unit = placed(rows, outer_names)[0], placed(rows, fixed)[0]
-    if len(rows) * times > MOST_ROWS:
-        msg = (
-            f"{times} draws of {len(rows)} rows take too long; a few hundred tell a standard error to a few percent, "
-            "`times=400`."
-        )
-        raise ArgumentError(msg)
-    outer_of_unit = np.zeros(int(unit.max(initial=-1)) + 1, dtype=np.int64)
-    outer_of_unit[unit] = outer
-    units, of_outers = _runs_of(unit), _runs_of(outer_of_unit)
-    randoms = _of_their_own(outer_of_unit, seed, f"replicates {bool(strata)}")
-
-    def drawn() -> Iterator[tuple[Array, Array, int]]:
-        for start, end in runs_of_replicates(times, len(rows)):
-            count = end - start
-            chosen: list[Array] = []
-            number: list[Array] = []
-            for of_outer in of_outers:
-                of_units: list[int] = of_outer.tolist()
-                if own:
-                    drawn_times = _drawn_evenly(len(of_units), count, randoms[of_units[0]])
-                    for replicate, counts in enumerate(drawn_times):
-                        repeated: list[Array] = [units[one] for one in np.repeat(of_outer, counts)]
-                        chosen += repeated
-                        number.append(np.full(sum(map(len, repeated)), replicate))
-                    continue
-                for one in of_units:
-                    own_rows = units[one]
-                    index = (randoms[one].random((count, len(own_rows))) * len(own_rows)).astype(np.int64)
-                    chosen.append(own_rows[index.ravel()])
-                    number.append(np.repeat(np.arange(count), len(own_rows)))
-            yield np.concatenate(chosen), np.concatenate(number), count
-
-    return replace(tally, rows=rows), drawn()
-
-
-def drawn_units(
-    tally: Tally, rows: pl.DataFrame, by: Sequence[Column], *, strata: Sequence[Column], times: int, seed: int
-) -> DrawnUnits:
-    """Replicates of rows of a tally, with all columns that they have, each of which is a unit."""
-    ordered, parts = drawn_indices(replace(tally, rows=numbered(rows)), by, strata=strata, times=times, seed=seed)
-    count = len(rows)
-    position = np.zeros(0, dtype=np.int64) if ordered.rows is None else ordered.rows[ROW].to_numpy()
-    drawn = (
-        np.bincount(replicate * count + position[row], minlength=size * count).reshape(size, count)
-        for row, replicate, size in parts
-    )
-    return DrawnUnits(np.arange(count), drawn)
 
 
 def kept_keys(tally: Tally, by: Sequence[Column]) -> tuple[tuple[Key, ...], dict[str, str]]:
@@ -289,35 +291,6 @@ def in_order(tally: Tally, rows: pl.DataFrame, kept: Sequence[str]) -> pl.DataFr
     """
     others = [f"k{index}" for index in range(len(tally.keys)) if f"k{index}" not in kept]
     return rows.drop(others).sort(pl.all(), nulls_last=True)
-
-
-def _drawn(
-    cells: pl.DataFrame, strata: Sequence[Array], randoms: Sequence[np.random.Generator],
-    noises: Sequence[np.random.Generator], count: int, method: str,
-) -> dict[str, Array]:  # fmt: skip
-    """The sums of the cells of a number of replicates: arrays of replicates by cells."""
-    rows, weighted = cells["n"].to_numpy(), "w" in cells.columns
-    drawn = np.zeros((count, len(cells)), dtype=float if method == "bayes" else np.int64)
-    noise = np.zeros((count, len(cells) if weighted else 0))
-    for stratum, random, of_weights in zip(strata, randoms, noises, strict=True):
-        counts = rows[stratum]
-        total = counts.sum()
-        if method == "bayes":
-            drawn[:, stratum] = random.dirichlet(counts + _PRIOR, count) * total
-        elif total:
-            drawn[:, stratum] = random.multinomial(total, counts / total, count)
-        if weighted:
-            noise[:, stratum] = of_weights.standard_normal((count, len(stratum)))
-    if method == "bayes":
-        return {"n": np.broadcast_to(np.maximum(rows, 1), drawn.shape), "w": drawn, "w2": drawn}
-    sums: dict[str, Array] = {"n": drawn}
-    if weighted:
-        # the weights of a cell by their mean and their variance
-        size = np.maximum(rows, 1)
-        mean, square = cells["w"].to_numpy() / size, cells["w2"].to_numpy() / size
-        sums["w"] = np.maximum(drawn * mean + noise * np.sqrt(drawn * np.maximum(square - mean**2, 0)), 0)
-        sums["w2"] = drawn * square
-    return sums
 
 
 def possible_pairs(tally: Tally, options: Options) -> pl.DataFrame:

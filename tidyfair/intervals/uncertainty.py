@@ -219,14 +219,14 @@ class Uncertainty:
         families: list[Family] = []
         for requested, rows, is_reference in members:
             outer = all_outers[rows]
-            own = np.bincount(outer[is_reference], minlength=self.outers) > 0
+            referable = ~has_reference | (np.bincount(outer[is_reference], minlength=self.outers) > 0)
             # metrics and labels that cannot be compared are left out of the value, too
-            takes_part = (np.bincount(outer, minlength=self.outers) >= needed) & (own | ~has_reference)
+            takes_part = (np.bincount(outer, minlength=self.outers) >= needed) & referable
             chosen = takes_part[outer]
             if chosen.any():
-                of_rows, rows = estimates.get(requested, partial(self.estimates, requested)), rows[chosen]
-                weight = self.weights(rows)
-                families.append(Family(of_rows(rows), outer[chosen], is_reference[chosen], self.outers, weight))
+                of_rows, own = estimates.get(requested, partial(self.estimates, requested)), rows[chosen]
+                weight = self.weights(own)
+                families.append(Family(of_rows(own), outer[chosen], is_reference[chosen], self.outers, weight))
         return families
 
     def _references(self, rows: Integers, aggregate: Aggregate | None) -> Booleans:

@@ -415,7 +415,7 @@ class _Cells:
         columns = spec.by.columns if spec.by else ()
         drawn = drawn_labels(
             self.tally, (*columns, self.second), strata=columns if is_stratified(spec) else (),
-            times=options.replicates, seed=options.seed, method="bootstrap",
+            times=options.replicates, seed=options.seed,
         )  # fmt: skip
         return self._results(sides, [number], drawn)
 
