@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, fields, replace
 from functools import cached_property
 
@@ -212,32 +212,26 @@ class Draws:
 
     def _values(self, specs: Sequence[int], options: Options) -> Iterator[_Drawn]:
         """The values of some specs."""
-        for design, parts, filled in self._designs(specs, options):
+        for _, parts, filled in self._designs(specs, options):
             drawn = list(parts)
             rows, values = drawn[0].rows, np.concatenate([own.values for own in drawn])
             summary = self._summary(values, options.conf_level, self.uncertainty.column("outer")[rows])
             low, high = filled.low[rows], filled.high[rows]
             yield _Drawn(rows, summary, len(values), low, high, self.lone[rows] | (summary.is_alike & (low == high)))
 
-    def estimators(self, specs: Sequence[int]) -> dict[int, Callable[[Integers], Smooth]]:
-        """The estimates of the formulas of some specs, with errors from replicates and from empty cells."""
+    def add_estimates(self, specs: Sequence[int]) -> None:
+        """Give the formulas of some specs estimates with errors from replicates, and from empty cells."""
         z, value = z_value(self.uncertainty.options.conf_level), self.uncertainty.column("estimate")
         low_error, high_error = np.full((2, len(value)), np.nan)
         for own in self._values(specs, self.uncertainty.options) if specs else ():
             error = np.where(own.lone, np.nan, np.where(own.summary.error > 0, own.summary.error, 0.0))
             with np.errstate(invalid="ignore"):
                 below, above = (value[own.index] - own.low) / z, (own.high - value[own.index]) / z
-            low_error[own.index], high_error[own.index] = (
-                np.hypot(error, np.nan_to_num(side)) for side in (below, above)
-            )
-
-        def of(rows: Integers) -> Smooth:
-            """The estimates of some values, whose errors empty cells add to on either side."""
-            centre, freedom, scale = value[rows], np.full(len(rows), np.inf), Scale(-math.inf, math.inf)
-            below, above = (centre, low_error[rows]), (centre, high_error[rows])
-            return Smooth(centre, np.fmax(below[1], above[1]), freedom, scale, below, above, kind="resampled")
-
-        return {own: of for number in specs for own in self.uncertainty.of_spec(number)}
+            low_error[own.index], high_error[own.index] = np.hypot(error, np.nan_to_num((below, above)))
+        error, freedom, scale = np.fmax(low_error, high_error), np.full(len(value), np.inf), Scale(-math.inf, math.inf)
+        resampled = Smooth(value, error, freedom, scale, (value, low_error), (value, high_error), kind="resampled")
+        numbers = [number for spec in specs for number in self.uncertainty.of_spec(spec)]
+        self.uncertainty.resampled.update(dict.fromkeys(numbers, resampled))
 
     def put_groups(self, formulas: Sequence[int], rows_shown: Booleans, intervals: Intervals) -> Integers:
         """Set the limits of the values of some formulas; the number of replicates that were lost."""
@@ -345,9 +339,10 @@ class Draws:
                 feature = self.uncertainty.evaluated.specs[specs[result]].by
                 by = feature.text if feature else None
                 if number > _MANY_LOST * own.times and (names[result], by) not in messages:
+                    subject = f"{names[result]}{f' by {by}' if by else ''}"
                     messages[names[result], by] = (
-                        f"{names[result]}{f' by {by}' if by else ''}: in {number} of {own.times} replicates a group has "
-                        "no value, and the interval is of the others"
+                        f"{subject}: in {number} of {own.times} replicates a group has no value, and the interval is "
+                        "of the others"
                     )
         if messages and options.on_undefined == "warn":
             warn("; ".join(messages.values()) + '. (on_undefined="ignore" silences this.)', UndefinedWarning)

@@ -8,14 +8,14 @@ pattern leaves out what chance alone may add, because shrinking all groups alike
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 
 import numpy as np
 
 from tidyfair.evaluation.replicates import Replicates
 from tidyfair.evaluation.statistics import LEVEL
 from tidyfair.intervals.comparisons import Intervals
-from tidyfair.intervals.estimates import Estimates, Shares
+from tidyfair.intervals.estimates import Shares
 from tidyfair.intervals.resampling import generator
 from tidyfair.intervals.uncertainty import Uncertainty
 from tidyfair.specs.aggregates import CONTEXTS, Aggregate
@@ -34,15 +34,13 @@ _ROUNDED = 1e-12
 class Spread:
     """The values of the groups of a spec, more or less spread about their means, in some outer groups."""
 
-    def __init__(
-        self, uncertainty: Uncertainty, number: int, estimators: Mapping[int, Callable[[Integers], Estimates]],
-        chosen: Booleans,
-    ) -> None:  # fmt: skip
+    def __init__(self, uncertainty: Uncertainty, number: int, chosen: Booleans) -> None:
         column = uncertainty.column
-        parts = [rows[chosen[column("outer")[rows]]] for rows in map(uncertainty.rows, estimators)]
-        rows = np.concatenate(parts)
+        parts = {own: uncertainty.rows(own) for own in uncertainty.of_spec(number)}
+        parts = {own: rows[chosen[column("outer")[rows]]] for own, rows in parts.items()}
+        rows = np.concatenate([*parts.values()])
         order = np.argsort(column("outer")[rows], kind="stable")
-        estimates = [of_rows(own) for of_rows, own in zip(estimators.values(), parts, strict=True) if len(own)]
+        estimates = [uncertainty.estimates(own, part) for own, part in parts.items() if len(part)]
 
         def in_order(columns: Iterable[Floats]) -> Floats:
             """A column of all values, in the order of outer groups."""

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property, partial
-from typing import Any, TypeAlias
+from functools import cached_property
+from typing import Any, cast
 
 import numpy as np
 import polars as pl
@@ -24,16 +24,13 @@ from tidyfair.intervals.methods import Case, Method, required
 from tidyfair.intervals.pairs import ComparedGroups
 from tidyfair.intervals.proportions import z_value
 from tidyfair.intervals.shares import is_mean, share_of
-from tidyfair.intervals.uncertainty import Uncertainty, sampling_of
+from tidyfair.intervals.uncertainty import Uncertainty
 from tidyfair.specs.aggregates import Aggregate
 from tidyfair.specs.contrasts import Contrast
 from tidyfair.specs.metric_specs import MetricSpec
 from tidyfair.specs.options import Options
 from tidyfair.specs.segments import Booleans, Floats, Integers, Segments
 from tidyfair.tallies.tally import Tally
-
-Estimator: TypeAlias = Callable[[Integers], Estimates]
-"""The estimates of some rows of a formula."""
 
 _EQUAL = 1e-9
 """The relative difference of means that are the same is smaller."""
@@ -107,12 +104,12 @@ def result_intervals(evaluated: Evaluated, results: pl.DataFrame, options: Optio
     draws, intervals = Draws(uncertainty), Intervals.none(len(results))
     kept, outers = _kept_rows(uncertainty, results), uncertainty.outers
     comparisons = [_Comparison(uncertainty, number, kept) for number in range(len(evaluated.specs))]
-    resampled = draws.estimators([own.number for own in comparisons if own.is_resampled])
+    draws.add_estimates([own.number for own in comparisons if own.is_resampled])
     value = results[".estimate"].to_numpy()
     left = ~np.isnan(value)
     for comparison in comparisons:
         index = slice(comparison.number * outers, (comparison.number + 1) * outers)
-        left[index] &= comparison.put(resampled, intervals.part(index))
+        left[index] &= comparison.put(intervals.part(index))
     # limits of values that stand for infinite ones need not include these
     lower, upper = np.minimum(intervals.lower, value), np.maximum(intervals.upper, value)
     intervals = replace(intervals, lower=lower, upper=upper)
@@ -177,73 +174,75 @@ class _Comparison:
         """True if all of its values have errors in closed form."""
         return all(self.uncertainty.kinds[own] is not None for own in self.rows)
 
+    @cached_property
+    def ways(self) -> list[Callable[[Booleans, Intervals], Booleans]]:
+        """The functions that set limits that follow from those of values.
+
+        Each takes a mask of the outer groups that have none yet, and gives that of those that have some then.
+        """
+        spec, aggregate, uncertainty = self.spec, self.spec.aggregate, self.uncertainty
+        formulas = [formula for _, formula in spec.formulas]
+        if uncertainty.interval in {"bootstrap", "bayes"} or spec.subtracted:
+            return []
+        if aggregate is None:
+            return [self._put_values] if self.levels == {NO_LEVEL} else []
+        if aggregate.in_closed_form(len(formulas) * len(self.levels)):
+            return [self._put_comparisons]
+        # a distance of groups whose values do not depend on each other
+        is_distance = aggregate.is_distance and uncertainty.interval != "exact" and uncertainty.tally.design is None
+        is_distance &= all(formula.reads and not formula.compares for formula in formulas)
+        beside = [self._put_beside_rests] if aggregate.compares_with_context else []
+        return [*beside, self._put_distances] if is_distance else beside
+
     @property
     def is_resampled(self) -> bool:
         """True if its limits follow from those of groups, whose errors are those of replicates."""
-        is_closed = self.spec.aggregate is not None and (self._is_closed or self._is_distance)
-        return is_closed and not self.has_kinds and self.uncertainty.interval == "auto"
+        compared = [way for way in self.ways if way not in {self._put_values, self._put_beside_rests}]
+        return bool(compared) and not self.has_kinds and self.uncertainty.interval == "auto"
 
-    @cached_property
-    def _is_closed(self) -> bool:
-        """True if the limits of its results follow from those of values."""
-        aggregate = self.spec.aggregate
-        if aggregate is None:
-            return self.levels == {NO_LEVEL}
-        return aggregate.in_closed_form(len(self.spec.formulas) * len(self.levels)) and not self.spec.subtracted
-
-    @property
-    def _is_distance(self) -> bool:
-        """True if it is a distance of groups whose values do not depend on each other."""
-        aggregate, formulas = self.spec.aggregate, [formula for _, formula in self.spec.formulas]
-        is_distance = aggregate is not None and aggregate.is_distance and not self.spec.subtracted
-        is_distance = is_distance and self.uncertainty.tally.design is None
-        return is_distance and all(formula.reads and not formula.compares for formula in formulas)
-
-    def put(self, resampled: Mapping[int, Estimator], intervals: Intervals) -> Booleans:
+    def put(self, intervals: Intervals) -> Booleans:
         """Set the limits of results in closed form; a mask of the outer groups that are left to replicates."""
-        uncertainty, aggregate = self.uncertainty, self.spec.aggregate
-        left = np.full(uncertainty.outers, fill_value=True)
-        if uncertainty.interval in {"bootstrap", "bayes"} or not (self.has_kinds or self.is_resampled):
-            return left
-        if aggregate is None:
-            for number, rows in self.rows.items() if self._is_closed else ():
-                method = _method_of_values(uncertainty, number, self.spec)
-                if method is not None:
-                    _put_values(uncertainty, number, rows, method, None, intervals, uncertainty.column("outer")[rows])
-                    left[:] = False
-            return left
-        if self._is_closed:
-            return self._put_comparisons(aggregate, resampled, intervals)
-        if aggregate.compares_with_context and not self.spec.subtracted:
-            left = ~self._put_beside_rests(intervals)
-        if left.any() and self._is_distance and uncertainty.interval != "exact" and self.rows:
-            estimators = {own: resampled.get(own, partial(uncertainty.estimates, own)) for own in self.rows}
-            case = Case("smooth", "distance", sampling_of(uncertainty.tally))
-            method = required(case, uncertainty.interval, self.spec.name)
-            put = Spread(uncertainty, self.number, estimators, left).put(intervals)
-            intervals.name(put, before=method.name)
-            left &= ~put
+        left = np.full(self.uncertainty.outers, fill_value=True)
+        for way in self.ways if self.has_kinds or self.is_resampled else ():
+            if left.any():
+                left &= ~way(left, intervals)
         return left
 
-    def _put_comparisons(
-        self, aggregate: Aggregate, resampled: Mapping[int, Estimator], intervals: Intervals
-    ) -> Booleans:
-        """Set the limits of comparisons of groups with each other, or with one of them."""
+    def _put_values(self, outers: Booleans, intervals: Intervals) -> Booleans:
+        """Set the limits of values that are not compared."""
+        ((number, rows),) = self.rows.items()
+        method = _method_of_values(self.uncertainty, number, self.spec)
+        if method is None:
+            return ~outers
+        outer = self.uncertainty.column("outer")[rows]
+        _put_values(self.uncertainty, number, rows, method, None, intervals, outer)
+        return outers
+
+    def _put_distances(self, outers: Booleans, intervals: Intervals) -> Booleans:
+        """Set the limits of distances that are not of pairs."""
         uncertainty = self.uncertainty
-        families = uncertainty.families(self.number, aggregate, resampled, self.kept)
+        method = required(Case("smooth", "distance", uncertainty.sampling), uncertainty.interval, self.spec.name)
+        has_values = any(outers[uncertainty.column("outer")[rows]].any() for rows in self.rows.values())
+        put = Spread(uncertainty, self.number, outers).put(intervals) if has_values else np.zeros_like(outers)
+        intervals.name(put, before=method.name)
+        return put
+
+    def _put_comparisons(self, outers: Booleans, intervals: Intervals) -> Booleans:
+        """Set the limits of comparisons of groups with each other, or with one of them."""
+        uncertainty, aggregate = self.uncertainty, cast("Aggregate", self.spec.aggregate)
+        families = uncertainty.families(self.number, aggregate, self.kept)
         families = [replace(family, values=family.values.finite) for family in families]
         # the sign of the farthest of several values is that of whichever is the farthest
-        outers = [uncertainty.column("outer")[rows] for rows in self.rows.values()]
-        count = np.sum([np.bincount(own, minlength=uncertainty.outers) for own in outers], axis=0)
-        signed = np.broadcast_to((count > 2) & aggregate.is_signed, uncertainty.outers)
-        shapes = shapes_of(families, aggregate) if families else np.full(uncertainty.outers, None)
+        of_rows = [np.bincount(uncertainty.column("outer")[rows], minlength=len(outers)) for rows in self.rows.values()]
+        signed = (np.sum(of_rows, axis=0) > 2) & aggregate.is_signed & outers
+        shapes = shapes_of(families, aggregate) if families else np.full(len(outers), None)
         shapes[signed] = None
         for shape in {shape for shape in shapes.tolist() if shape is not None}:
             for block in in_blocks(families, shapes == shape):
                 # two groups have the method of their own values
                 for own in [[family] for family in block] if shape in {"difference", "ratio"} else [block]:
                     self._put(shape, own, intervals)
-        return signed
+        return ~signed
 
     def _put(self, shape: str, families: Sequence[Family], intervals: Intervals) -> None:
         """Set the limits of results by the method of their shape."""
@@ -254,8 +253,8 @@ class _Comparison:
             method.limits(families, self.spec.aggregate, self.uncertainty.options.conf_level, intervals)
         intervals.name(np.unique(np.concatenate([family.outer for family in families])), before=method.name)
 
-    def _put_beside_rests(self, intervals: Intervals) -> Booleans:
-        """Set the limits of distances to all others, or to all rows; a mask of the outer groups that have some."""
+    def _put_beside_rests(self, outers: Booleans, intervals: Intervals) -> Booleans:
+        """Set the limits of distances to all others, or to all rows."""
         aggregate: Any = self.spec.aggregate
         uncertainty = self.uncertainty
         several = len(self.spec.formulas) > 1 or self.levels != {NO_LEVEL}
@@ -264,9 +263,9 @@ class _Comparison:
         )
         possible = not aggregate.signed and (not several or aggregate.across == "worst") and are_means
         if uncertainty.tally.design is not None or uncertainty.tally.cluster_names or not possible:
-            return np.zeros(uncertainty.outers, dtype=bool)
+            return ~outers
         adds_up = self._adds_up(aggregate)
-        families = uncertainty.families(self.number, aggregate, {}, self.kept)
+        families = uncertainty.families(self.number, aggregate, self.kept)
         usable = usable_outers(families) & adds_up if families else adds_up
         families = [family.among(usable) for family in families if usable[family.outer].any()]
         if families:
@@ -295,7 +294,7 @@ class _Comparison:
 
 def _method_of_values(uncertainty: Uncertainty, number: int, spec: MetricSpec) -> Method | None:
     """The method of the values of a formula; None if by replicates."""
-    interval, sampling, kind = uncertainty.interval, sampling_of(uncertainty.tally), uncertainty.kinds[number]
+    interval, sampling, kind = uncertainty.interval, uncertainty.sampling, uncertainty.kinds[number]
     if kind is None:
         refuse_under_design(uncertainty.tally, spec)
     case = Case(kind or "resampled", "alone", sampling)
@@ -392,9 +391,8 @@ def of_all_outer_groups(evaluated: Evaluated, options: Options) -> list[tuple[in
     resampled = [spec for number, spec in specs.items() if uncertainty.kinds[number] is None]
     for spec in resampled:
         refuse_under_design(uncertainty.tally, evaluated.specs[spec])
-    estimators = Draws(uncertainty).estimators(resampled)
-    of_specs: list[tuple[int, pl.DataFrame, Estimates]] = []
-    for number, spec in specs.items():
-        estimates = estimators.get(number, partial(uncertainty.estimates, number))(rows_of[number])
-        of_specs.append((spec, evaluated.rows[rows_of[number]], estimates))
-    return of_specs
+    Draws(uncertainty).add_estimates(resampled)
+    return [
+        (spec, evaluated.rows[rows_of[number]], uncertainty.estimates(number, rows_of[number]))
+        for number, spec in specs.items()
+    ]

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from functools import cached_property, partial
+from functools import cached_property
 from typing import Any, Literal, TypeAlias
 
 import numpy as np
@@ -31,13 +30,6 @@ Kind: TypeAlias = Literal[
 ]
 """The kinds of values whose errors have a closed form."""
 Sampling: TypeAlias = Literal["rows", "strata", "replicate_weights"]
-
-
-def sampling_of(tally: Tally) -> Sampling:
-    """The way in which the rows of a tally came to be."""
-    if tally.design is None:
-        return "rows"
-    return "strata" if isinstance(tally.design, SurveyDesign) else "replicate_weights"
 
 
 def kind_of(tally: Tally, formula: Formula, estimator: str) -> Kind | None:  # noqa: C901, PLR0911 - a table of kinds
@@ -79,11 +71,20 @@ class Uncertainty:
         default_factory=dict[tuple[object, ...], "Smooth | CalibrationErrors"], repr=False
     )
     """Those of all groups of a feature, by formula: they are computed once."""
+    resampled: dict[int, Smooth] = field(default_factory=dict[int, Smooth], repr=False)
+    """Estimates of all values with errors from replicates, by the number of the formulas that have these."""
 
     @property
     def tally(self) -> Tally:
         """The counts that values are evaluated from."""
         return self.evaluated.evaluator.tally
+
+    @property
+    def sampling(self) -> Sampling:
+        """The way in which the rows of the tally came to be."""
+        if self.tally.design is None:
+            return "rows"
+        return "strata" if isinstance(self.tally.design, SurveyDesign) else "replicate_weights"
 
     @property
     def outers(self) -> int:
@@ -125,6 +126,8 @@ class Uncertainty:
     def estimates(self, number: int, rows: Integers, method: str = "") -> Estimates:
         """The estimates of some rows of a formula that has a kind of error, or by the jackknife if asked for."""
         requested, kind = self.requested[number], self.kinds[number]
+        if number in self.resampled:
+            return self.resampled[number].at(rows)
         if method == "jackknife":
             kind = "smooth"
         if kind == "rate":
@@ -179,7 +182,7 @@ class Uncertainty:
         if key not in self._estimates:
             if self.tally.design is not None:
                 values = by_design(evaluator, requested, by, self.scale(requested))
-                self._estimates[key] = replace(values, sampling=sampling_of(self.tally))
+                self._estimates[key] = replace(values, sampling=self.sampling)
             elif is_binned:
                 self._estimates[key] = CalibrationErrors.of(evaluator, formula, requested.estimator, by)
             else:
@@ -197,13 +200,8 @@ class Uncertainty:
 
     # Comparisons
 
-    def families(
-        self, number: int, aggregate: Aggregate | None, estimates: Mapping[int, Any], kept: Booleans | None = None
-    ) -> list[Family]:
-        """The families of a spec that are compared, one for each metric and label.
-
-        `estimates` gives those of formulas whose errors are those of replicates; `kept` is a mask of rows that count.
-        """
+    def families(self, number: int, aggregate: Aggregate | None, kept: Booleans | None = None) -> list[Family]:
+        """The families of a spec, one for each metric and label; `kept` is a mask of the values that count."""
         needed, all_outers = aggregate.groups_needed if aggregate else 1, self.column("outer").astype(np.int64)
         members: list[tuple[int, Integers, Booleans]] = []
         has_reference = np.zeros(self.outers, dtype=bool)
@@ -224,9 +222,8 @@ class Uncertainty:
             takes_part = (np.bincount(outer, minlength=self.outers) >= needed) & referable
             chosen = takes_part[outer]
             if chosen.any():
-                of_rows, own = estimates.get(requested, partial(self.estimates, requested)), rows[chosen]
-                weight = self.weights(own)
-                families.append(Family(of_rows(own), outer[chosen], is_reference[chosen], self.outers, weight))
+                values, weight = self.estimates(requested, rows[chosen]), self.weights(rows[chosen])
+                families.append(Family(values, outer[chosen], is_reference[chosen], self.outers, weight))
         return families
 
     def _references(self, rows: Integers, aggregate: Aggregate | None) -> Booleans:
