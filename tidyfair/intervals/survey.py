@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import cast
+from typing import Any, cast
 
 import numpy as np
 import polars as pl
@@ -48,26 +48,17 @@ def has_survey_error(formula: Formula, estimator: str, tally: Tally) -> bool:
     if formula.input == "rows":
         if tally.rows is None or formula.reads_row_order:
             return False
-        return isinstance(tally.design, ReplicateWeights) or (is_area(formula) and estimator in ONE_LABEL)
+        return isinstance(tally.design, ReplicateWeights) or (bool(formula.deviations) and estimator in ONE_LABEL)
     if formula.input != "sums" or formula.given is not None or formula.beyond or HIDDEN in tally.cells.columns:
         return False
     return bool(formula.reads) and not (formula.kind == "class" and formula.all_terms)
 
 
-def is_area(formula: Formula) -> bool:
-    """Check whether a formula is an area under the ROC curve, which has a variance by the ranks of scores."""
-    return bool(formula.deviations)
-
-
 def by_design(evaluator: Evaluator, requested: RequestedFormula, by: By | None, scale: Scale) -> Surveyed:
     """The values of a formula in the groups of a `by`, by groups and labels."""
-    design = evaluator.tally.design
-    if isinstance(design, ReplicateWeights):
-        return _of_replicates(evaluator, design, requested, by, scale)
-    if isinstance(design, SurveyDesign):
-        return _linearized(evaluator, design, requested, by, scale)
-    msg = "A tally without a design has no errors of a survey."
-    raise ArgumentError(msg)
+    design: Any = evaluator.tally.design
+    by_sampling = _of_replicates if isinstance(design, ReplicateWeights) else _linearized
+    return by_sampling(evaluator, design, requested, by, scale)
 
 
 # Linearization
@@ -162,7 +153,7 @@ def _linearized(
         nothing = np.full((len(index), 1 if formula.over_levels else len(evaluator.reading.levels)), np.nan)
         return Surveyed.about(nothing, nothing, nothing, scale)
     group, stratum = index.of_cell[units.example], strata.index.of_cell[units.example]
-    if is_area(formula):
+    if formula.deviations:
         value, change, rows = _areas_by_unit(evaluator, requested, by, units, names)
         has_weight = rows > 0
     else:
