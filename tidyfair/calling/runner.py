@@ -308,15 +308,13 @@ class Run:
     def _results(self, counted: Sequence[_Counted], options: Options) -> pl.DataFrame:
         """The results as a frame, after warnings of values that are undefined."""
         on_undefined = options.on_undefined
-        # intervals read which groups are excluded
-        explained = options.explain or options.interval is not None
         parts: list[pl.DataFrame] = []
         messages: list[str] = []
         constant: list[str] = []
         has_unknown = False
         for tally, specs in counted:
             for evaluated in self.evaluate(tally, options, specs, allow_unseen=True):
-                part = tidy_results(evaluated, undefined_is_null=on_undefined == "null", explain=explained)
+                part = tidy_results(evaluated, undefined_is_null=on_undefined == "null", explain=options.explain)
                 if options.interval is not None:
                     part = _with_intervals(evaluated, part, options)
                 parts.append(part)
