@@ -42,20 +42,26 @@ class Intervals:
     upper: Floats
     error: Floats
     method: Array
+    name: str = ""
+    """The method of those that are set next."""
 
     @classmethod
     def none(cls, count: int) -> Intervals:
         """No limits of so many results."""
         return cls(*np.full((3, count), np.nan), np.full(count, None, dtype=object))
 
-    def put(self, index: Array, limits: Limits, error: Any = math.nan, method: str = "") -> None:
-        """Set the limits of some results, and the words of their method."""
-        self.lower[index], self.upper[index] = limits
-        self.error[index], self.method[index] = error, method
+    def named(self, name: str) -> Intervals:
+        """The same, of which those that are set next have some method."""
+        return replace(self, name=name)
 
-    def name(self, index: Array, *, before: str = "", after: str = "") -> None:
-        """Add words to the method of those of some results that have limits."""
-        self.method[index] = [None if own is None else f"{before}{own}{after}" for own in self.method[index]]
+    def put(self, index: Array, limits: Limits, error: Any = math.nan, words: str = "") -> None:
+        """Set the limits of some results; `words` are added to the name of the method."""
+        self.lower[index], self.upper[index] = limits
+        self.error[index], self.method[index] = error, self.name + words
+
+    def add_words(self, index: Array, words: str) -> None:
+        """Add words to the name of the method of some results."""
+        self.method[index] += words
 
     def part(self, index: slice) -> Intervals:
         """The limits of some results, of which setting sets them here."""
@@ -300,8 +306,8 @@ class FamilyWithRests(Family):
                     rows = (1 - share) ** 2 / (segments.to_rows(segments.sum(square)) - square)
                 values = Shares(value, np.append(groups.rows, rows))
             else:
-                of_others = np.sqrt(_mean_of_others(groups.widest**2, segments, share, power=2))
-                values = _GroupsAndRests(value, np.append(groups.widest, of_others), groups, segments, share)
+                of_others = np.sqrt(_mean_of_others(groups.error**2, segments, share, power=2))
+                values = _GroupsAndRests(value, np.append(groups.error, of_others), groups, segments, share)
             columns: dict[str, Any] = vars(replace(family, values=values))
             with_rests.append(cls(**columns, share=share, of_all_rows=of_all_rows, several=several))
         return with_rests
@@ -389,7 +395,7 @@ def extreme(families: Sequence[Family], aggregate: Extreme, level: float, result
     of_each, at_once = np.full((2, outers), -np.inf if is_highest else np.inf)
     complete = np.ones(outers, dtype=bool)
     for family in families:
-        values, known = family.values, ~np.isnan(family.values.widest)
+        values, known = family.values, ~np.isnan(family.values.error)
         alone, together = values.alone(z_value(level)), values.limits(q[family.outer])
         for ends, side in ((of_each, alone[is_highest]), (at_once, together[not is_highest])):
             end.at(ends, family.outer, np.where(known, np.clip(side, *values.bounds), np.nan))
@@ -400,7 +406,7 @@ def extreme(families: Sequence[Family], aggregate: Extreme, level: float, result
     lower, upper = (at_once, of_each) if is_highest else (of_each, at_once)
     one, other = ("upper", "lower") if is_highest else ("lower", "upper")
     for index, words in (((groups > 0) & complete, f", {one} end of each group"), (half_known, f", {other} end")):
-        results.put(index, (lower[index], upper[index]), method=words)
+        results.put(index, (lower[index], upper[index]), words=words)
 
 
 # The shape of comparisons
@@ -430,7 +436,7 @@ def usable_outers(families: Sequence[Family]) -> Booleans:
     """Mask of the outer groups in which all values are finite, vary, and are those of two groups or more."""
     usable = _number_of_groups(families) > 0
     for family in families:
-        unusable = np.isnan(family.values.widest) | ~np.isfinite(family.values.value)
+        unusable = np.isnan(family.values.error) | ~np.isfinite(family.values.value)
         usable &= ~family.has(unusable) & (family.sizes != 1)
     return usable
 

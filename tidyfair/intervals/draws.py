@@ -301,7 +301,7 @@ class Draws:
             else:
                 intervals.upper[index] = np.maximum(intervals.upper[index], value[index])
                 intervals.lower[index], words = np.nan, ", upper end"
-            intervals.name(index, after=words)
+            intervals.add_words(index, words)
 
     # Limits
 
@@ -331,8 +331,8 @@ class Draws:
                 # replicates that are all the same say nothing about how far values vary
                 error = np.where(error > 0, np.where(wider, np.fmax(error, reach), error), np.nan)
             index, limits = own.index[known], (np.fmin(lower, low)[known], np.fmax(upper, high)[known])
-            intervals.put(index, limits, error[known], method)
-            intervals.name(own.index[known & wider], after=", empty cells")
+            intervals.named(method).put(index, limits, error[known])
+            intervals.add_words(own.index[known & wider], ", empty cells")
             lost[own.index] = own.summary.lost
             for position in np.argsort(-own.summary.lost, kind="stable").tolist():
                 number, result = int(own.summary.lost[position]), own.index[position]

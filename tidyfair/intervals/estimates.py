@@ -195,7 +195,7 @@ class Estimates(ABC):
     sampling: str = "rows"
     value: Floats
     error: Floats
-    """The standard error."""
+    """The standard error, on the side on which it is larger."""
     influences: Influences | None = None
     """The influences of units that groups share; None where values are independent."""
 
@@ -233,14 +233,9 @@ class Estimates(ABC):
         return self
 
     @property
-    def widest(self) -> Floats:
-        """The standard error on the side on which it is larger."""
-        return self.error
-
-    @property
     def shown_error(self) -> Floats:
         """The standard error that results show; nan where values have not been seen to vary, which says nothing."""
-        return np.where(self.widest > 0, self.widest, np.nan)
+        return np.where(self.error > 0, self.error, np.nan)
 
     def logarithms(self, z: float | Floats) -> tuple[Floats, Limits]:
         """The logarithms and their limits; a value of 0 counts as half of its upper limit.
@@ -300,7 +295,7 @@ class Estimates(ABC):
         """The standard errors that limits on a scale are of, in some outer groups, or in one."""
         value, (low, high) = self.on_scale(scale, z)
         with np.errstate(divide="ignore", invalid="ignore"):
-            own = self.widest / np.exp(value) if scale == "ratio" else self.widest
+            own = self.error / np.exp(value) if scale == "ratio" else self.error
             of_limits = (high - low) / (2 * z)
         # the smaller ones say that chance takes groups less far apart, which is on the safe side
         return np.where(own > 0, np.fmin(own, of_limits), of_limits)
@@ -345,7 +340,7 @@ class Shares(Estimates):
         """Shares from the rows of groups and those of them that count."""
         return cls(hits / rows, rows.astype(float))
 
-    @property
+    @cached_property
     def error(self) -> Floats:  # pyright: ignore[reportIncompatibleVariableOverride] - computed
         """The standard error."""
         with np.errstate(divide="ignore", invalid="ignore"):
@@ -495,6 +490,7 @@ class MadeOfShares(Smooth):
             for own in parts
         )
         columns: dict[str, Any] = {own.name: getattr(values, own.name) for own in fields(values)}
+        columns["kind"] = "function_of_rate" if isinstance(made_of, Share) else "sum_of_rates"
         return cls(**columns, made_of=made_of, shares=shares)
 
     @property

@@ -51,7 +51,7 @@ class Spread:
         self._evaluated, self._number, self._rows = uncertainty.evaluated, number, rows[order]
         self._options, self._outers = uncertainty.options, uncertainty.outers
         self._aggregate: Aggregate | None = uncertainty.evaluated.specs[number].aggregate
-        self._error = in_order(own.widest for own in estimates)
+        self._error = in_order(own.error for own in estimates)
         self._size = in_order(own.rows if isinstance(own, Shares) else np.array(np.inf) for own in estimates)
         self._bounds = tuple(in_order(own.bounds[end] for own in estimates) for end in (0, 1))
         # the estimates of groups that share clusters

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, replace
-from functools import cached_property
-from typing import Any, cast
+from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import polars as pl
@@ -25,7 +24,6 @@ from tidyfair.intervals.pairs import ComparedGroups
 from tidyfair.intervals.proportions import z_value
 from tidyfair.intervals.shares import is_mean, share_of
 from tidyfair.intervals.uncertainty import Uncertainty
-from tidyfair.specs.aggregates import Aggregate
 from tidyfair.specs.contrasts import Contrast
 from tidyfair.specs.metric_specs import MetricSpec
 from tidyfair.specs.options import Options
@@ -79,10 +77,10 @@ def _uncertainty_of(evaluated: Evaluated, options: Options) -> Uncertainty:
 
 def _without_lower(uncertainty: Uncertainty, spec: Integers, shown: Booleans, intervals: Intervals) -> None:
     """Drop the end towards equality of values that are distances from other groups: chance only adds to these."""
-    if uncertainty.interval in {"auto", "bayes"}:
-        specs = uncertainty.evaluated.specs
-        of_distances = np.array([own.of_distances and own.by is not None for own in specs])[spec]
-        index = np.flatnonzero(of_distances & shown & ~np.isnan(intervals.lower))
+    specs = enumerate(uncertainty.evaluated.specs)
+    of_distances = [number for number, own in specs if own.of_distances and own.by is not None]
+    if of_distances and uncertainty.interval in {"auto", "bayes"}:
+        index = np.flatnonzero(np.isin(spec, of_distances) & shown & ~np.isnan(intervals.lower))
         intervals.lower[index] = np.nan
         intervals.method[index] = [f"{name.partition(',')[0]}, upper end" for name in intervals.method[index]]
 
@@ -123,9 +121,7 @@ def result_intervals(evaluated: Evaluated, results: pl.DataFrame, options: Optio
     if numbers and only_closed:
         raise no_closed_form([evaluated.specs[number].name for number in numbers], uncertainty.interval)
     lost = draws.put_results(left, value, intervals) if left.any() else None
-    _without_lower(
-        uncertainty, np.repeat(np.arange(len(evaluated.specs)), outers), np.ones(len(value), dtype=bool), intervals
-    )
+    _without_lower(uncertainty, np.arange(len(value)) // outers, ~np.isnan(value), intervals)
     return _beside(results, intervals, np.arange(len(results)), lost)
 
 
@@ -144,61 +140,48 @@ def _kept_rows(uncertainty: Uncertainty, results: pl.DataFrame) -> Booleans | No
     return kept
 
 
-@dataclass(frozen=True, eq=False)
 class _Comparison:
     """A spec, whose results are set in closed form where they have one."""
 
-    uncertainty: Uncertainty
-    number: int
-    kept: Booleans | None
-    """Mask of the values that count; None for all."""
-
-    @cached_property
-    def spec(self) -> MetricSpec:
-        """The spec."""
-        return self.uncertainty.evaluated.specs[self.number]
-
-    @cached_property
-    def rows(self) -> dict[int, Integers]:
+    def __init__(self, uncertainty: Uncertainty, number: int, kept: Booleans | None) -> None:
+        self.uncertainty, self.number, self.kept = uncertainty, number, kept
+        self.spec = uncertainty.evaluated.specs[number]
+        self.rows: dict[int, Integers] = {}
         """The rows of its formulas that have some."""
-        rows = {own: self.uncertainty.rows(own) for own in self.uncertainty.of_spec(self.number)}
-        return {own: of_formula for own, of_formula in rows.items() if len(of_formula)}
-
-    @cached_property
-    def levels(self) -> set[int]:
+        for own in uncertainty.of_spec(number):
+            rows = uncertainty.rows(own)
+            if len(rows):
+                self.rows[own] = rows
+        every = np.concatenate([np.zeros(0, dtype=np.int64), *self.rows.values()])
+        self.levels = np.unique(uncertainty.column(LEVEL)[every])
         """The labels that its values are of."""
-        return {int(level) for rows in self.rows.values() for level in np.unique(self.uncertainty.column(LEVEL)[rows])}
-
-    @cached_property
-    def has_kinds(self) -> bool:
+        self.has_kinds = None not in {uncertainty.kinds[own] for own in self.rows}
         """True if all of its values have errors in closed form."""
-        return all(self.uncertainty.kinds[own] is not None for own in self.rows)
+        self.ways = self._ways()
 
-    @cached_property
-    def ways(self) -> list[Callable[[Booleans, Intervals], Booleans]]:
+    def _ways(self) -> list[Callable[[Booleans, Intervals], Booleans]]:
         """The functions that set limits that follow from those of values.
 
         Each takes a mask of the outer groups that have none yet, and gives that of those that have some then.
         """
         spec, aggregate, uncertainty = self.spec, self.spec.aggregate, self.uncertainty
-        formulas = [formula for _, formula in spec.formulas]
         if uncertainty.interval in {"bootstrap", "bayes"} or spec.subtracted:
             return []
         if aggregate is None:
-            return [self._put_values] if self.levels == {NO_LEVEL} else []
-        if aggregate.in_closed_form(len(formulas) * len(self.levels)):
+            return [self._put_values] if self.levels.tolist() == [NO_LEVEL] else []
+        if aggregate.in_closed_form(len(spec.formulas) * len(self.levels)):
             return [self._put_comparisons]
         # a distance of groups whose values do not depend on each other
         is_distance = aggregate.is_distance and uncertainty.interval != "exact" and uncertainty.tally.design is None
-        is_distance &= all(formula.reads and not formula.compares for formula in formulas)
+        is_distance = is_distance and all(formula.reads and not formula.compares for _, formula in spec.formulas)
         beside = [self._put_beside_rests] if aggregate.compares_with_context else []
         return [*beside, self._put_distances] if is_distance else beside
 
     @property
     def is_resampled(self) -> bool:
         """True if its limits follow from those of groups, whose errors are those of replicates."""
-        compared = [way for way in self.ways if way not in {self._put_values, self._put_beside_rests}]
-        return bool(compared) and not self.has_kinds and self.uncertainty.interval == "auto"
+        is_compared = self._put_comparisons in self.ways or self._put_distances in self.ways
+        return is_compared and not self.has_kinds and self.uncertainty.interval == "auto"
 
     def put(self, intervals: Intervals) -> Booleans:
         """Set the limits of results in closed form; a mask of the outer groups that are left to replicates."""
@@ -213,7 +196,7 @@ class _Comparison:
         ((number, rows),) = self.rows.items()
         method = _method_of_values(self.uncertainty, number, self.spec)
         if method is None:
-            return ~outers
+            return np.zeros_like(outers)
         outer = self.uncertainty.column("outer")[rows]
         _put_values(self.uncertainty, number, rows, method, None, intervals, outer)
         return outers
@@ -222,26 +205,29 @@ class _Comparison:
         """Set the limits of distances that are not of pairs."""
         uncertainty = self.uncertainty
         method = required(Case("smooth", "distance", uncertainty.sampling), uncertainty.interval, self.spec.name)
-        has_values = any(outers[uncertainty.column("outer")[rows]].any() for rows in self.rows.values())
-        put = Spread(uncertainty, self.number, outers).put(intervals) if has_values else np.zeros_like(outers)
-        intervals.name(put, before=method.name)
-        return put
+        outer = np.concatenate([uncertainty.column("outer")[rows] for rows in self.rows.values()])
+        if not outers[outer].any():
+            return np.zeros_like(outers)
+        return Spread(uncertainty, self.number, outers).put(intervals.named(method.name))
 
     def _put_comparisons(self, outers: Booleans, intervals: Intervals) -> Booleans:
         """Set the limits of comparisons of groups with each other, or with one of them."""
-        uncertainty, aggregate = self.uncertainty, cast("Aggregate", self.spec.aggregate)
-        families = uncertainty.families(self.number, aggregate, self.kept)
-        families = [replace(family, values=family.values.finite) for family in families]
-        # the sign of the farthest of several values is that of whichever is the farthest
-        of_rows = [np.bincount(uncertainty.column("outer")[rows], minlength=len(outers)) for rows in self.rows.values()]
-        signed = (np.sum(of_rows, axis=0) > 2) & aggregate.is_signed & outers
-        shapes = shapes_of(families, aggregate) if families else np.full(len(outers), None)
-        shapes[signed] = None
-        for shape in {shape for shape in shapes.tolist() if shape is not None}:
-            for block in in_blocks(families, shapes == shape):
-                # two groups have the method of their own values
-                for own in [[family] for family in block] if shape in {"difference", "ratio"} else [block]:
-                    self._put(shape, own, intervals)
+        aggregate: Any = self.spec.aggregate
+        families = self.uncertainty.families(self.number, aggregate, self.kept)
+        signed = np.zeros_like(outers)
+        if aggregate.is_signed:
+            # the sign of the farthest of several values is that of whichever is the farthest
+            outer = np.concatenate([self.uncertainty.column("outer")[rows] for rows in self.rows.values()])
+            signed = np.bincount(outer, minlength=len(outers)) > 2
+        if families:
+            families = [replace(family, values=family.values.finite) for family in families]
+            shapes = shapes_of(families, aggregate)
+            shapes[signed] = None
+            for shape in {*shapes.tolist()} - {None}:
+                for block in in_blocks(families, shapes == shape):
+                    # two groups have the method of their own values
+                    for own in [[family] for family in block] if shape in {"difference", "ratio"} else [block]:
+                        self._put(shape, own, intervals)
         return ~signed
 
     def _put(self, shape: str, families: Sequence[Family], intervals: Intervals) -> None:
@@ -250,20 +236,20 @@ class _Comparison:
         interval = "analytic" if self.uncertainty.interval == "exact" else self.uncertainty.interval
         method = required(Case.of(families[0].values, shape), interval, self.spec.name)
         if method.limits is not None:
-            method.limits(families, self.spec.aggregate, self.uncertainty.options.conf_level, intervals)
-        intervals.name(np.unique(np.concatenate([family.outer for family in families])), before=method.name)
+            level = self.uncertainty.options.conf_level
+            method.limits(families, self.spec.aggregate, level, intervals.named(method.name))
 
     def _put_beside_rests(self, outers: Booleans, intervals: Intervals) -> Booleans:
         """Set the limits of distances to all others, or to all rows."""
         aggregate: Any = self.spec.aggregate
         uncertainty = self.uncertainty
-        several = len(self.spec.formulas) > 1 or self.levels != {NO_LEVEL}
+        several = len(self.spec.formulas) > 1 or self.levels.tolist() != [NO_LEVEL]
         are_means = all(
             uncertainty.kinds[own] == "rate" or is_mean(uncertainty.requested[own].formula) for own in self.rows
         )
         possible = not aggregate.signed and (not several or aggregate.across == "worst") and are_means
         if uncertainty.tally.design is not None or uncertainty.tally.cluster_names or not possible:
-            return ~outers
+            return np.zeros_like(outers)
         adds_up = self._adds_up(aggregate)
         families = uncertainty.families(self.number, aggregate, self.kept)
         usable = usable_outers(families) & adds_up if families else adds_up
@@ -336,35 +322,29 @@ def _put_values(
         # sums of limits are too narrow far out, where limits of many groups at once are
         is_far = z is not None and estimates.kind == "sum_of_rates"
         limits = (estimates.far if is_far else estimates).alone(z_of_values)
-    intervals.put(index, limits, estimates.shown_error)
-    intervals.name(index, before=method.name)
+    intervals.named(method.name).put(index, limits, estimates.shown_error)
 
 
 def _beside(table: pl.DataFrame, intervals: Intervals, rows: Integers, lost: Integers | None) -> pl.DataFrame:
     """A table with the intervals of its rows, null where a value is, or where an end is unknown."""
-    lower, upper, error, method = (
-        own[rows] for own in (intervals.lower, intervals.upper, intervals.error, intervals.method)
-    )
+    lower, upper, method = intervals.lower[rows], intervals.upper[rows], intervals.method[rows]
     one_sided = np.array([name is not None and name.endswith(" end") for name in method.tolist()], dtype=bool)
-    known = table[".estimate"].is_not_null().to_numpy()
-    known &= one_sided | ~(np.isnan(lower) | np.isnan(upper))
+    known = one_sided | ~(np.isnan(lower) | np.isnan(upper))
+    known &= table[".estimate"].is_not_null().to_numpy()
     # the replicates that were lost; null where none were drawn
-    lost_of_rows = pl.Series([None] * len(rows), dtype=pl.Int64)
-    if lost is not None:
-        numbers = pl.Series(lost[rows])
-        lost_of_rows = numbers.set(pl.Series(~known) | (numbers < 0), None)
-    columns = pl.DataFrame(
+    number = np.full(len(rows), -1) if lost is None else lost[rows]
+    columns = {".lower": lower, ".upper": upper, ".std_error": intervals.error[rows]}
+    added = pl.DataFrame(
         {
-            ".lower": np.where(known, lower, np.nan), ".upper": np.where(known, upper, np.nan),
-            ".std_error": np.where(known, error, np.nan),
+            **{name: np.where(known, own, np.nan) for name, own in columns.items()},
             ".method": pl.Series(np.where(known, method, np.array(None)).tolist(), dtype=pl.String),
-            LOST: lost_of_rows,
+            LOST: pl.Series(number, dtype=pl.Int64).set(pl.Series(~known | (number < 0)), None),
         },
         nan_to_null=True,
-    )  # fmt: skip
+    )
     after = ".error_bound" if ".error_bound" in table.columns else ".estimate"
     end = table.columns.index(after) + 1
-    return table[:, :end].hstack(columns).hstack(table[:, end:])
+    return table[:, :end].hstack(added).hstack(table[:, end:])
 
 
 # For comparisons of groups

@@ -60,10 +60,6 @@ class Method:
             and (not self.sampling or case.sampling in self.sampling.split())
         )
 
-    def answers(self, interval: str) -> bool:
-        """Check whether a call that asks for some interval takes it."""
-        return interval in {self.name, *self.interval.split()}
-
 
 _AUTO = "auto analytic"
 _OF_TWO = "difference ratio odds_ratio"
@@ -117,7 +113,7 @@ METHODS = (
 def choose(case: Case, interval: str) -> Method | None:
     """The method of a case; None if there is none."""
     for method in METHODS:
-        if method.applies(case) and method.answers(interval):
+        if interval in {method.name, *method.interval.split()} and method.applies(case):
             return method
     return None
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, Literal, TypeAlias
@@ -74,19 +75,19 @@ class Uncertainty:
     resampled: dict[int, Smooth] = field(default_factory=dict[int, Smooth], repr=False)
     """Estimates of all values with errors from replicates, by the number of the formulas that have these."""
 
-    @property
+    @cached_property
     def tally(self) -> Tally:
         """The counts that values are evaluated from."""
         return self.evaluated.evaluator.tally
 
-    @property
+    @cached_property
     def sampling(self) -> Sampling:
         """The way in which the rows of the tally came to be."""
         if self.tally.design is None:
             return "rows"
         return "strata" if isinstance(self.tally.design, SurveyDesign) else "replicate_weights"
 
-    @property
+    @cached_property
     def outers(self) -> int:
         """The number of outer groups."""
         return len(self.evaluated.group_cells.outer_keys)
@@ -100,15 +101,16 @@ class Uncertainty:
         """The numbers of the formulas of a spec."""
         return [index for index, requested in enumerate(self.requested) if requested.spec == number]
 
-    def column(self, name: str) -> Array:
-        """A column of all values."""
-        return self.evaluated.values.array(name)
+    @cached_property
+    def column(self) -> Callable[[str], Array]:
+        """The columns of all values, by name."""
+        return self.evaluated.values.array
 
     def rows(self, requested: int) -> Integers:
         """The rows of a formula that have a value, in the order of labels and outer groups."""
         return np.flatnonzero((self.column("requested") == requested) & ~np.isnan(self.column("estimate")))
 
-    @property
+    @cached_property
     def interval(self) -> str:
         """The intervals that are asked for."""
         return self.options.interval or "auto"
