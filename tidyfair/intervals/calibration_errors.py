@@ -21,7 +21,7 @@ from tidyfair.evaluation.group_cells import rows_of
 from tidyfair.evaluation.ranked_rows import Level, Rows, weight_shares
 from tidyfair.evaluation.statistics import ONE_LABEL
 from tidyfair.intervals.estimates import Estimates
-from tidyfair.intervals.proportions import Limits, student_limits
+from tidyfair.intervals.proportions import Limits, bracket, student_limits
 from tidyfair.specs.formulas import Formula
 from tidyfair.specs.groups import By
 from tidyfair.specs.segments import Array, Booleans, Floats, Integers
@@ -53,14 +53,13 @@ def calibration_error_limits(gap: Floats, error: Floats, total_error: Floats, z:
         # the part of the variance that is left where signs are unsure
         left = np.sqrt(1 - _MEAN**2 * (unsure**2).sum(axis=1) / squares)
         lower = distance - _MEAN * unsure.sum(axis=1) - half * left
-        # the gaps in their errors, by halving
-        low: Floats = np.zeros_like(distance)
-        high: Floats = (distance + half) / each
-        for _ in range(_HALVINGS):
-            middle = (low + high) / 2
+
+        def is_below(middle: Floats) -> Booleans:
+            """Mask of the sums that are larger than is likely of gaps of so many standard errors."""
             mean = _MEAN * np.exp(-(middle**2) / 2) + middle * (2 * ndtr(middle) - 1)
-            below = mean * each - half * np.sqrt(1 + middle**2 - mean**2) < distance
-            low, high = np.where(below, middle, low), np.where(below, high, middle)
+            return mean * each - half * np.sqrt(1 + middle**2 - mean**2) < distance
+
+        _, high = bracket(is_below, np.zeros_like(distance), (distance + half) / each, _HALVINGS)
     return np.maximum(lower, 0.0), high * each
 
 

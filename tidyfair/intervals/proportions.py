@@ -227,12 +227,20 @@ def shares_apart(
     return (second + difference).clip(0, 1), second
 
 
+def bracket(
+    is_inside: Callable[[Floats], Any], inside: Any, outside: Any, halvings: int = _HALVINGS
+) -> tuple[Floats, Floats]:
+    """The two ends between which a condition ceases to hold, after so many halvings."""
+    for _ in range(halvings):
+        middle = (inside + outside) / 2
+        holds = is_inside(middle)
+        inside, outside = np.where(holds, middle, inside), np.where(holds, outside, middle)
+    return inside, outside
+
+
 def root(statistic: Callable[[Floats], Floats], inside: Floats, outside: Floats, z: float | Floats) -> Floats:
     """The point at which a statistic that grows from the inside to the outside reaches z squared."""
-    for _ in range(_HALVINGS):
-        middle = (inside + outside) / 2
-        beyond = statistic(middle) > z**2
-        inside, outside = np.where(beyond, inside, middle), np.where(beyond, middle, outside)
+    inside, outside = bracket(lambda middle: ~(statistic(middle) > z**2), inside, outside)
     return (inside + outside) / 2
 
 

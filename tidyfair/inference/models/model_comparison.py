@@ -35,16 +35,18 @@ from tidyfair.intervals.draws import (
     is_stratified,
     warn_of_few_clusters,
 )
-from tidyfair.intervals.leave_one_out import Units, without_parts, without_rows_of_cells
 from tidyfair.intervals.proportions import z_value
 from tidyfair.intervals.resampling import (
     DrawnCells,
     DrawnUnits,
+    Units,
     drawn_labels,
     drawn_units,
     generator,
     is_of_labels,
     label_pairs,
+    without_parts,
+    without_rows_of_cells,
 )
 from tidyfair.intervals.shares import Share, share_of
 from tidyfair.intervals.uncertainty import Uncertainty
