@@ -8,7 +8,7 @@ and again, and it varies as these do (Wolter, 2007). Groups share PSUs and repli
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, cast
 
 import numpy as np
@@ -64,40 +64,30 @@ def by_design(evaluator: Evaluator, requested: RequestedFormula, by: By | None, 
 # Linearization
 
 
-@dataclass(frozen=True, eq=False)
-class _Strata:
-    """The strata of a design, and how many units were drawn from each."""
+def _strata(tally: Tally, design: SurveyDesign, codes: KeyCodes) -> tuple[Integers, Floats, Floats, Floats]:
+    """The stratum of each cell; and for each stratum the PSUs that were drawn, and the factors of their variance.
 
-    index: GroupIndex
-    """The stratum of each cell."""
-    drawn: Floats
-    """The PSUs of each stratum, also those without a row of some group."""
-    factor: Floats
-    """The factor of squared distances within a stratum: n / (n - 1), less the share of a finite population."""
-    centred: Floats
-    """1 where distances are from the mean of the stratum, 0 where they are from that of all PSUs."""
-
-    @classmethod
-    def of(cls, tally: Tally, design: SurveyDesign, codes: KeyCodes) -> _Strata:
-        """The strata of a tally."""
-        names = tally.names(design.strata)
-        index = codes.index(names)
-        if design.clusters is not None:
-            clusters = codes.index(tally.names([*design.strata, design.clusters]))
-            drawn = np.bincount(index.of_cell[clusters.example], minlength=len(index)).astype(float)
-        else:
-            rows = tally.cells["n"].to_numpy().astype(float)
-            thresholds = tally.names([key.column for key in tally.keys if key.role == "threshold"])
-            if thresholds:
-                # each row is counted at every threshold
-                rows = np.where(codes.index(thresholds).of_cell == 0, rows, 0.0)
-            drawn = np.bincount(index.of_cell, rows, len(index)).astype(float)
-        share = _shares_of_populations(tally, design, index, drawn)
-        lonely = drawn <= 1
-        if design.lonely == "error" and lonely.any() and (share[lonely] < 1).any():
-            raise ArgumentError(_lonely(design, index, lonely & (share < 1)))
-        factor = np.where(lonely, float(design.lonely == "adjust"), drawn / (drawn - 1)) * (1 - share)
-        return cls(index, drawn, factor, np.where(lonely, 0.0, 1.0))
+    PSUs without a row of some group count, too. The first factor is that of squared distances from zero: n / (n - 1),
+    less the share of a finite population. The second is that of the square of their sum, which is 0 where distances
+    are from the mean of all PSUs instead of that of the stratum.
+    """
+    index = codes.index(tally.names(design.strata))
+    if design.clusters is not None:
+        clusters = codes.index(tally.names([*design.strata, design.clusters]))
+        drawn = np.bincount(index.of_cell[clusters.example], minlength=len(index)).astype(float)
+    else:
+        rows = tally.cells["n"].to_numpy().astype(float)
+        thresholds = tally.names([key.column for key in tally.keys if key.role == "threshold"])
+        if thresholds:
+            # each row is counted at every threshold
+            rows = np.where(codes.index(thresholds).of_cell == 0, rows, 0.0)
+        drawn = np.bincount(index.of_cell, rows, len(index))
+    share = _shares_of_populations(tally, design, index, drawn)
+    lonely = drawn <= 1
+    if design.lonely == "error" and lonely.any() and (share[lonely] < 1).any():
+        raise ArgumentError(_lonely(design, index, lonely & (share < 1)))
+    factor = np.where(lonely, float(design.lonely == "adjust"), drawn / (drawn - 1)) * (1 - share)
+    return index.of_cell, drawn, factor, np.where(lonely, 0.0, factor / drawn)
 
 
 def _shares_of_populations(tally: Tally, design: SurveyDesign, strata: GroupIndex, drawn: Floats) -> Floats:
@@ -139,7 +129,7 @@ def _linearized(
     """Errors from the sums of PSUs, to which values are nearly linear."""
     tally, formula, estimator = evaluator.tally, requested.formula, requested.estimator
     index, codes = evaluator.group_cells.indices[by], KeyCodes(tally.cells)
-    strata = _Strata.of(tally, design, codes)
+    stratum_of_cell, drawn, factor, factor_of_total = _strata(tally, design, codes)
     # units are PSUs; or rows, of which those with the same labels are alike
     names = tally.names(design.strata)
     if design.clusters is not None:
@@ -152,7 +142,7 @@ def _linearized(
     if not len(units):
         nothing = np.full((len(index), 1 if formula.over_levels else len(evaluator.reading.levels)), np.nan)
         return Surveyed.about(nothing, nothing, nothing, scale)
-    group, stratum = index.of_cell[units.example], strata.index.of_cell[units.example]
+    group, stratum = index.of_cell[units.example], stratum_of_cell[units.example]
     if formula.deviations:
         value, change, rows = _areas_by_unit(evaluator, requested, by, units, names)
         has_weight = rows > 0
@@ -172,14 +162,17 @@ def _linearized(
         of_alike, rows = np.ones(len(units)), np.ones(len(units))
     # the distances of all PSUs of a stratum from their mean, those without a row of a group included, are the sum of
     # squares less that of the mean: the strata within groups are units with a negative sign
-    both = group * len(strata.drawn) + stratum
+    both = group * len(drawn) + stratum
     distinct, of_both = np.unique(both, return_inverse=True)
-    group_of_total, stratum_of_total = distinct // len(strata.drawn), distinct % len(strata.drawn)
+    group_of_total, stratum_of_total = np.divmod(distinct, len(drawn))
     total = np.zeros((len(distinct), change.shape[1]))
     np.add.at(total, of_both, change)
-    of_totals = total * np.sqrt(strata.factor * strata.centred / strata.drawn)[stratum_of_total][:, None]
-    of_units = change * (of_alike * np.sqrt(strata.factor[stratum]))[:, None]
-    freedom = _freedom(len(value), group, both, np.where(has_weight, rows, 0.0))
+    of_totals = total * np.sqrt(factor_of_total)[stratum_of_total][:, None]
+    of_units = change * (of_alike * np.sqrt(factor[stratum]))[:, None]
+    # the PSUs of a group less the strata that these are in
+    counted = np.where(has_weight, rows, 0.0)
+    own_strata = np.bincount(np.unique(both[counted > 0]) // len(drawn), minlength=len(value))
+    freedom = np.bincount(group, counted, len(value)) - own_strata
     return _by_influences(
         value, np.concatenate([of_units, of_totals]), np.concatenate([group, group_of_total]),
         np.concatenate([psu, stratum_of_total + 1 + int(psu.max())]),
@@ -206,36 +199,27 @@ def _derivatives(
     nothing = np.zeros(int(segments.sizes.sum()), dtype=bool)
     everything = pooled(sums, segments, nothing, "overall")
     others = pooled(sums, segments, nothing, "rest")
-    moved = [name for name in everything if not (is_centre(name) or is_end(name))]
-    own = {name: everything[name] - others[name] for name in moved}
+    own = {name: everything[name] - others[name] for name in everything if not (is_centre(name) or is_end(name))}
     share = np.zeros(len(nothing))
-    for name in moved:
-        flat = np.abs(own[name]).reshape(len(nothing), -1)
+    for values in own.values():
+        flat = np.abs(values).reshape(len(nothing), -1)
         total = segments.to_rows(segments.sum(flat))
         share = np.fmax(share, np.nan_to_num(flat / total).max(axis=1, initial=0.0))
 
-    def moved_by(step: Floats) -> dict[str, Array]:
-        """The sums of groups with a little more, or less, of a unit."""
-        more = {name: values * step.reshape(-1, *[1] * (values.ndim - 1)) for name, values in own.items()}
-        return everything | {name: everything[name] + values for name, values in more.items()}
+    def value_with(step: Floats) -> Floats:
+        """The values of groups with a little more, or less, of a unit."""
+        steps = {name: step.reshape(-1, *[1] * (values.ndim - 1)) for name, values in own.items()}
+        moved = {name: everything[name] + values * steps[name] for name, values in own.items()}
+        return values_of(formula, estimator, everything | moved).estimate
 
     def slope(part: float) -> Floats:
         """The change for a unit of weight, from moving sums by a part to both sides."""
         step = np.where(share > 0, part / share, 0.0)
-        above, below = (values_of(formula, estimator, moved_by(away)).estimate for away in (step, -step))
-        return np.where(step[:, None] > 0, (above - below) / (2 * step[:, None]), 0.0)
+        return np.where(step[:, None] > 0, (value_with(step) - value_with(-step)) / (2 * step[:, None]), 0.0)
 
     value = values_of(formula, estimator, everything).estimate
     change = (4 * slope(_STEP / 2) - slope(_STEP)) / 3
     return value[segments.starts], np.where(np.isnan(value), 0.0, change)
-
-
-def _freedom(groups: int, group: Integers, both: Integers, units: Floats) -> Floats:
-    """The degrees of freedom of groups: their PSUs less the strata that these are in."""
-    occurring = np.flatnonzero(units > 0)
-    _, first = np.unique(both[occurring], return_index=True)
-    strata = np.bincount(group[occurring[first]], minlength=groups)
-    return (np.bincount(group, units, groups) - strata).astype(float)
 
 
 def _areas_by_unit(
