@@ -48,7 +48,8 @@ class Intervals:
     @classmethod
     def none(cls, count: int) -> Intervals:
         """No limits of so many results."""
-        return cls(*np.full((3, count), np.nan), np.full(count, None, dtype=object))
+        lower, upper, error = np.full((3, count), np.nan)
+        return cls(lower, upper, error, np.full(count, None, dtype=object))
 
     def named(self, name: str) -> Intervals:
         """The same, of which those that are set next have some method."""
@@ -93,7 +94,7 @@ class Family:
     @cached_property
     def sizes(self) -> Integers:
         """The number of groups of each outer group."""
-        return np.bincount(self.outer, minlength=self.outers).astype(np.int64, copy=False)
+        return np.bincount(self.outer, minlength=self.outers)
 
     @cached_property
     def number_of_pairs(self) -> Integers:
@@ -105,7 +106,7 @@ class Family:
         """Mask of the outer groups in which a condition holds for some group."""
         return np.bincount(self.outer[condition], minlength=self.outers) > 0
 
-    @cached_property
+    @property
     def is_range(self) -> bool:
         """True if all pairs of groups are compared."""
         return not self.is_reference.any()
@@ -289,7 +290,6 @@ class FamilyWithRests(Family):
     of_all_rows: bool
     several: Booleans
     """Mask of the outer groups with more than one pair: the two groups of a family are the others of each other."""
-    is_range = False
 
     @classmethod
     def of(cls, families: Sequence[Family], *, of_all_rows: bool) -> list[FamilyWithRests]:
@@ -311,6 +311,11 @@ class FamilyWithRests(Family):
             columns: dict[str, Any] = vars(replace(family, values=values))
             with_rests.append(cls(**columns, share=share, of_all_rows=of_all_rows, several=several))
         return with_rests
+
+    @property
+    def is_range(self) -> bool:
+        """False: groups are not compared with each other."""
+        return False
 
     @property
     def number_of_pairs(self) -> Integers:  # pyright: ignore[reportIncompatibleVariableOverride] - computed

@@ -44,7 +44,7 @@ def distance_of_pairs(counts: tuple[int, ...], share: float) -> float:
         return math.prod(within) < share
 
     pairs = sum(count * (count - 1) // 2 for count in counts)
-    low, high = bracket(is_rarer, z_value(share), z_value(share ** (1 / pairs)))
+    low, high = bracket(is_rarer, np.array(z_value(share)), np.array(z_value(share ** (1 / pairs))))
     return float(low + high) / 2
 
 

@@ -326,8 +326,8 @@ class _Drawn:
 
     def at(self, chosen: Booleans) -> _Drawn:
         """Some of the numbers, by a mask of them."""
-        low, high, lone = (own[chosen] for own in (self.low, self.high, self.lone))
-        return _Drawn(self.index[chosen], self.summary.at(chosen), self.times, low, high, lone)
+        index, summary, lone = self.index[chosen], self.summary.at(chosen), self.lone[chosen]
+        return _Drawn(index, summary, self.times, self.low[chosen], self.high[chosen], lone)
 
 
 @dataclass(frozen=True, eq=False)
@@ -484,13 +484,12 @@ class Draws:
             lost[own.index] = own.summary.lost
             for position in np.argsort(-own.summary.lost, kind="stable").tolist():
                 number, result = int(own.summary.lost[position]), own.index[position]
-                feature = self.uncertainty.evaluated.specs[specs[result]].by
+                feature, name = self.uncertainty.evaluated.specs[specs[result]].by, str(names[result])
                 by = feature.text if feature else None
-                if number > _MANY_LOST * own.times and (names[result], by) not in messages:
-                    subject = f"{names[result]}{f' by {by}' if by else ''}"
-                    messages[names[result], by] = (
-                        f"{subject}: in {number} of {own.times} replicates a group has no value, and the interval is "
-                        "of the others"
+                if number > _MANY_LOST * own.times and (name, by) not in messages:
+                    messages[name, by] = (
+                        f"{name}{f' by {by}' if by else ''}: in {number} of {own.times} replicates a group has no "
+                        "value, and the interval is of the others"
                     )
         if messages and options.on_undefined == "warn":
             warn("; ".join(messages.values()) + '. (on_undefined="ignore" silences this.)', UndefinedWarning)

@@ -474,14 +474,13 @@ class Smooth(Estimates):
 class MadeOfShares(Smooth):
     """Values that rise with a share, or sums of shares of different rows, with limits from those of the shares."""
 
-    formula: Formula
     made_of: Share | SumOfShares
     shares: tuple[Shares, ...]
 
     @classmethod
     def of(cls, values: Smooth, made_of: Share | SumOfShares) -> MadeOfShares:
         """Values of the counts of labels."""
-        counts = dict(zip(("tp", "fn", "fp", "tn"), cast("Counts", values.counts), strict=True))
+        counts: dict[str, Floats] = dict(zip(("tp", "fn", "fp", "tn"), cast("Counts", values.counts), strict=True))
         parts = [made_of] if isinstance(made_of, Share) else [share for _, share in made_of.shares]
         shares = tuple(
             Shares.of_counts(
@@ -511,13 +510,17 @@ class MadeOfShares(Smooth):
             return [factor for factor, _ in self.made_of.shares]
         share = self.shares[0].value
         low, high = (share - _STEP).clip(0), (share + _STEP).clip(max=1)
-        return [(at_share(self.formula, self.made_of, high) - at_share(self.formula, self.made_of, low)) / (high - low)]
+        return [(self._at(self.made_of, high) - self._at(self.made_of, low)) / (high - low)]
+
+    def _at(self, made_of: Share, share: Floats) -> Floats:
+        """The values at some values of the share with which they rise."""
+        return at_share(cast("Formula", self.formula), made_of, share)
 
     def limits(self, z: float | Floats) -> Limits:
         """The values at the limits of the share; limits of sums by MOVER (Zou, Huang and Zhang, 2009)."""
         if isinstance(self.made_of, Share):
-            lower, upper = (at_share(self.formula, self.made_of, end) for end in self.shares[0].limits(z))
-            return lower, upper
+            low, high = self.shares[0].limits(z)
+            return self._at(self.made_of, low), self._at(self.made_of, high)
         below, above = np.zeros_like(self.value), np.zeros_like(self.value)
         for factor, share in zip(self._slopes, self.shares, strict=True):
             low, high = share.limits(z)

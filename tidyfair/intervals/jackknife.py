@@ -280,7 +280,7 @@ class _Pairs:
         position[(truth + 1) * (labels + 1) + estimate + 1] = np.arange(len(pairs))
         of_group, size = index.of_cell * len(pairs) + position[code], len(index) * len(pairs)
         weight, square = (
-            np.bincount(of_group, cells.measure(name).astype(float), size).reshape(len(index), -1)
+            np.bincount(of_group, cells.measure(name).astype(float), size).astype(float).reshape(len(index), -1)
             for name in ("w", "w2")
         )
         complete = ((truth >= 0) | ("truth" not in reads)) & ((estimate >= 0) | ("estimate" not in reads))

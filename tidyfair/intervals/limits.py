@@ -356,7 +356,9 @@ def families(evaluated: Evaluated, options: Options) -> list[ComparedGroups]:
     for spec, rows, estimates in of_all_outer_groups(evaluated, options):
         level, outer = (rows[name].to_numpy() for name in (LEVEL, "outer"))
         segments = Segments.of(level, outer)
-        for start, size in zip(segments.starts.tolist(), segments.sizes.tolist(), strict=True):
+        starts: list[int] = segments.starts.tolist()
+        sizes: list[int] = segments.sizes.tolist()
+        for start, size in zip(starts, sizes, strict=True):
             own = estimates.at(np.arange(start, start + size))
             part = rows[start : start + size]
             of_outer_groups.append(ComparedGroups(spec, int(outer[start]), int(level[start]), part, own))

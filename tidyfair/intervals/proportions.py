@@ -62,8 +62,10 @@ def wilson_with_few(share: Floats, rows: Floats, z: float | Floats) -> Limits:
     def end(count: Floats) -> Floats:
         """The largest share for which so many hits, or more, have that probability."""
         few = (count > 0) & (count <= most)
-        with np.errstate(divide="ignore", invalid="ignore"):
-            return np.where(few, gammaincinv(np.where(few, count, 1.0), tail) / rows, np.inf)
+        ends = np.full(few.shape, np.inf)
+        tails, sizes = (np.broadcast_to(own, few.shape)[few] for own in (tail, rows))
+        ends[few] = gammaincinv(count[few], tails) / sizes
+        return ends
 
     return np.minimum(lower, end(share * rows)), np.maximum(upper, 1 - end((1 - share) * rows))
 
@@ -228,7 +230,7 @@ def shares_apart(
 
 
 def bracket(
-    is_inside: Callable[[Floats], Any], inside: Any, outside: Any, halvings: int = _HALVINGS
+    is_inside: Callable[[Floats], Any], inside: Floats, outside: Floats, halvings: int = _HALVINGS
 ) -> tuple[Floats, Floats]:
     """The two ends between which a condition ceases to hold, after so many halvings."""
     for _ in range(halvings):

@@ -226,7 +226,7 @@ def drawn_rows(
     randoms = _of_their_own(outer_of_unit, seed, f"replicates {bool(strata)}")
 
     def of_clusters(count: int) -> Array:
-        drawn = [_drawn_evenly(len(own), count, randoms[own[0]]) for own in _runs_of(outer_of_unit)]
+        drawn = [_drawn_evenly(len(own), count, randoms[int(own[0])]) for own in _runs_of(outer_of_unit)]
         return np.concatenate(drawn, axis=1)[:, unit]
 
     def of_rows(count: int) -> Array:

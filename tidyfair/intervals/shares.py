@@ -104,7 +104,8 @@ def sum_of_shares_of(formula: Formula) -> SumOfShares | None:
     """The sum of two shares of different rows that a formula is; None if it is something else."""
     if not _is_of_complete_counts(formula):
         return None
-    values, counts = values_of_tables(formula, _TABLES)[0], dict(zip(_COMPLETE, _TABLES.T, strict=True))
+    values = values_of_tables(formula, _TABLES)[0]
+    counts: dict[str, Floats] = dict(zip(_COMPLETE, _TABLES.T, strict=True))
     if not np.isfinite(values).all():
         return None
     for split in _SPLITS:

@@ -57,7 +57,7 @@ def has_survey_error(formula: Formula, estimator: str, tally: Tally) -> bool:
 def by_design(evaluator: Evaluator, requested: RequestedFormula, by: By | None, scale: Scale) -> Surveyed:
     """The values of a formula in the groups of a `by`, by groups and labels."""
     design: Any = evaluator.tally.design
-    by_sampling = _of_replicates if isinstance(design, ReplicateWeights) else _linearized
+    by_sampling: Any = _of_replicates if isinstance(design, ReplicateWeights) else _linearized
     return by_sampling(evaluator, design, requested, by, scale)
 
 
@@ -81,7 +81,7 @@ def _strata(tally: Tally, design: SurveyDesign, codes: KeyCodes) -> tuple[Intege
         if thresholds:
             # each row is counted at every threshold
             rows = np.where(codes.index(thresholds).of_cell == 0, rows, 0.0)
-        drawn = np.bincount(index.of_cell, rows, len(index))
+        drawn = np.bincount(index.of_cell, rows, len(index)).astype(float)
     share = _shares_of_populations(tally, design, index, drawn)
     lonely = drawn <= 1
     if design.lonely == "error" and lonely.any() and (share[lonely] < 1).any():
@@ -172,7 +172,7 @@ def _linearized(
     # the PSUs of a group less the strata that these are in
     counted = np.where(has_weight, rows, 0.0)
     own_strata = np.bincount(np.unique(both[counted > 0]) // len(drawn), minlength=len(value))
-    freedom = np.bincount(group, counted, len(value)) - own_strata
+    freedom = (np.bincount(group, counted, len(value)) - own_strata).astype(float)
     return _by_influences(
         value, np.concatenate([of_units, of_totals]), np.concatenate([group, group_of_total]),
         np.concatenate([psu, stratum_of_total + 1 + int(psu.max())]),

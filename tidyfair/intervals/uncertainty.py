@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any, Literal, TypeAlias
+from typing import Literal, TypeAlias, cast
 
 import numpy as np
 
@@ -160,12 +160,12 @@ class Uncertainty:
         error = area_errors(value, variance, events, others)
         freedom, influences = np.full(len(rows), np.inf), None
         if self.tally.cluster_names:
-            clustered: Any = self._of_groups(requested, rows)
+            clustered = cast("Smooth", self._of_groups(requested, rows))
             error, freedom, influences = clustered.error, clustered.freedom, clustered.influences
             with np.errstate(divide="ignore", invalid="ignore"):
                 # a share of the rows has the same variance without clusters; of areas of 0 and 1 one row of each
                 of_clusters = (freedom + 1) / np.minimum(events, others)
-                share = np.where(variance > 0, variance / error**2, of_clusters).clip(0, 1)
+                share: Floats = np.where(variance > 0, variance / error**2, of_clusters).clip(0, 1)
             events, others = events * share, others * share
         scale = self.scale(requested)
         with np.errstate(invalid="ignore"):
