@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
@@ -132,10 +132,6 @@ class Summary:
                     error[varying] = np.nanstd(values[:, varying], axis=0, ddof=1) * factor
         alike = _are_alike(np.fmin.reduce(values, axis=0), np.fmax.reduce(values, axis=0))
         return cls(lower, upper, error, len(values) - known.sum(axis=0), alike)
-
-    def at(self, index: Array) -> Summary:
-        """Those of some of the numbers."""
-        return Summary(*(getattr(self, own.name)[index] for own in fields(self)))
 
 
 def _quantiles(values: Floats, tail: float) -> Array:
@@ -324,11 +320,6 @@ class _Drawn:
     lone: Booleans
     """Mask of the numbers of a single row or cluster, and of those that neither replicates nor filled cells move."""
 
-    def at(self, chosen: Booleans) -> _Drawn:
-        """Some of the numbers, by a mask of them."""
-        index, summary, lone = self.index[chosen], self.summary.at(chosen), self.lone[chosen]
-        return _Drawn(index, summary, self.times, self.low[chosen], self.high[chosen], lone)
-
 
 @dataclass(frozen=True, eq=False)
 class Draws:
@@ -391,9 +382,9 @@ class Draws:
             together = np.unique(runs, axis=1, return_counts=True)[1]
         options = _at_level_of(self.uncertainty.options, int(together.max(initial=1)))
         specs = list(dict.fromkeys(requested[number].spec for number in formulas))
-        drawn = [own.at(chosen[own.index]) for own in self._values(specs, options)]
-        names = np.array([own.name for own in requested], dtype=object)[column("requested")]
-        return self._put(drawn, column("estimate"), options, intervals, names, column("spec"))
+        names = np.array([self._name(own.name, own.spec) for own in requested], dtype=object)[column("requested")]
+        drawn = list(self._values(specs, options))
+        return self._put(drawn, chosen, column("estimate"), options, intervals, names)
 
     # Results
 
@@ -421,8 +412,8 @@ class Draws:
             lone = (self.lone_results | self._has_alike(rows, lowest, highest, filled))[index]
             lone |= summary.is_alike & (low == high)
             drawn.append(_Drawn(index, summary, len(values), low, high, lone))
-        names = np.array([own.name for own in evaluated.specs], dtype=object)[spec]
-        lost = self._put(drawn, value, options, intervals, names, spec)
+        names = np.array([self._name(own.name, index) for index, own in enumerate(evaluated.specs)], dtype=object)[spec]
+        lost = self._put(drawn, left, value, options, intervals, names)
         if options.interval in {"auto", "bayes"}:
             self._without_false_ends(spec, left, value, intervals)
         return lost
@@ -453,21 +444,26 @@ class Draws:
 
     # Limits
 
+    def _name(self, name: str, spec: int) -> str:
+        """A metric and its feature."""
+        by = self.uncertainty.evaluated.specs[spec].by
+        return f"{name} by {by.text}" if by else name
+
     def _put(
-        self, drawn: Sequence[_Drawn], value: Floats, options: Options, intervals: Intervals, names: Array,
-        specs: Integers,
+        self, drawn: Sequence[_Drawn], chosen: Booleans, value: Floats, options: Options, intervals: Intervals,
+        names: Array,
     ) -> Integers:  # fmt: skip
         """Set limits by replicates, no narrower than empty cells can make them; the replicates that were lost.
 
-        `names` and `specs` are those of all numbers.
+        `chosen` is a mask of all numbers, `names` are those of their metrics and features.
         """
         tally, lost, z = self.uncertainty.tally, np.full(len(value), -1), z_value(options.conf_level)
         method = "cluster bootstrap" if tally.cluster_names else "bootstrap"
         warn_of_few_clusters(tally)
-        messages: dict[tuple[str, str | None], str] = {}
+        messages: dict[str, str] = {}
         for own in drawn:
             lower, upper, error = own.summary.lower, own.summary.upper, own.summary.error
-            known, wider = ~(np.isnan(lower) | np.isnan(upper)), np.zeros(len(lower), dtype=bool)
+            known, wider = ~(np.isnan(lower) | np.isnan(upper)) & chosen[own.index], np.zeros(len(lower), dtype=bool)
             if options.interval == "bayes":
                 # as the modified interval of Jeffreys' prior, these include a rate of none or all of the rows
                 method, low, high = "dirichlet", value[own.index], value[own.index]
@@ -482,15 +478,11 @@ class Draws:
             intervals.named(method).put(index, limits, error[known])
             intervals.add_words(own.index[known & wider], ", empty cells")
             lost[own.index] = own.summary.lost
-            for position in np.argsort(-own.summary.lost, kind="stable").tolist():
-                number, result = int(own.summary.lost[position]), own.index[position]
-                feature, name = self.uncertainty.evaluated.specs[specs[result]].by, str(names[result])
-                by = feature.text if feature else None
-                if number > _MANY_LOST * own.times and (name, by) not in messages:
-                    messages[name, by] = (
-                        f"{name}{f' by {by}' if by else ''}: in {number} of {own.times} replicates a group has no "
-                        "value, and the interval is of the others"
-                    )
+            many = np.flatnonzero(chosen[own.index] & (own.summary.lost > _MANY_LOST * own.times))
+            for position in many[np.argsort(-own.summary.lost[many], kind="stable")].tolist():
+                name, number = str(names[own.index[position]]), int(own.summary.lost[position])
+                of_times = f"in {number} of {own.times} replicates a group has no value"
+                messages.setdefault(name, f"{name}: {of_times}, and the interval is of the others")
         if messages and options.on_undefined == "warn":
             warn("; ".join(messages.values()) + '. (on_undefined="ignore" silences this.)', UndefinedWarning)
         return lost
