@@ -17,9 +17,9 @@ from tidyfair.evaluation.statistics import LEVEL
 from tidyfair.intervals.comparisons import Family, FamilyWithRests, Intervals, in_blocks, shapes_of, usable_outers
 from tidyfair.intervals.critical_values import z_of_groups
 from tidyfair.intervals.draws import Draws
-from tidyfair.intervals.estimates import Estimates
+from tidyfair.intervals.estimates import Estimates, Shares
 from tidyfair.intervals.inversion import Spread
-from tidyfair.intervals.methods import Case, Method, required
+from tidyfair.intervals.methods import Case, required
 from tidyfair.intervals.pairs import ComparedGroups
 from tidyfair.intervals.proportions import z_value
 from tidyfair.intervals.shares import is_mean, share_of
@@ -27,7 +27,7 @@ from tidyfair.intervals.uncertainty import Uncertainty
 from tidyfair.specs.contrasts import Contrast
 from tidyfair.specs.metric_specs import MetricSpec
 from tidyfair.specs.options import Options
-from tidyfair.specs.segments import Booleans, Floats, Integers, Segments
+from tidyfair.specs.segments import Booleans, Integers, Segments
 from tidyfair.tallies.tally import Tally
 
 _EQUAL = 1e-9
@@ -44,19 +44,14 @@ def group_intervals(evaluated: Evaluated, groups: pl.DataFrame, options: Options
     is_shown[row_of_table] = True
     intervals = Intervals.none(len(evaluated.rows))
     drawn: list[int] = []
-    for number, requested in enumerate(uncertainty.requested):
+    for number in range(len(uncertainty.requested)):
         rows = uncertainty.rows(number)
         rows = rows[is_shown[rows]]
-        method = _method_of_values(uncertainty, number, evaluated.specs[requested.spec])
-        if not len(rows):
-            continue
-        if method is None:
-            drawn.append(number)
-            continue
         outer = uncertainty.column("outer")[rows]
         # the values of an outer group hold together
         z = z_of_groups(np.bincount(outer)[outer], options.conf_level) if options.simultaneous else None
-        _put_values(uncertainty, number, rows, method, z, intervals, rows)
+        if not _put_values(uncertainty, number, rows, rows, intervals, z) and len(rows):
+            drawn.append(number)
     lost = Draws(uncertainty).put_groups(drawn, is_shown, intervals) if drawn else None
     _without_lower(uncertainty, uncertainty.column("spec"), is_shown, intervals)
     groups = _with_even_rows(groups, uncertainty, row_of_table)
@@ -194,12 +189,9 @@ class _Comparison:
     def _put_values(self, outers: Booleans, intervals: Intervals) -> Booleans:
         """Set the limits of values that are not compared."""
         ((number, rows),) = self.rows.items()
-        method = _method_of_values(self.uncertainty, number, self.spec)
-        if method is None:
-            return np.zeros_like(outers)
         outer = self.uncertainty.column("outer")[rows]
-        _put_values(self.uncertainty, number, rows, method, None, intervals, outer)
-        return outers
+        is_put = _put_values(self.uncertainty, number, rows, outer, intervals)
+        return outers if is_put else np.zeros_like(outers)
 
     def _put_distances(self, outers: Booleans, intervals: Intervals) -> Booleans:
         """Set the limits of distances that are not of pairs."""
@@ -278,18 +270,6 @@ class _Comparison:
         return adds_up & ~unequal
 
 
-def _method_of_values(uncertainty: Uncertainty, number: int, spec: MetricSpec) -> Method | None:
-    """The method of the values of a formula; None if by replicates."""
-    interval, sampling, kind = uncertainty.interval, uncertainty.sampling, uncertainty.kinds[number]
-    if kind is None:
-        refuse_under_design(uncertainty.tally, spec)
-    case = Case(kind or "resampled", "alone", sampling)
-    if kind is None and interval in {"analytic", "exact"}:
-        raise no_closed_form([spec.name], interval)
-    method = required(case, interval, uncertainty.requested[number].name)
-    return None if method.name in {"bootstrap", "dirichlet"} else method
-
-
 def no_closed_form(names: Iterable[str], interval: str) -> ArgumentError:
     """The error for results that have no closed form."""
     kind = "exact interval" if interval == "exact" else "interval in closed form"
@@ -309,20 +289,30 @@ def refuse_under_design(tally: Tally, spec: MetricSpec) -> None:
 
 
 def _put_values(
-    uncertainty: Uncertainty, number: int, rows: Integers, method: Method, z: Floats | None, intervals: Intervals,
-    index: Integers,
-) -> None:  # fmt: skip
-    """Set the limits of the values of some rows, which are not compared."""
+    uncertainty: Uncertainty, number: int, rows: Integers, index: Integers, intervals: Intervals, z: Any = None
+) -> bool:
+    """Set the limits of the values of some rows, which are not compared; False if they are those of replicates."""
+    requested, kind, interval = uncertainty.requested[number], uncertainty.kinds[number], uncertainty.interval
+    if kind is None:
+        spec = uncertainty.evaluated.specs[requested.spec]
+        refuse_under_design(uncertainty.tally, spec)
+        if interval in {"analytic", "exact"}:
+            raise no_closed_form([spec.name], interval)
+    method = required(Case(kind or "resampled", "alone", uncertainty.sampling), interval, requested.name)
+    if method.name in {"bootstrap", "dirichlet"}:
+        return False
+    if not len(rows):
+        return True
     z_of_values: Any = z_value(uncertainty.options.conf_level) if z is None else z
     estimates = uncertainty.estimates(number, rows, method.name)
-    if method.limits is not None and estimates.kind == "rate":
-        shares: Any = estimates
-        limits = method.limits(shares.value, shares.rows_at(z_of_values), z_of_values)
+    if method.limits is not None and isinstance(estimates, Shares):
+        limits = method.limits(estimates.value, estimates.rows_at(z_of_values), z_of_values)
     else:
         # sums of limits are too narrow far out, where limits of many groups at once are
         is_far = z is not None and estimates.kind == "sum_of_rates"
         limits = (estimates.far if is_far else estimates).alone(z_of_values)
     intervals.named(method.name).put(index, limits, estimates.shown_error)
+    return True
 
 
 def _beside(table: pl.DataFrame, intervals: Intervals, rows: Integers, lost: Integers | None) -> pl.DataFrame:
