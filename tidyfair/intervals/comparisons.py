@@ -99,8 +99,9 @@ class Family:
     @cached_property
     def number_of_pairs(self) -> Integers:
         """The number of pairs of each outer group."""
+        sizes = self.sizes.astype(np.int64)
         references = np.bincount(self.outer, self.is_reference, self.outers).astype(np.int64)
-        return np.where(references > 0, references * (self.sizes - references), self.sizes * (self.sizes - 1) // 2)
+        return np.where(references > 0, references * (sizes - references), sizes * (sizes - 1) // 2)
 
     def has(self, condition: Booleans) -> Booleans:
         """Mask of the outer groups in which a condition holds for some group."""
