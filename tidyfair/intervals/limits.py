@@ -148,6 +148,8 @@ class _Comparison:
             if len(rows):
                 self.rows[own] = rows
         every = np.concatenate([np.zeros(0, dtype=np.int64), *self.rows.values()])
+        self.outer = uncertainty.column("outer")[every]
+        """The outer groups of all of these."""
         self.levels = np.unique(uncertainty.column(LEVEL)[every])
         """The labels that its values are of."""
         self.has_kinds = None not in {uncertainty.kinds[own] for own in self.rows}
@@ -197,8 +199,7 @@ class _Comparison:
         """Set the limits of distances that are not of pairs."""
         uncertainty = self.uncertainty
         method = required(Case("smooth", "distance", uncertainty.sampling), uncertainty.interval, self.spec.name)
-        outer = np.concatenate([uncertainty.column("outer")[rows] for rows in self.rows.values()])
-        if not outers[outer].any():
+        if not outers[self.outer].any():
             return np.zeros_like(outers)
         return Spread(uncertainty, self.number, outers).put(intervals.named(method.name))
 
@@ -206,11 +207,8 @@ class _Comparison:
         """Set the limits of comparisons of groups with each other, or with one of them."""
         aggregate: Any = self.spec.aggregate
         families = self.uncertainty.families(self.number, aggregate, self.kept)
-        signed = np.zeros_like(outers)
-        if aggregate.is_signed:
-            # the sign of the farthest of several values is that of whichever is the farthest
-            outer = np.concatenate([self.uncertainty.column("outer")[rows] for rows in self.rows.values()])
-            signed = np.bincount(outer, minlength=len(outers)) > 2
+        # the sign of the farthest of several values is that of whichever is the farthest
+        signed = (np.bincount(self.outer, minlength=len(outers)) > 2) & aggregate.is_signed
         if families:
             families = [replace(family, values=family.values.finite) for family in families]
             shapes = shapes_of(families, aggregate)
