@@ -39,6 +39,8 @@ ROW = "\0row"
 MOST_CELLS = 2**21
 _MOST_DRAWN = 2**19
 """Counts that are drawn at once; the values of 100,000 cells then take less than 500 MB in all."""
+_CACHED, _ENOUGH_AT_ONCE = 2**17, 256
+"""Counts of which the values stay in the cache of a processor, and replicates at once of which more are no faster."""
 _MOST_NUMBERS = 2**26
 MOST_ROWS = 2 * 10**9
 """The most rows that are drawn in all, which takes minutes."""
@@ -413,7 +415,8 @@ def _parts(outer: Integers, unit: Integers, random: np.random.Generator) -> Inte
 
 def runs_of_replicates(times: int, size: int, doing: str = "resampling") -> Iterator[tuple[int, int]]:
     """Runs of replicates of so many numbers that fit into memory: the first of each, and the one after the last."""
-    step = max(1, _MOST_DRAWN // max(1, size))
+    size = max(1, size)
+    step = max(1, min(_MOST_DRAWN // size, max(_CACHED // size, _ENOUGH_AT_ONCE)))
     for start in in_progress(range(0, times, step), doing):
         yield start, min(start + step, times)
 
