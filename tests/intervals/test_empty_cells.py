@@ -25,7 +25,7 @@ def no_interval(result: pl.DataFrame) -> list[bool]:
 
 
 @pytest.mark.parametrize("metric", [tf.mae, tf.median_absolute_error], ids=["of sums", "of rows"])
-def test_single_row_group_has_no_interval(metric: tf.Metric) -> None:
+def test_single_row_group_has_no_interval(metric: tf.types.Metric) -> None:
     random = np.random.default_rng(11)
     rows = pl.DataFrame(
         {"y": random.normal(size=61), "p": random.normal(size=61), "g": ["a"] * 30 + ["b"] * 30 + ["c"]}
@@ -33,7 +33,7 @@ def test_single_row_group_has_no_interval(metric: tf.Metric) -> None:
     options: dict[str, Any] = {"interval": "auto", "times": 200, "on_undefined": "ignore"}
     gap = tf.new_groupwise_metric(metric, "gap", tf.difference())
     assert no_interval(gap("g").by_group(rows, "y", "p", **options)) == [False, False, True]
-    for aggregate in (None, tf.standard_deviation(), tf.difference(to="overall"), tf.group_maximum()):
+    for aggregate in (None, tf.aggregates.standard_deviation(), tf.difference(to="overall"), tf.group_maximum()):
         assert no_interval(gap("g", aggregate=aggregate)(rows, "y", "p", **options)) == [True]
         assert no_interval(gap("g", aggregate=aggregate)(rows[:60], "y", "p", **options)) == [False]
     # who is left out is not compared
@@ -61,7 +61,7 @@ def test_single_row_group_has_interval_only_for_rates() -> None:
     assert no_interval(listed) == [True, True]
 
 
-@pytest.mark.filterwarnings("ignore::tidyfair.ClusterWarning")
+@pytest.mark.filterwarnings("ignore::tidyfair.errors.ClusterWarning")
 def test_single_cluster_has_no_interval() -> None:
     random = np.random.default_rng(12)
     rows = pl.DataFrame({
@@ -80,7 +80,7 @@ def test_single_cluster_has_no_interval() -> None:
 
 
 @pytest.mark.parametrize("aggregate", [
-    tf.difference(), tf.standard_deviation(), tf.difference(to="overall"),
+    tf.difference(), tf.aggregates.standard_deviation(), tf.difference(to="overall"),
     tf.new_aggregate(pl.col(".estimate").max() - pl.col(".estimate").min(), equal=0),
 ], ids=repr)  # fmt: skip
 def test_single_group_has_no_interval(aggregate: Any) -> None:
@@ -105,7 +105,7 @@ MANY = labelled(160, 40, 40, 160, "b")
 OF_LABELS = [tf.f_meas, tf.mcc, tf.kap, tf.bal_accuracy, tf.j_index]
 
 
-def gap_of(metric: tf.Metric, aggregate: Any = None) -> tf.GroupwiseMetric:
+def gap_of(metric: tf.types.Metric, aggregate: Any = None) -> tf.types.GroupwiseMetric:
     return tf.new_groupwise_metric(metric, "gap", aggregate or tf.difference())("g")
 
 
@@ -127,7 +127,7 @@ def test_error_free_group_has_interval_of_its_accuracy() -> None:
 
 
 @pytest.mark.parametrize("metric", OF_LABELS, ids=lambda item: item.name)
-def test_small_error_free_group_gives_not_enough_evidence(metric: tf.Metric) -> None:
+def test_small_error_free_group_gives_not_enough_evidence(metric: tf.types.Metric) -> None:
     people = pl.concat([labelled(tp=2, tn=2), MANY])
     value = metric(MANY, "t", "e")[".estimate"].item()
     assert (
@@ -135,7 +135,7 @@ def test_small_error_free_group_gives_not_enough_evidence(metric: tf.Metric) -> 
         == "not enough evidence"
     )
     options: dict[str, Any] = {"interval": "auto", "times": 200, "on_undefined": "ignore"}
-    for aggregate in (tf.group_minimum(), tf.group_mean(), tf.difference(to="b", signed=True)):
+    for aggregate in (tf.group_minimum(), tf.aggregates.group_mean(), tf.difference(to="b", signed=True)):
         result = gap_of(metric, aggregate)(people, "t", "e", **options).row(0, named=True)
         low = {"group_minimum": value, "group_mean": (1 + value) / 2, "difference": 1 - value}[aggregate.kind]
         assert result[".lower"] < low - 0.1
@@ -164,7 +164,8 @@ def test_empty_cell_widens_only_its_own_end() -> None:
 
 def test_intervals_without_empty_cells_are_unchanged(monkeypatch: pytest.MonkeyPatch) -> None:
     gaps = [
-        tf.new_groupwise_metric(tf.f_meas, "gap", each)("sex") for each in (tf.standard_deviation(), tf.group_mean())
+        tf.new_groupwise_metric(tf.f_meas, "gap", each)("sex")
+        for each in (tf.aggregates.standard_deviation(), tf.aggregates.group_mean())
     ]
     calls: list[tuple[Any, Any]] = [(gap, "auto") for gap in gaps] + [(tf.f_meas, "bootstrap")]
     allowing = [ends(metric(LOANS, **CALL, interval=interval, times=400)) for metric, interval in calls]
@@ -192,10 +193,10 @@ def test_empty_cells_use_effective_rows_of_weights_and_clusters() -> None:
         assert ends(result) == pytest.approx((expected, 1.0))
     # five clusters of four rows
     clustered = people.with_columns(person=pl.int_range(20) % 5)
-    with pytest.warns(tf.ClusterWarning):
+    with pytest.warns(tf.errors.ClusterWarning):
         result = tf.f_meas(clustered, "t", "e", cluster="person", **options)
     assert ends(result) == pytest.approx((wilson_of_all(5), 1.0))
-    with pytest.warns(tf.ClusterWarning):
+    with pytest.warns(tf.errors.ClusterWarning):
         rate: Any = tf.sens(clustered.filter(pl.col("t") == 1), "t", "e", cluster="person", **options)
     assert ends(rate) == pytest.approx((wilson_of_all(5), 1.0))
 
@@ -237,13 +238,18 @@ def test_rare_group_does_not_fail_a_fair_model(rows: tuple[int, ...], rates: tup
 
 
 @pytest.mark.parametrize("metric", [tf.mae, tf.rmse, tf.median_absolute_error], ids=lambda item: item.name)
-def test_constant_errors_have_no_interval(metric: tf.Metric) -> None:
+def test_constant_errors_have_no_interval(metric: tf.types.Metric) -> None:
     random = np.random.default_rng(11)
     constant = pl.DataFrame({"y": random.normal(size=12), "g": "a"}).with_columns(p=pl.col("y") + 0.1)
     rows = pl.concat([constant, pl.DataFrame({"y": random.normal(size=80), "g": "b", "p": random.normal(size=80)})])
     options: dict[str, Any] = {"interval": "auto", "times": 200}
     assert no_interval(gap_of(metric).by_group(rows, "y", "p", **options)) == [True, False]
-    for aggregate in (None, tf.standard_deviation(), tf.difference(to="b", signed=True), tf.group_mean()):
+    for aggregate in (
+        None,
+        tf.aggregates.standard_deviation(),
+        tf.difference(to="b", signed=True),
+        tf.aggregates.group_mean(),
+    ):
         assert no_interval(gap_of(metric, aggregate)(rows, "y", "p", **options)) == [True]
     for limit in (0.01, 5):
         (verdict,) = tf.check(gap_of(metric), below=limit)(rows, "y", "p", times=200)[".verdict"]
@@ -251,7 +257,7 @@ def test_constant_errors_have_no_interval(metric: tf.Metric) -> None:
 
 
 @pytest.mark.parametrize("metric", [tf.mae, tf.rmse, tf.mse, tf.huber_loss], ids=lambda item: item.name)
-def test_perfect_predictions_have_no_interval_and_no_numpy_warnings(metric: tf.Metric) -> None:
+def test_perfect_predictions_have_no_interval_and_no_numpy_warnings(metric: tf.types.Metric) -> None:
     random = np.random.default_rng(14)
     truth = random.normal(size=60)
     perfect = pl.DataFrame({"y": truth[:20], "p": truth[:20], "g": "a", "c": [1, 2, 3, 4] * 5})
@@ -276,7 +282,7 @@ def test_infinite_values_have_intervals_that_hold_them_and_decide_no_check() -> 
     # nobody without the event is selected in a, so that its positive likelihood ratio is infinite
     people = pl.concat([labelled(tp=20, fn=20, tn=10), MANY])
     quiet: dict[str, Any] = {"times": 200, "on_undefined": "ignore"}
-    for aggregate in (tf.difference(), tf.ratio(), tf.log_ratio()):
+    for aggregate in (tf.difference(), tf.ratio(), tf.aggregates.log_ratio()):
         gap = gap_of(tf.positive_likelihood_ratio, aggregate)
         result = gap(people, "t", "e", interval="auto", **quiet).row(0, named=True)
         assert result[".lower"] <= result[".estimate"] <= result[".upper"]
@@ -297,7 +303,7 @@ def test_zero_value_has_one_sided_ratio_interval() -> None:
 def test_metrics_with_different_draws_in_one_set() -> None:
     # the sizes of groups are fixed for the one, and not for the other
     gaps = [tf.new_groupwise_metric(tf.f_meas, name, item)("sex") for name, item in (
-        ("spread", tf.standard_deviation()), ("to all", tf.difference(to="overall")),
+        ("spread", tf.aggregates.standard_deviation()), ("to all", tf.difference(to="overall")),
     )]  # fmt: skip
     options: dict[str, Any] = {**CALL, "interval": "auto", "times": 100}
     together = tf.metric_set(*gaps)(LOANS, **options)

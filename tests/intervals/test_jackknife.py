@@ -95,14 +95,14 @@ def leave_one_out(value: Callable[[np.ndarray, np.ndarray], float], y: np.ndarra
     ],
     ids=lambda item: getattr(item, "name", ""),
 )
-def test_errors_of_clusters_of_one_row_are_those_of_leaving_out_rows(metric: tf.Metric, value: Any) -> None:
+def test_errors_of_clusters_of_one_row_are_those_of_leaving_out_rows(metric: tf.types.Metric, value: Any) -> None:
     data = numbers(2, 60).with_columns(c=pl.int_range(60))
     result = row(metric(data, "y", "p", cluster="c", interval="auto"))
     assert result[".std_error"] == pytest.approx(leave_one_out(value, data["y"].to_numpy(), data["p"].to_numpy()))
 
 
 @pytest.mark.parametrize("metric", [tf.mcc, tf.kap, tf.f_meas, tf.bal_accuracy], ids=lambda item: item.name)
-def test_error_of_labels_is_that_of_leaving_out_rows(metric: tf.Metric) -> None:
+def test_error_of_labels_is_that_of_leaving_out_rows(metric: tf.types.Metric) -> None:
     data = labels(3, 900)
     counts = data.group_by("t", "e").len()
     # rows of a cell are alike; those added to each cell hardly matter among so many
@@ -228,7 +228,7 @@ CELLS = [(True, True), (True, False), (False, True), (False, False)]
 @pytest.mark.simulation
 @pytest.mark.parametrize("metric", [tf.f_meas, tf.bal_accuracy, tf.mcc, tf.kap], ids=lambda item: item.name)
 @pytest.mark.parametrize("rows", [6, 15, 40])
-def test_intervals_of_few_labels_hold_the_truth(metric: tf.Metric, rows: int) -> None:
+def test_intervals_of_few_labels_hold_the_truth(metric: tf.types.Metric, rows: int) -> None:
     runs, random = 1_500, np.random.default_rng(9)
     for truth, sens, spec in ((0.5, 0.8, 0.8), (0.3, 0.6, 0.95), (0.5, 0.97, 0.97)):
         shares = [truth * sens, truth * (1 - sens), (1 - truth) * (1 - spec), (1 - truth) * spec]
@@ -271,7 +271,7 @@ def test_intervals_of_few_clusters_hold_the_truth() -> None:
 
 
 @pytest.mark.parametrize("metric", [tf.selection_rate, tf.kap], ids=lambda item: item.name)
-def test_difference_of_groups_that_share_clusters_is_that_of_pairs(metric: tf.Metric) -> None:
+def test_difference_of_groups_that_share_clusters_is_that_of_pairs(metric: tf.types.Metric) -> None:
     runs, clusters, half, random = 300, 25, 6, np.random.default_rng(11)
     rates = random.beta(0.7, 0.7, (runs, clusters, 1))
     selected = random.random((runs, clusters, 2 * half)) < rates
