@@ -169,7 +169,7 @@ def test_intervals_without_empty_cells_are_unchanged(monkeypatch: pytest.MonkeyP
     ]
     calls: list[tuple[Any, Any]] = [(gap, "auto") for gap in gaps] + [(tf.f_meas, "bootstrap")]
     allowing = [ends(metric(LOANS, **CALL, interval=interval, times=400)) for metric, interval in calls]
-    monkeypatch.setattr("tidyfair.intervals.empty_cells._filled", lambda *_, **__: iter(()))
+    monkeypatch.setattr("tidyfair.intervals.draws._filled", lambda *_, **__: iter(()))
     assert [ends(metric(LOANS, **CALL, interval=interval, times=400)) for metric, interval in calls] == allowing
 
 

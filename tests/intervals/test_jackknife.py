@@ -14,9 +14,8 @@ import pytest
 from scipy import stats
 
 import tidyfair as tf
-from tidyfair.intervals.influence import Influences
+from tidyfair.intervals.estimates import Influences, Scale, SquaredCorrelation
 from tidyfair.intervals.proportions import wilson, wilson_with_few
-from tidyfair.intervals.scales import Scale, SquaredCorrelation
 from tidyfair.intervals.shares import at_share, rising_share_of, sum_of_shares_of
 
 if TYPE_CHECKING:
@@ -352,7 +351,7 @@ def test_correlations_of_very_many_groups_are_those_of_their_clusters() -> None:
     influence[:, 0] = 1
     influence /= np.linalg.norm(influence, axis=1, keepdims=True)
     group, cluster = np.nonzero(influence)
-    correlations = Influences.sorted(group, cluster, influence[group, cluster], None, groups)
+    correlations = Influences.of_units(influence[group, cluster][:, None], group, cluster, groups)
     one, other = random.integers(0, groups, (2, 50))
     expected = (influence[one] * influence[other]).sum(axis=1)
     assert correlations.between(one, other) == pytest.approx(expected)

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from scipy.stats import t as student_t
 
-from tidyfair.intervals.leave_one_out import Units
+from tidyfair.intervals.resampling import Units
 
 
 def test_limits_of_mean_are_those_of_student() -> None:

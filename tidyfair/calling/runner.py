@@ -296,7 +296,9 @@ class Run:
                     _warn_of_direction(tally, evaluated, options)
                 part = tidy_groups(evaluated)
                 if options.interval is not None:
-                    part = _with_intervals(evaluated, part, options)
+                    from tidyfair.intervals.limits import group_intervals  # noqa: PLC0415 - where they are asked for
+
+                    part = group_intervals(evaluated, part, options)
                 parts.append(with_features(part.drop(LOST, strict=False), evaluated))
         tallies = [tally for tally, _ in counted]
         if options.on_undefined == "warn" and options.na_rm:
@@ -348,10 +350,11 @@ class Run:
 def _part_of_results(tally: Tally, evaluated: Evaluated, options: Options) -> tuple[pl.DataFrame, list[str]]:
     """The results of some metrics, and what has to be said about values that are undefined."""
     results = Results(evaluated, undefined_is_null=options.on_undefined == "null")
-    # intervals read which groups are excluded
-    frame = results.frame(explain=options.explain or options.interval is not None)
+    frame = results.frame(explain=options.explain)
     if options.interval is not None:
-        frame = _with_intervals(evaluated, frame, options)
+        from tidyfair.intervals.limits import result_intervals  # noqa: PLC0415 - where they are asked for
+
+        frame = result_intervals(evaluated, frame, options, results.metrics_left_out)
         frame = frame if options.explain else frame.drop(EXPLANATION, strict=False)
     if options.on_undefined == "warn" and tally.forecast is not None:
         _warn_of_direction(tally, evaluated, options)
@@ -409,14 +412,6 @@ def _made_by(spec: MetricSpec) -> str:
     method = spec.name.removeprefix(f"{metric}_")
     is_comparison = method in {"difference", "ratio", "group_minimum", "group_maximum"}
     return f"{metric}.{method}" if is_comparison else spec.name
-
-
-def _with_intervals(evaluated: Evaluated, table: pl.DataFrame, options: Options) -> pl.DataFrame:
-    """A table with the requested intervals."""
-    from tidyfair.intervals.limits import group_intervals, result_intervals  # noqa: PLC0415 - where they are asked for
-
-    add = group_intervals if ".group" in table.columns else result_intervals
-    return add(evaluated, table, options)
 
 
 def _without_bounds(tallies: Sequence[Tally], parts: list[pl.DataFrame]) -> list[pl.DataFrame]:

@@ -45,7 +45,7 @@ class Results:
         # disparities, and the indices of their results
         self._compared: list[tuple[Integers, Disparities]] = []
         # the names of the metrics that are left out, of results that have some
-        self._metrics_left_out: dict[int, list[str]] = {}
+        self.metrics_left_out: dict[int, list[str]] = {}
         if len(plan.aggregates) < len(plan.specs):
             self._add_ordinary_metrics()
         if plan.aggregates:
@@ -79,7 +79,7 @@ class Results:
             self.value[index] = disparities.value
             self._compared.append((index, disparities))
             for number, names in disparities.left_out.items():
-                self._metrics_left_out[int(index[number])] = names
+                self.metrics_left_out[int(index[number])] = names
 
     def _add_error_bounds(self, error: Array) -> None:
         """Set how far off disparities can be, where scores were counted in bins."""
@@ -135,8 +135,8 @@ class Results:
         n = self._of_disparities("n", 0)
         n[self._index] = np.nan_to_num(evaluated.values.array("n")[self._rows])
         metrics_left_out = no_names
-        if self._metrics_left_out:
-            names = [self._metrics_left_out.get(index, []) for index in range(len(self.value))]
+        if self.metrics_left_out:
+            names = [self.metrics_left_out.get(index, []) for index in range(len(self.value))]
             metrics_left_out = pl.Series(names, dtype=_NAMES)
         # no disparity is about unknown groups
         is_left_out = ~pl.col("status").is_in([*VALUED, Status.UNKNOWN.value])
@@ -191,8 +191,8 @@ class Results:
         if self.evaluated.plan.two_sided:
             messages += self._sides_without_value()
         left_out: dict[int, dict[str, None]] = {}
-        for index in sorted(self._metrics_left_out):
-            left_out.setdefault(index // self._outers, {}).update(dict.fromkeys(self._metrics_left_out[index]))
+        for index in sorted(self.metrics_left_out):
+            left_out.setdefault(index // self._outers, {}).update(dict.fromkeys(self.metrics_left_out[index]))
         for number, names in left_out.items():
             subject, metrics = self._subject(number), ", ".join(names)
             messages.append(f"{subject} is the worst of the other metrics, because {metrics} cannot be compared")

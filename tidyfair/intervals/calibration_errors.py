@@ -20,7 +20,8 @@ from tidyfair.evaluation.evaluator import Evaluator
 from tidyfair.evaluation.group_cells import rows_of
 from tidyfair.evaluation.ranked_rows import Level, Rows, weight_shares
 from tidyfair.evaluation.statistics import ONE_LABEL
-from tidyfair.intervals.proportions import Limits
+from tidyfair.intervals.estimates import Estimates
+from tidyfair.intervals.proportions import Limits, bracket, student_limits
 from tidyfair.specs.formulas import Formula
 from tidyfair.specs.groups import By
 from tidyfair.specs.segments import Array, Booleans, Floats, Integers
@@ -52,33 +53,36 @@ def calibration_error_limits(gap: Floats, error: Floats, total_error: Floats, z:
         # the part of the variance that is left where signs are unsure
         left = np.sqrt(1 - _MEAN**2 * (unsure**2).sum(axis=1) / squares)
         lower = distance - _MEAN * unsure.sum(axis=1) - half * left
-        # the gaps in their errors, by halving
-        low: Floats = np.zeros_like(distance)
-        high: Floats = (distance + half) / each
-        for _ in range(_HALVINGS):
-            middle = (low + high) / 2
+
+        def is_below(middle: Floats) -> Booleans:
+            """Mask of the sums that are larger than is likely of gaps of so many standard errors."""
             mean = _MEAN * np.exp(-(middle**2) / 2) + middle * (2 * ndtr(middle) - 1)
-            below = mean * each - half * np.sqrt(1 + middle**2 - mean**2) < distance
-            low, high = np.where(below, middle, low), np.where(below, high, middle)
+            return mean * each - half * np.sqrt(1 + middle**2 - mean**2) < distance
+
+        _, high = bracket(is_below, np.zeros_like(distance), (distance + half) / each, _HALVINGS)
     return np.maximum(lower, 0.0), high * each
 
 
-@dataclass(frozen=True, eq=False)
-class Gaps:
-    """The gaps of bins, of groups by labels: the share of events less the mean score, times the share of rows."""
+@dataclass(frozen=True, eq=False, repr=False)
+class CalibrationErrors(Estimates):
+    """Sums of the distances of bins from calibration, which chance makes larger."""
 
-    gap: Floats
-    """Groups by labels by bins, or by the bins of all labels where values are averages over these."""
+    kind = "calibration_error"
+    value: Floats
     error: Floats
-    """The standard errors of gaps."""
-    total_error: Floats
-    """The standard error of their sum if all signs are certain: groups by labels; nan where it is unknown."""
+    """The standard error of the sum if all signs are certain; nan where it is unknown."""
+    gap: Floats
+    """The share of events less the mean score, times the share of rows: values by bins.
+
+    Where values are averages over labels, the bins are those of all labels.
+    """
+    errors_of_gaps: Floats
     freedom: Floats
     """The degrees of freedom of errors: infinite for rows, those of clusters otherwise."""
 
     @classmethod
-    def of(cls, evaluator: Evaluator, formula: Formula, estimator: str, by: By | None) -> Gaps:
-        """The gaps of a formula in the groups of a `by`."""
+    def of(cls, evaluator: Evaluator, formula: Formula, estimator: str, by: By | None) -> CalibrationErrors:
+        """The values of a formula in the groups of a `by`, by groups and labels."""
         labels = evaluator.labels
         rows = rows_of(evaluator.tally, labels, evaluator.group_cells, by, formula.reads)
         levels = [Level(level, evaluator.reading.scores.get(level, "")) for level in labels.levels]
@@ -87,23 +91,23 @@ class Gaps:
         values = [[own] for own in scores] if estimator in ONE_LABEL else [scores]
         weighted = estimator == "macro_weighted"
         groups, bins = len(rows.outer_of_group_cell), dict[str, Any](formula.options)["bins"]
-        gap, error = np.zeros((2, groups, len(values), len(values[0]) * bins))
-        total_error, freedom = np.full((2, groups, len(values)), np.nan)
+        gap, errors = np.zeros((2, groups * len(values), len(values[0]) * bins))
+        error, freedom = np.full((2, groups * len(values)), np.nan)
         for group, counted, weight, _, units in rows_with_weight(rows):
             share = np.ones(len(counted)) if weight is None else weight
             share = share / share.sum()
-            for number, own in enumerate(values):
-                of_bins, errors, total, free = _gaps_of_group(
+            for number, own in enumerate(values, group * len(values)):
+                of_bins, errors_of_bins, error[number], freedom[number] = _gaps_of_group(
                     formula, own, counted, share, units, bins, weighted=weighted
                 )
-                gap[group, number], error[group, number] = of_bins.ravel(), errors.ravel()
-                total_error[group, number], freedom[group, number] = total, free
-        return cls(gap, error, total_error, freedom)
+                gap[number], errors[number] = of_bins.ravel(), errors_of_bins.ravel()
+        return cls(np.abs(gap).sum(axis=1), error, gap, errors, freedom)
 
-    def at(self, index: Integers) -> tuple[Floats, Floats, Floats, Floats]:
-        """The total errors, gaps, their errors and degrees of freedom of some values, by their position."""
-        gap, error = (own.reshape(-1, own.shape[-1])[index] for own in (self.gap, self.error))
-        return self.total_error.ravel()[index], gap, error, self.freedom.ravel()[index]
+    def limits(self, z: float | Floats) -> Limits:
+        """Limits of all errors, which include the values: debiased ones may be below 0."""
+        factor = student_limits(z, self.freedom)
+        lower, upper = calibration_error_limits(self.gap, self.errors_of_gaps, self.error, factor)
+        return np.minimum(lower, self.value), np.maximum(upper, self.value)
 
 
 @dataclass(frozen=True, eq=False)

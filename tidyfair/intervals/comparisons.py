@@ -26,7 +26,7 @@ from tidyfair.specs.spreads import Extreme
 Form: TypeAlias = Callable[[Floats, Floats, Floats, Floats, float], Limits]
 """Limits of the difference or ratio of two rates, from these, their rows, and the standard errors."""
 
-MANY_GROUPS = 200
+_MANY_GROUPS = 200
 """Of more groups, ranges have the limits of all groups at once, which are hardly wider then."""
 _FEW = 5
 """Of fewer hits or misses that are expected in some group, the largest of several rates has no normal distribution."""
@@ -42,6 +42,8 @@ class Intervals:
     upper: Floats
     error: Floats
     method: Array
+    name: str = ""
+    """The method of those that are set next."""
 
     @classmethod
     def none(cls, count: int) -> Intervals:
@@ -49,19 +51,18 @@ class Intervals:
         lower, upper, error = np.full((3, count), np.nan)
         return cls(lower, upper, error, np.full(count, None, dtype=object))
 
+    def named(self, name: str) -> Intervals:
+        """The same, of which those that are set next have some method."""
+        return replace(self, name=name)
+
     def put(self, index: Array, limits: Limits, error: Any = math.nan, words: str = "") -> None:
         """Set the limits of some results; `words` are added to the name of the method."""
         self.lower[index], self.upper[index] = limits
-        self.error[index], self.method[index] = error, words
+        self.error[index], self.method[index] = error, self.name + words
 
-    def named(self, name: str, index: Array) -> None:
-        """Set the name of the method of those of some results that have limits."""
-        self.method[index] = [None if words is None else name + words for words in self.method[index]]
-
-    def named_further(self, words: str, index: Array) -> None:
+    def add_words(self, index: Array, words: str) -> None:
         """Add words to the name of the method of some results."""
-        for result in index.tolist():
-            self.method[result] = f"{self.method[result]}{words}"
+        self.method[index] += words
 
     def part(self, index: slice) -> Intervals:
         """The limits of some results, of which setting sets them here."""
@@ -77,32 +78,34 @@ class Family:
     """The outer group of each value, in order."""
     is_reference: Booleans
     """Mask of the groups that others are compared with; without any, all pairs are compared."""
+    outers: int
+    """The number of all outer groups."""
+    weight: Floats
+    """The weight of each value in the mean of several groups."""
 
     def among(self, outers: Booleans) -> Self:
         """The same in some outer groups, given as a mask of all."""
         kept = outers[self.outer]
         if kept.all():
             return self
-        return replace(self, values=self.values.at(kept), outer=self.outer[kept], is_reference=self.is_reference[kept])
+        columns = {name: getattr(self, name)[kept] for name in ("outer", "is_reference", "weight")}
+        return replace(self, values=self.values.at(kept), **columns)
 
-    @property
-    def finite(self) -> Self:
-        """The same with values that stand for infinite ones."""
-        return replace(self, values=self.values.finite)
-
-    def sizes(self, outers: int) -> Integers:
+    @cached_property
+    def sizes(self) -> Integers:
         """The number of groups of each outer group."""
-        return np.bincount(self.outer, minlength=outers)
+        return np.bincount(self.outer, minlength=self.outers)
 
-    def number_of_pairs(self, outers: int) -> Integers:
+    @cached_property
+    def number_of_pairs(self) -> Integers:
         """The number of pairs of each outer group."""
-        sizes = self.sizes(outers).astype(np.int64)
-        references = np.bincount(self.outer, self.is_reference, outers).astype(np.int64)
+        sizes = self.sizes.astype(np.int64)
+        references = np.bincount(self.outer, self.is_reference, self.outers).astype(np.int64)
         return np.where(references > 0, references * (sizes - references), sizes * (sizes - 1) // 2)
 
-    def has(self, condition: Booleans, outers: int) -> Booleans:
+    def has(self, condition: Booleans) -> Booleans:
         """Mask of the outer groups in which a condition holds for some group."""
-        return np.bincount(self.outer[condition], minlength=outers) > 0
+        return np.bincount(self.outer[condition], minlength=self.outers) > 0
 
     @property
     def is_range(self) -> bool:
@@ -126,20 +129,19 @@ class Family:
         values = self.values.far if at_once else self.values
         return values.distances(*self.pairs, z[self.outer], scale)
 
-    def farthest(self, limits: Limits, outers: int) -> Floats:
+    def farthest(self, limits: Limits) -> Floats:
         """The largest distance of the pairs of each outer group on whichever side; minus infinity without pairs."""
         lower, upper = limits
-        segments = Segments.of(self.outer[self.pairs[0]])
-        farthest = np.full(outers, -np.inf)
+        outer = self.outer[self.pairs[0]]
+        segments, farthest = Segments.of(outer), np.full(self.outers, -np.inf)
         if segments.length:
-            largest = np.maximum.reduceat(np.maximum(upper, -lower), segments.starts)
-            farthest[self.outer[self.pairs[0]][segments.starts]] = largest
+            farthest[outer[segments.starts]] = np.maximum.reduceat(np.maximum(upper, -lower), segments.starts)
         return farthest
 
-    def nearest_ends(self, limits: Limits, outers: int) -> Floats:
+    def nearest_ends(self, limits: Limits) -> Floats:
         """The largest of the limits towards equality of the pairs of each outer group."""
         lower, upper = limits
-        return self.farthest((upper, lower), outers)
+        return self.farthest((upper, lower))
 
 
 def scale_of(aggregate: Aggregate | None) -> Literal["difference", "ratio"]:
@@ -147,14 +149,9 @@ def scale_of(aggregate: Aggregate | None) -> Literal["difference", "ratio"]:
     return "ratio" if getattr(aggregate, "is_relative", False) else "difference"
 
 
-def _number_of_groups(families: Sequence[Family], outers: int) -> Integers:
+def _number_of_groups(families: Sequence[Family]) -> Integers:
     """The number of groups of all families in each outer group."""
-    return sum((family.sizes(outers) for family in families), np.zeros(outers, dtype=np.int64))
-
-
-def _number_of_pairs(families: Sequence[Family], outers: int) -> Integers:
-    """The number of pairs of all families in each outer group."""
-    return sum((family.number_of_pairs(outers) for family in families), np.zeros(outers, dtype=np.int64))
+    return np.sum([family.sizes for family in families], axis=0)
 
 
 # Pairs
@@ -199,59 +196,58 @@ def _error_of_quotient(family: Family, aggregate: Contrast) -> Floats:
     return family.values.error_of_ratio(np.where(turned, other, one), np.where(turned, one, other))
 
 
-# Ranges, and the farthest of several groups from a reference
+# Ranges, and the farthest of several groups from a reference, from all others, or from all rows
 
 
 def range_of_pairs(families: Sequence[Family], aggregate: Contrast, level: float, results: Intervals) -> None:
     """Limits of the largest distance of any pair of several families; the worst has the upper end of each by itself."""
-    outers, scale = len(results.lower), scale_of(aggregate)
-    z = z_value(level)
+    outers, scale, z = len(results.lower), scale_of(aggregate), z_value(level)
     q = distance_at_once(families, level, outers)
     lower, upper = np.zeros(outers), np.zeros(outers)
     for family in families:
 
         def upper_end(at: Floats, family: Family = family) -> Floats:
-            return family.farthest(family.limits(at, scale), outers)
+            return family.farthest(family.limits(at, scale))
 
         needed = np.full(outers, z)
         if family.is_range and family.values.influences is None:
             errors = family.values.errors_of_limits(z, scale, family.outer)
-            needed = np.where(_has_few(family, outers), z, errors_needed(errors, family.outer, upper_end, z, outers))
-        lower = np.maximum(lower, family.nearest_ends(family.limits(q, scale, at_once=True), outers))
+            needed = np.where(_has_few(family), z, errors_needed(errors, family.outer, upper_end, z, outers))
+        lower = np.maximum(lower, family.nearest_ends(family.limits(q, scale, at_once=True)))
         upper = np.maximum(upper, upper_end(needed))
     _put_range(families, aggregate, (lower, upper), results)
 
 
-def _has_few(family: Family, outers: int) -> Booleans:
+def _has_few(family: Family) -> Booleans:
     """Mask of the outer groups with a group in which few hits, or few misses, are expected at the rate of all."""
     values = family.values
     if not isinstance(values, Shares):
-        return np.zeros(outers, dtype=bool)
+        return np.zeros(family.outers, dtype=bool)
     segments = Segments.of(family.outer)
     hits, rows = (segments.to_rows(segments.sum(own)) for own in (values.value * values.rows, values.rows))
-    return family.has(np.minimum(hits, rows - hits) / rows * values.rows < _FEW, outers)
+    return family.has(np.minimum(hits, rows - hits) / rows * values.rows < _FEW)
 
 
 def distance_at_once(families: Sequence[Family], level: float, outers: int) -> Floats:
     """The standard errors at which limits of all pairs of some families hold together, for each outer group.
 
     Of ranges of independent values they are those of the largest distance of normal values (Tukey, 1953; Kramer, 1956),
-    of groups and a reference, and of values that share clusters, those of as many independent pairs (Šidák, 1967).
-    Limits towards equality err on one side only, and least where groups are far apart, where the other limit errs; so
-    both together err as often as the level says.
+    of groups and a reference or their rests, and of values that share clusters, those of as many independent pairs
+    (Šidák, 1967). Limits towards equality err on one side only, and least where groups are far apart, where the other
+    limit errs; so both together err as often as the level says.
     """
     if all(family.is_range and family.values.influences is None for family in families):
-        sizes = np.array([family.sizes(outers) for family in families])
-        distinct, index = np.unique(sizes, axis=1, return_inverse=True)
+        distinct, index = np.unique([family.sizes for family in families], axis=1, return_inverse=True)
         of_distinct = [distance_of_pairs(tuple(sorted(counts)), level) for counts in distinct.T.tolist()]
         return np.array(of_distinct)[index.ravel()]
-    return z_of_groups(_number_of_pairs(families, outers), level)
+    pairs = np.sum([family.number_of_pairs for family in families], axis=0)
+    return np.broadcast_to(z_of_groups(pairs, level), outers)
 
 
 def bands(families: Sequence[Family], aggregate: Contrast, level: float, results: Intervals) -> None:
     """The same of very many groups, from limits of all groups at once (Šidák, 1967)."""
     outers = len(results.lower)
-    q, z = z_of_groups(_number_of_groups(families, outers), level), np.full(outers, z_value(level))
+    q, z = z_of_groups(_number_of_groups(families), level), np.full(outers, z_value(level))
     lower, upper = np.zeros(outers), np.zeros(outers)
     for family in families:
         segments = Segments.of(family.outer)
@@ -278,12 +274,8 @@ def _put_range(families: Sequence[Family], aggregate: Contrast, limits: Limits, 
         _, largest = aggregate.range(lowest, highest)  # pyright: ignore[reportArgumentType] - arrays as well
     # the difference of unbounded values is not a number
     upper = np.where(unknown, np.nan, np.fmin(upper, largest))
-    has_some = _number_of_groups(families, outers) > 0
-    index = np.flatnonzero(has_some)
+    index = np.flatnonzero(_number_of_groups(families))
     results.put(index, (np.where(unknown, np.nan, lower)[index], upper[index]))
-
-
-# Groups beside all others, or all rows
 
 
 @dataclass(frozen=True, eq=False)
@@ -297,23 +289,39 @@ class FamilyWithRests(Family):
     share: Floats
     """The share of each group in the weight of its outer group."""
     of_all_rows: bool
+    several: Booleans
+    """Mask of the outer groups with more than one pair: the two groups of a family are the others of each other."""
 
     @classmethod
-    def beside(cls, family: Family, weight: Floats, outers: Booleans, *, of_all_rows: bool) -> FamilyWithRests:
-        """The family beside the means of all others in some outer groups, from the weights of groups."""
-        family, weight = family.among(outers), weight[outers[family.outer]]
-        segments = Segments.of(family.outer)
-        share, groups = weight / segments.to_rows(segments.sum(weight)), family.values
-        if isinstance(groups, Shares):
-            with np.errstate(divide="ignore", invalid="ignore"):
-                # what a row has of the weight of its group goes with 1 / rows
-                square = np.nan_to_num(share**2 / groups.rows)
-                rows = (1 - share) ** 2 / (segments.to_rows(segments.sum(square)) - square)
+    def of(cls, families: Sequence[Family], *, of_all_rows: bool) -> list[FamilyWithRests]:
+        """Families beside the means of all others."""
+        several, with_rests = _number_of_groups(families) > 2, list[FamilyWithRests]()
+        for family in families:
+            segments, groups = Segments.of(family.outer), family.values
+            share = family.weight / segments.to_rows(segments.sum(family.weight))
             value = np.append(groups.value, _mean_of_others(groups.value, segments, share))
-            values = Shares(value, np.append(groups.rows, rows))
-        else:
-            values = _GroupsAndRests(groups, segments, share)
-        return cls(values, family.outer, family.is_reference, share, of_all_rows)
+            if isinstance(groups, Shares):
+                with np.errstate(divide="ignore", invalid="ignore"):
+                    # what a row has of the weight of its group goes with 1 / rows
+                    square = np.nan_to_num(share**2 / groups.rows)
+                    rows = (1 - share) ** 2 / (segments.to_rows(segments.sum(square)) - square)
+                values = Shares(value, np.append(groups.rows, rows))
+            else:
+                of_others = np.sqrt(_mean_of_others(groups.error**2, segments, share, power=2))
+                values = _GroupsAndRests(value, np.append(groups.error, of_others), groups, segments, share)
+            columns: dict[str, Any] = vars(replace(family, values=values))
+            with_rests.append(cls(**columns, share=share, of_all_rows=of_all_rows, several=several))
+        return with_rests
+
+    @property
+    def is_range(self) -> bool:
+        """False: groups are not compared with each other."""
+        return False
+
+    @property
+    def number_of_pairs(self) -> Integers:  # pyright: ignore[reportIncompatibleVariableOverride] - computed
+        """The number of pairs of each outer group, of which those of two groups are the same."""
+        return np.where(self.several, self.sizes, self.sizes > 0)
 
     @cached_property
     def pairs(self) -> tuple[Integers, Integers]:
@@ -324,12 +332,14 @@ class FamilyWithRests(Family):
     def limits(self, z: Floats, scale: str, *, at_once: bool = False) -> Limits:
         """Limits of all pairs."""
         of_values = z[np.append(self.outer, self.outer)]
-        if at_once or scale == "difference":
-            values = self.values.far if at_once else self.values
-            lower, upper = values.distances(*self.pairs, of_values, scale)
+        if scale == "difference":
+            lower, upper = self.values.distances(*self.pairs, of_values, scale)
         else:
             with np.errstate(divide="ignore"):
                 lower, upper = (np.log(end) for end in self.values.compared(*self.pairs, of_values, scale))
+        if at_once:
+            far, several = self.values.far.distances(*self.pairs, of_values, scale), self.several[self.outer]
+            lower, upper = np.where(several, far[0], lower), np.where(several, far[1], upper)
         if not self.of_all_rows:
             return lower, upper
         return self._to_all_rows(lower, scale), self._to_all_rows(upper, scale)
@@ -348,45 +358,30 @@ def _mean_of_others(values: Floats, segments: Segments, share: Floats, power: in
     return (segments.to_rows(segments.sum(weighted)) - weighted) / (1 - share) ** power
 
 
+@dataclass(frozen=True, eq=False, repr=False)
 class _GroupsAndRests(Estimates):
     """Means of groups and of all others, with limits from those of the groups (MOVER: Zou, Huang and Zhang, 2009)."""
 
-    def __init__(self, groups: Estimates, segments: Segments, share: Floats) -> None:
-        self._groups, self._segments, self._share = groups, segments, share
-        self.kind, self.sampling = groups.kind, groups.sampling
-        self.value = np.append(groups.value, _mean_of_others(groups.value, segments, share))
-        self.error = np.append(groups.widest, np.sqrt(_mean_of_others(groups.widest**2, segments, share, power=2)))
+    value: Floats
+    error: Floats
+    groups: Estimates
+    segments: Segments
+    share: Floats
+    kind = "smooth"
 
     @property
     def bounds(self) -> tuple[Any, Any]:
-        return self._groups.bounds
+        return self.groups.bounds
 
     def limits(self, z: float | Floats) -> Limits:
-        count, value = len(self._groups), self._groups.value
-        low, high = self._groups.limits(z[:count] if isinstance(z, np.ndarray) else z)
+        count, value = len(self.groups), self.groups.value
+        low, high = self.groups.limits(z[:count] if isinstance(z, np.ndarray) else z)
         below, above = (
-            np.sqrt(_mean_of_others(side**2, self._segments, self._share, power=2))
+            np.sqrt(_mean_of_others(side**2, self.segments, self.share, power=2))
             for side in (value - low, high - value)
         )
         mean = self.value[count:]
         return np.append(low, mean - below), np.append(high, mean + above)
-
-
-def beside_rests(families: Sequence[FamilyWithRests], aggregate: Contrast, level: float, results: Intervals) -> None:
-    """Limits of the largest distance of any group to all others, or to all rows."""
-    outers, scale = len(results.lower), scale_of(aggregate)
-    z = np.full(outers, z_value(level))
-    # two groups are the others of each other
-    groups = _number_of_groups(families, outers)
-    several = groups > 2
-    q = np.where(several, z_of_groups(groups, level), z)
-    lower, upper = np.zeros(outers), np.zeros(outers)
-    for family in families:
-        alone = family.limits(z, scale)
-        at_once = family.limits(q, scale, at_once=True)
-        nearest = np.where(several, family.nearest_ends(at_once, outers), family.nearest_ends(alone, outers))
-        lower, upper = np.maximum(lower, nearest), np.maximum(upper, family.farthest(alone, outers))
-    _put_range(families, aggregate, (lower, upper), results)
 
 
 # Extremes
@@ -400,68 +395,61 @@ def extreme(families: Sequence[Family], aggregate: Extreme, level: float, result
     may have any true value: the smallest value then has no lower limit, and is still below the upper limits of the
     others.
     """
-    outers = len(results.lower)
-    q = z_of_groups(_number_of_groups(families, outers), level)
+    outers, groups = len(results.lower), _number_of_groups(families)
+    q = z_of_groups(groups, level)
     is_highest, end = aggregate.is_highest, np.fmax if aggregate.is_highest else np.fmin
     of_each, at_once = np.full((2, outers), -np.inf if is_highest else np.inf)
     complete = np.ones(outers, dtype=bool)
     for family in families:
-        values, known = family.values, ~np.isnan(family.values.widest)
+        values, known = family.values, ~np.isnan(family.values.error)
         alone, together = values.alone(z_value(level)), values.limits(q[family.outer])
         for ends, side in ((of_each, alone[is_highest]), (at_once, together[not is_highest])):
             end.at(ends, family.outer, np.where(known, np.clip(side, *values.bounds), np.nan))
-        complete &= ~family.has(~known, outers)
-    some = _number_of_groups(families, outers) > 0
-    surveyed = np.full(outers, isinstance(families[0].values, Surveyed))
-    half_known = some & ~complete & surveyed & np.isfinite(at_once)
+        complete &= ~family.has(~known)
+    is_surveyed = isinstance(families[0].values, Surveyed)
+    half_known = (groups > 0) & ~complete & np.isfinite(at_once) & is_surveyed
     of_each = np.where(half_known, np.nan, of_each)
     lower, upper = (at_once, of_each) if is_highest else (of_each, at_once)
-    index = np.flatnonzero(some & complete)
-    results.put(index, (lower[index], upper[index]), words=f", {'upper' if is_highest else 'lower'} end of each group")
-    words = f", {'lower' if is_highest else 'upper'} end"
-    results.put(half_known, (lower[half_known], upper[half_known]), words=words)
+    one, other = ("upper", "lower") if is_highest else ("lower", "upper")
+    for index, words in (((groups > 0) & complete, f", {one} end of each group"), (half_known, f", {other} end")):
+        results.put(index, (lower[index], upper[index]), words=words)
 
 
 # The shape of comparisons
 
 
-def shapes_of(families: Sequence[Family], aggregate: Aggregate, outers: int) -> Array:
+def shapes_of(families: Sequence[Family], aggregate: Aggregate) -> Array:
     """The comparison of each outer group, in the words of the table of methods; None where there is none.
 
     There is no interval where a value is infinite, or it is not known how far it varies, or a family has one group.
     """
-    shapes = np.full(outers, None, dtype=object)
-    some = _taking_part(families, outers)
+    taking_part = np.sum([family.sizes > 0 for family in families], axis=0)
+    shapes = np.full(len(taking_part), None, dtype=object)
     if aggregate.is_extreme:
-        shapes[some > 0] = "extreme"
+        shapes[taking_part > 0] = "extreme"
         return shapes
-    usable = usable_outers(families, outers)
+    usable = usable_outers(families)
     shapes[usable] = "range"
     if all(family.is_range for family in families):
-        most = np.max([family.sizes(outers) for family in families], axis=0, initial=0)
-        shapes[usable & (most > MANY_GROUPS)] = "many"
-    pairs = _number_of_pairs(families, outers)
-    shapes[usable & (some == 1) & (pairs == 1)] = scale_of(aggregate)
+        most = np.max([family.sizes for family in families], axis=0)
+        shapes[usable & (most > _MANY_GROUPS)] = "many"
+    pairs = np.sum([family.number_of_pairs for family in families], axis=0)
+    shapes[usable & (taking_part == 1) & (pairs == 1)] = scale_of(aggregate)
     return shapes
 
 
-def _taking_part(families: Sequence[Family], outers: int) -> Integers:
-    """The number of families with groups in each outer group."""
-    return sum(((family.sizes(outers) > 0).astype(np.int64) for family in families), np.zeros(outers, dtype=np.int64))
-
-
-def usable_outers(families: Sequence[Family], outers: int) -> Booleans:
+def usable_outers(families: Sequence[Family]) -> Booleans:
     """Mask of the outer groups in which all values are finite, vary, and are those of two groups or more."""
-    usable = _taking_part(families, outers) > 0
+    usable = _number_of_groups(families) > 0
     for family in families:
-        unusable = np.isnan(family.values.widest) | ~np.isfinite(family.values.value)
-        usable &= ~family.has(unusable, outers) & (family.sizes(outers) != 1)
+        unusable = np.isnan(family.values.error) | ~np.isfinite(family.values.value)
+        usable &= ~family.has(unusable) & (family.sizes != 1)
     return usable
 
 
-def in_blocks(families: Sequence[Family], chosen: Booleans, outers: int) -> Iterator[list[Family]]:
+def in_blocks(families: Sequence[Family], chosen: Booleans) -> Iterator[list[Family]]:
     """The families in some outer groups, as many of these at once as fit into memory."""
-    pairs = _number_of_pairs(families, outers)
+    pairs = np.sum([family.number_of_pairs for family in families], axis=0)
     block = np.cumsum(np.where(chosen, pairs, 0)) // _MOST_PAIRS
     for number in np.unique(block[chosen]):
         own = [family.among(chosen & (block == number)) for family in families]

@@ -12,14 +12,12 @@ from functools import lru_cache
 
 import numpy as np
 
-from tidyfair.intervals.proportions import z_value
+from tidyfair.intervals.proportions import bracket, z_value
 from tidyfair.specs.segments import Booleans, Floats, Integers, Segments
 
 _FARTHEST = 8.0
 """The standard errors beyond which nothing is summed."""
 _NODES = 81
-_STEPS = 60
-_PRECISION = 1e-10
 _LEAST = 1e-300
 """A positive number in place of a probability of 0."""
 _FARTHEST_RANGE, _NODES_OF_RANGE, _HALVINGS = 6.5, 48, 7
@@ -37,37 +35,26 @@ def z_of_groups(groups: Integers, level: float) -> Floats:
 @lru_cache(maxsize=4096)
 def distance_of_pairs(counts: tuple[int, ...], share: float) -> float:
     """The standard errors of a pair within which all pairs of independent families of so many groups lie."""
-    from scipy.special import ndtri
-
     counts = tuple(count for count in counts if count > 1)
     if not counts:
         return math.nan
+
+    def is_rarer(q: Floats) -> bool:
+        within = [max(_all_pairs_within(float(q), count), _LEAST) for count in counts]
+        return math.prod(within) < share
+
     pairs = sum(count * (count - 1) // 2 for count in counts)
-    low, high = float(ndtri((1 + share) / 2)), float(ndtri((1 + share ** (1 / pairs)) / 2))
-    q = high
-    for _ in range(_STEPS):
-        parts = [_all_pairs_within(q, count) for count in counts]
-        off = sum(math.log(max(probability, _LEAST)) for probability, _ in parts) - math.log(share)
-        low, high = (q, high) if off < 0 else (low, q)
-        step = off / sum(slope / max(probability, _LEAST) for probability, slope in parts)
-        # by Newton's method, and by halving where it leaves the bracket
-        nearer = q - step if low <= q - step <= high else (low + high) / 2
-        if abs(nearer - q) < _PRECISION:
-            return nearer
-        q = nearer
-    return q
+    low, high = bracket(is_rarer, np.array(z_value(share)), np.array(z_value(share ** (1 / pairs))))
+    return float(low + high) / 2
 
 
-def _all_pairs_within(q: float, count: int) -> tuple[float, float]:
-    """The probability that all pairs of so many normal values are nearer than `q` of their errors, and its slope."""
+def _all_pairs_within(q: float, count: int) -> float:
+    """The probability that all pairs of so many normal values are nearer than `q` of their errors."""
     from scipy.special import ndtr
 
     point, density = _normal_nodes()
-    width = q * math.sqrt(2)
-    within = ndtr(point) - ndtr(point - width)
-    others = within ** (count - 2)
-    slope = (density * others) @ np.exp(-((point - width) ** 2) / 2) / math.sqrt(math.pi)
-    return float(count * (density @ (others * within))), float(count * (count - 1) * slope)
+    within = ndtr(point) - ndtr(point - q * math.sqrt(2))
+    return float(count * (density @ within ** (count - 1)))
 
 
 @lru_cache(maxsize=1)
@@ -100,21 +87,24 @@ def errors_needed(
     descending = -np.sort(-table, axis=1)
     near = descending > np.maximum(_SMALLEST * descending[:, :1], 0)
     near[:, :2] = True
-    low, high = np.zeros(outers), np.full(outers, z)
-    searched = known & (near.sum(axis=1) > 2) & np.isfinite(upper_end(high))
+    highest = np.full(outers, z)
+    searched = known & (near.sum(axis=1) > 2) & np.isfinite(upper_end(highest))
     if not searched.any():
-        return high
+        return highest
     wrong = math.erfc(z / math.sqrt(2)) / 2
-    for _ in range(_HALVINGS):
-        middle = (low + high) / 2
-        below = np.zeros(outers)
+
+    def is_excluded(middle: Floats) -> Booleans:
+        """Mask of the outer groups whose range intervals at so many standard errors exclude too often."""
         limit = upper_end(np.where(searched, middle, z))[searched]
         apart, equal = (
             _all_below(descending[searched], near[searched], limit, middle[searched], distance)
             for distance in (limit, np.zeros_like(limit))
         )
+        below = np.zeros(outers)
         below[searched] = apart / np.maximum(equal, _LEAST)
-        low, high = np.where(below > wrong, middle, low), np.where(below > wrong, high, middle)
+        return below > wrong
+
+    _, high = bracket(is_excluded, np.zeros(outers), highest, _HALVINGS)
     return np.where(searched, high, z)
 
 

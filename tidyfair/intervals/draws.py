@@ -1,39 +1,47 @@
-"""Intervals by replicates: the quantiles and standard errors of values and comparisons, widened for empty cells."""
+"""Intervals by replicates: the quantiles and standard errors of values and comparisons, widened for empty cells.
+
+Replicates leave empty cells of truth and estimate empty, so that a group without errors has none in any of them. If
+none of n rows is in a cell, the share of that cell may be as large as z² / (n + z²) (Wilson, 1927): the share that z²
+more rows in it have. So values are computed again with as many rows in each empty cell, one cell at a time, and limits
+include them. For a rate of none or all of its rows this is Wilson's limit.
+"""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, fields, replace
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Literal
 
 import numpy as np
+import polars as pl
 
 from tidyfair.errors import ArgumentError, ClusterWarning, UndefinedWarning, warn
 from tidyfair.evaluation.evaluated import Evaluated
+from tidyfair.evaluation.group_cells import number_group_cells
 from tidyfair.evaluation.group_index import KeyCodes
 from tidyfair.evaluation.replicates import Replicates
 from tidyfair.evaluation.statistics import GROUP_CELL
 from tidyfair.intervals.comparisons import Intervals
-from tidyfair.intervals.empty_cells import Filled
-from tidyfair.intervals.estimates import Smooth
+from tidyfair.intervals.estimates import Scale, Smooth
 from tidyfair.intervals.proportions import student, z_value
 from tidyfair.intervals.resampling import (
+    MOST_CELLS,
     drawn_clusters,
-    drawn_indices,
     drawn_labels,
+    drawn_rows,
     is_of_labels,
+    label_pairs,
     placed,
     possible_pairs,
+    with_pairs,
 )
-from tidyfair.intervals.scales import Scale
 from tidyfair.intervals.uncertainty import Uncertainty
 from tidyfair.specs.groups import By
 from tidyfair.specs.metric_specs import MetricSpec
 from tidyfair.specs.options import Options
 from tidyfair.specs.segments import Array, Booleans, Floats, Integers
-from tidyfair.tallies.tally import BLOCK, HIDDEN, Tally
+from tidyfair.tallies.tally import BLOCK, HIDDEN, LABELS, Tally
 
 _ROUNDED = 1e-12
 """The relative difference of sums of the same floats in another order is smaller."""
@@ -42,6 +50,8 @@ _FEW_CLUSTERS = 30
 _ENOUGH_BEYOND = 4
 """The replicates beyond each end of an interval that are drawn at least if their number is not given."""
 _MOST_REPLICATES = 10**6
+_MOST_FILLED = 10_000
+"""The most replicates with filled cells; with more than a hundred labels not all pairs are filled."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -66,22 +76,22 @@ def designs_of(specs: Sequence[MetricSpec], numbers: Iterable[int]) -> list[Desi
 def replicates_of(evaluated: Evaluated, design: Design, options: Options) -> Iterator[Replicates]:
     """Replicates of the specs of a design, in parts that fit into memory."""
     tally, columns = evaluated.evaluator.tally.in_few_parts(), design.by.columns if design.by else ()
+    is_bayes, seed = options.interval == "bayes", options.seed
     # a prior of one group says nothing about another
-    strata = columns if design.stratified or options.interval == "bayes" else ()
+    strata = columns if design.stratified or is_bayes else ()
     if design.of_rows:
-        times = options.replicates_of_rows
-        ordered, parts = drawn_indices(tally, columns, strata=strata, times=times, seed=options.seed)
-        for row, replicate, count in parts:
-            yield Replicates.of_rows(evaluated, design.specs, design.by, ordered, row, replicate, count)
+        rows = tally.rows if tally.rows is not None else pl.DataFrame()
+        rows, parts = drawn_rows(tally, rows, columns, strata=strata, times=options.replicates_of_rows, seed=seed)
+        ordered = replace(tally, rows=rows)
+        for times in parts:
+            replicate, row = np.divmod(np.repeat(np.arange(times.size), times.ravel()), max(1, len(rows)))
+            yield Replicates.of_rows(evaluated, design.specs, design.by, ordered, row, replicate, len(times))
         return
     if tally.clusters:
-        drawn = drawn_clusters(tally, columns, times=options.replicates, seed=options.seed)
+        drawn = drawn_clusters(tally, columns, times=options.replicates, seed=seed)
     else:
-        method: Literal["bootstrap", "bayes"] = "bayes" if options.interval == "bayes" else "bootstrap"
-        possible = possible_pairs(tally, options) if method == "bayes" else None
-        drawn = drawn_labels(
-            tally, columns, strata=strata, times=options.replicates, seed=options.seed, method=method, possible=possible
-        )
+        possible = possible_pairs(tally, options) if is_bayes else None
+        drawn = drawn_labels(tally, columns, strata=strata, times=options.replicates, seed=seed, possible=possible)
     for sums in drawn.parts:
         yield Replicates.of_sums(evaluated, design.specs, design.by, drawn.tally, sums)
 
@@ -123,10 +133,6 @@ class Summary:
         alike = _are_alike(np.fmin.reduce(values, axis=0), np.fmax.reduce(values, axis=0))
         return cls(lower, upper, error, len(values) - known.sum(axis=0), alike)
 
-    def at(self, index: Array) -> Summary:
-        """Those of some of the numbers."""
-        return Summary(*(getattr(self, own.name)[index] for own in fields(self)))
-
 
 def _quantiles(values: Floats, tail: float) -> Array:
     """The quantiles at both ends, between the nearest two numbers; of infinite numbers the outer one of these."""
@@ -163,160 +169,231 @@ def warn_of_few_clusters(tally: Tally) -> None:
         warn(msg, ClusterWarning)
 
 
+# Empty cells
+
+
+@dataclass(frozen=True, eq=False)
+class Filled:
+    """The smallest and the largest value of groups with empty cells filled; the values where nothing is filled."""
+
+    uncertainty: Uncertainty
+    low: Floats
+    high: Floats
+
+    @classmethod
+    @np.errstate(divide="ignore", invalid="ignore")
+    def of(cls, uncertainty: Uncertainty, specs: Sequence[int], z: float) -> Filled:
+        """Fill the empty cells of the values of some specs of labels, at so many standard errors."""
+        value = uncertainty.column("estimate")
+        filled = cls(uncertainty, value.copy(), value.copy())
+        if uncertainty.options.interval not in {"auto", "bootstrap"} or HIDDEN in uncertainty.tally.cells.columns:
+            return filled
+        by_feature: dict[tuple[By | None, bool], list[int]] = {}
+        for number in specs:
+            own = uncertainty.evaluated.specs[number]
+            if is_of_labels(own):
+                compares = any(formula.compares for _, formula in own.formulas)
+                by_feature.setdefault((own.by, compares), []).append(number)
+        for (by, compares), numbers in by_feature.items():
+            for replicates in _filled(uncertainty, by, numbers, z, one_at_a_time=compares):
+                rows = replicates.rows
+                values = np.where(np.isfinite(replicates.values), replicates.values, np.nan)
+                near = _ROUNDED * np.abs(value[rows])
+                least, most = np.fmin.reduce(values, axis=0), np.fmax.reduce(values, axis=0)
+                filled.low[rows] = np.where(least < filled.low[rows] - near, least, filled.low[rows])
+                filled.high[rows] = np.where(most > filled.high[rows] + near, most, filled.high[rows])
+        return filled
+
+    def of_results(self, results: Array) -> tuple[Floats, Floats]:
+        """The smallest and the largest result if one group, or all of them, have values of filled cells."""
+        uncertainty = self.uncertainty
+        evaluated, outers = uncertainty.evaluated, uncertainty.outers
+        ends = np.full((2, len(results)), np.nan)
+        spec, outer, value = (uncertainty.column(name) for name in ("spec", "outer", "estimate"))
+        for position, result in enumerate(results.tolist()):
+            number, own = divmod(int(result), outers)
+            rows = np.flatnonzero((spec == number) & (outer == own) & ~np.isnan(value))
+            if evaluated.specs[number].aggregate is None:
+                ends[:, position] = self.low[rows[0]], self.high[rows[0]]
+                continue
+            moved = self._moved(rows)
+            if moved is not None:
+                compared = Replicates.of_values(evaluated, rows, moved, {}).results[:, result]
+                finite = compared[np.isfinite(compared)]
+                if len(finite):
+                    ends[:, position] = finite.min(), finite.max()
+        return ends[0], ends[1]
+
+    def _moved(self, rows: Integers) -> Floats | None:
+        """The values of an outer group with filled cells in one group, or in all of them; None if none moves."""
+        value, cells = self.uncertainty.column("estimate")[rows], self.uncertainty.column(GROUP_CELL)[rows]
+        cases: list[Floats] = []
+        for end in (self.low[rows], self.high[rows]):
+            with np.errstate(invalid="ignore"):
+                away = np.where(end == value, 0.0, np.abs(end - value))
+            # only the farthest groups, if there are very many
+            farthest = list(dict.fromkeys(cells[np.argsort(-away, kind="stable")].tolist()))
+            reaching = [cell for cell in farthest[: MOST_CELLS // len(rows)] if (away[cells == cell] > 0).any()]
+            cases += [np.where(cells == cell, end, value) for cell in reaching]
+            cases += [end] if reaching else []
+        return np.stack(cases) if cases else None
+
+
+def _filled(
+    uncertainty: Uncertainty, by: By | None, specs: Sequence[int], z: float, *, one_at_a_time: bool
+) -> Iterator[Replicates]:
+    """Replicates in which rows are added to one empty cell of all groups, or to all of them together.
+
+    With `one_at_a_time` this is done in one group after another, for metrics that compare groups themselves.
+    """
+    evaluated, tally, options = uncertainty.evaluated, uncertainty.tally, uncertainty.options
+    columns = by.columns if by else ()
+    cells = with_pairs(tally, columns, label_pairs(tally, options))
+    index = number_group_cells(cells, evaluated.labels, [by])[0].indices[by].of_cell
+    weighted = "w" in cells.cells.columns
+    rows = cells.cells["n"].to_numpy()
+    weight = cells.cells["w" if weighted else "n"].to_numpy().astype(float)
+    square = cells.cells["w2" if weighted else "n"].to_numpy().astype(float)
+    groups = int(index.max(initial=-1)) + 1
+    total, squares = (np.bincount(index, own, groups) for own in (weight, square))
+    row = np.nan_to_num(squares / total)
+    each = z**2 * _weight_of_a_unit(tally, evaluated, by, row)
+    empty = np.flatnonzero(
+        (rows == 0) & (cells.cells[LABELS[0]].is_not_null() | cells.cells[LABELS[1]].is_not_null()).to_numpy()
+    )
+    if not len(empty):
+        return
+    # all empty cells of a group together, then one of them at a time
+    number_of_empty = np.bincount(index[empty], minlength=groups)
+    if one_at_a_time:
+        together = np.unique(index[empty], return_inverse=True)[1]
+        alone = np.arange(len(empty)) + int(together.max()) + 1
+    else:
+        together = np.zeros(len(empty), dtype=np.int64)
+        pair = cells.cells.select(pl.struct(LABELS).rank("dense")).to_series().to_numpy()[empty]
+        alone = 1 + np.unique(pair, return_inverse=True)[1]
+    replicate = np.concatenate([together, alone])
+    cell = np.concatenate([empty, empty])
+    added = np.concatenate([each[index[empty]] / number_of_empty[index[empty]], each[index[empty]]])
+    count = min(int(replicate.max()) + 1, _MOST_FILLED)
+    step = max(1, MOST_CELLS // len(rows))
+    for start in range(0, count, step):
+        size = min(step, count - start)
+        own = (replicate >= start) & (replicate < start + size)
+        filled = np.tile(weight, (size, 1))
+        filled[replicate[own] - start, cell[own]] += added[own]
+        occupied = np.tile(np.maximum(rows, 0), (size, 1))
+        occupied[replicate[own] - start, cell[own]] = 1
+        # the weight of a group stays the same
+        sums = np.stack([np.bincount(index, one, groups) for one in filled])
+        filled *= np.nan_to_num(total / sums)[:, index]
+        drawn = {"n": occupied, "w": filled, "w2": filled * row[index]}
+        yield Replicates.of_sums(evaluated, specs, by, cells, drawn)
+
+
+def _weight_of_a_unit(tally: Tally, evaluated: Evaluated, by: By | None, row: Floats) -> Floats:
+    """The weight of a row, or of a cluster, of each group, if all were equal and effectively as many."""
+    clusters = tally.cluster_names
+    if not clusters:
+        return row
+    index, cells = evaluated.group_cells.indices[by], evaluated.evaluator.cells
+    unit = KeyCodes(tally.cells).index(clusters, within=index)
+    weight = np.bincount(unit.of_cell, cells.measure("w"), len(unit))
+    group = index.of_cell[unit.example]
+    return np.nan_to_num(np.bincount(group, weight**2) / np.bincount(group, weight))
+
+
+# Draws
+
+
+@dataclass(frozen=True, eq=False)
+class _Drawn:
+    """Values of groups, or results, of a design, by their index, and how far they vary in replicates."""
+
+    index: Integers
+    summary: Summary
+    times: int
+    """The number of replicates."""
+    low: Floats
+    """The smallest number with filled empty cells."""
+    high: Floats
+    lone: Booleans
+    """Mask of the numbers of a single row or cluster, and of those that neither replicates nor filled cells move."""
+
+
 @dataclass(frozen=True, eq=False)
 class Draws:
     """The replicates of an evaluation."""
 
     uncertainty: Uncertainty
 
-    @property
-    def _evaluated(self) -> Evaluated:
-        return self.uncertainty.evaluated
+    def _designs(self, specs: Sequence[int], options: Options) -> Iterator[tuple[Design, Iterator[Replicates], Filled]]:
+        """The designs of some specs, the replicates of each in parts, and its values with filled cells."""
+        evaluated, z = self.uncertainty.evaluated, z_value(options.conf_level)
+        check_drawn(self.uncertainty.tally, [evaluated.specs[number] for number in specs], options)
+        for design in designs_of(evaluated.specs, specs):
+            replicates = replicates_of(evaluated, design, options)
+            yield design, replicates, Filled.of(self.uncertainty, design.specs, z)
 
-    @property
-    def _options(self) -> Options:
-        return self.uncertainty.options
-
-    @property
-    def _tally(self) -> Tally:
-        return self.uncertainty.tally
-
-    def _clusters_in(self, outer: Integers) -> Integers | None:
-        """The number of the user's own clusters in some outer groups; None without any."""
-        names = self._tally.cluster_names
+    def _summary(self, values: Floats, level: float, outer: Integers) -> Summary:
+        """The summary of numbers in some outer groups."""
+        names = self.uncertainty.tally.cluster_names
         if not names:
-            return None
-        group_cells = self._evaluated.group_cells
+            return Summary.of(values, level, None)
+        group_cells = self.uncertainty.evaluated.group_cells
         by, index = next(iter(group_cells.indices.items()))
         of_cell = group_cells.outer[group_cells.spans[by][0] + index.of_cell]
-        cluster = placed(self._tally.cells, names)[0]
+        cluster = placed(self.uncertainty.tally.cells, names)[0]
         distinct = np.unique(np.stack([of_cell, cluster]), axis=1)[0]
-        return np.bincount(distinct, minlength=self.uncertainty.outers)[outer]
-
-    def _designs(self, specs: Sequence[int], options: Options) -> Iterator[tuple[Design, Iterator[Replicates]]]:
-        """The designs of some specs, and the replicates of each in parts."""
-        check_drawn(self._tally, [self._evaluated.specs[number] for number in specs], options)
-        for design in designs_of(self._evaluated.specs, specs):
-            yield design, replicates_of(self._evaluated, design, options)
+        return Summary.of(values, level, np.bincount(distinct, minlength=self.uncertainty.outers)[outer])
 
     # Values of groups
 
-    def _values(self, specs: Sequence[int], options: Options) -> tuple[Summary, dict[int, int], Filled, Booleans]:
-        """The summary of the values of some specs, nan for those of others, and the replicates of each spec.
+    def _values(self, specs: Sequence[int], options: Options) -> Iterator[_Drawn]:
+        """The values of some specs."""
+        for _, parts, filled in self._designs(specs, options):
+            drawn = list(parts)
+            rows, values = drawn[0].rows, np.concatenate([own.values for own in drawn])
+            summary = self._summary(values, options.conf_level, self.uncertainty.column("outer")[rows])
+            low, high = filled.low[rows], filled.high[rows]
+            yield _Drawn(rows, summary, len(values), low, high, self.lone[rows] | (summary.is_alike & (low == high)))
 
-        Beside these the values of filled cells, and a mask of the values that do not vary in either.
-        """
-        size = len(self.uncertainty.column("spec"))
-        lower, upper, error = np.full((3, size), np.nan)
-        lost, alike = np.full(size, -1), np.zeros(size, dtype=bool)
-        times_of_spec: dict[int, int] = {}
-        for design, drawn in self._designs(specs, options):
-            parts = list(drawn)
-            rows, values = parts[0].rows, np.concatenate([own.values for own in parts])
-            summary = Summary.of(values, options.conf_level, self._clusters_in(self.uncertainty.column("outer")[rows]))
-            lower[rows], upper[rows], error[rows] = summary.lower, summary.upper, summary.error
-            lost[rows], alike[rows] = summary.lost, summary.is_alike
-            times_of_spec |= dict.fromkeys(design.specs, len(values))
-        filled = Filled.of(self.uncertainty, specs, z_value(options.conf_level))
-        lone = self.lone | (alike & (filled.low == filled.high))
-        return Summary(lower, upper, error, lost, alike), times_of_spec, filled, lone
-
-    def estimators(self, specs: Sequence[int]) -> dict[int, Callable[[Integers], Smooth]]:
-        """The estimates of the formulas of some specs, with errors from replicates and from empty cells."""
-        if not specs:
-            return {}
-        summary, _, filled, lone = self._values(specs, self._options)
-        z, value = z_value(self._options.conf_level), self.uncertainty.column("estimate")
-        with np.errstate(invalid="ignore"):
-            sides = ((value - filled.low) / z, (filled.high - value) / z)
-        error = np.where(lone, np.nan, np.where(summary.error > 0, summary.error, 0.0))
-        low_error, high_error = (np.hypot(error, np.nan_to_num(side)) for side in sides)
-
-        def of(rows: Integers) -> Smooth:
-            """The estimates of some values, whose errors empty cells add to on either side."""
-            centre, freedom, scale = value[rows], np.full(len(rows), np.inf), Scale(-math.inf, math.inf)
-            below, above = (centre, low_error[rows]), (centre, high_error[rows])
-            widest = np.fmax(below[1], above[1])
-            return Smooth(centre, widest, freedom, scale, below, above, kind="resampled")
-
-        return {own: of for number in specs for own in self.uncertainty.of_spec(number)}
+    def add_estimates(self, specs: Sequence[int]) -> None:
+        """Give the formulas of some specs estimates with errors from replicates, and from empty cells."""
+        z, value = z_value(self.uncertainty.options.conf_level), self.uncertainty.column("estimate")
+        low_error, high_error = np.full((2, len(value)), np.nan)
+        for own in self._values(specs, self.uncertainty.options) if specs else ():
+            error = np.where(own.lone, np.nan, np.where(own.summary.error > 0, own.summary.error, 0.0))
+            with np.errstate(invalid="ignore"):
+                below, above = (value[own.index] - own.low) / z, (own.high - value[own.index]) / z
+            low_error[own.index], high_error[own.index] = np.hypot(error, np.nan_to_num((below, above)))
+        error, freedom, scale = np.fmax(low_error, high_error), np.full(len(value), np.inf), Scale(-math.inf, math.inf)
+        resampled = Smooth(value, error, freedom, scale, (value, low_error), (value, high_error), kind="resampled")
+        numbers = [number for spec in specs for number in self.uncertainty.of_spec(spec)]
+        self.uncertainty.resampled.update(dict.fromkeys(numbers, resampled))
 
     def put_groups(self, formulas: Sequence[int], rows_shown: Booleans, intervals: Intervals) -> Integers:
         """Set the limits of the values of some formulas; the number of replicates that were lost."""
-        column, formula_of = self.uncertainty.column, self.uncertainty.requested
-        specs = list(dict.fromkeys(formula_of[number].spec for number in formulas))
+        column, requested = self.uncertainty.column, self.uncertainty.requested
         chosen = np.isin(column("requested"), formulas) & rows_shown & ~np.isnan(column("estimate"))
-        rows = np.flatnonzero(chosen)
         together = np.ones(1)
-        if self._options.simultaneous:
-            runs = np.stack([column("requested")[rows], column("outer")[rows]])
+        if self.uncertainty.options.simultaneous:
+            runs = np.stack([column("requested")[chosen], column("outer")[chosen]])
             together = np.unique(runs, axis=1, return_counts=True)[1]
-        options = _at_level_of(self._options, int(together.max(initial=1)))
-        summary, times, filled, lone = self._values(specs, options)
-        warn_of_few_clusters(self._tally)
-        lost: list[tuple[str, int, int, int]] = []
-        for row in rows[np.argsort(-summary.lost[rows], kind="stable")].tolist():
-            spec, name = int(column("spec")[row]), formula_of[int(column("requested")[row])].name
-            lost.append((name, spec, int(summary.lost[row]), times[spec]))
-        self._warn_of_lost(lost)
-        ends = (filled.low[rows], filled.high[rows])
-        z = z_value(options.conf_level)
-        self._put(rows, column("estimate")[rows], summary.at(rows), lone[rows], ends, z, intervals)
-        return summary.lost
-
-    def _put(
-        self, index: Array, value: Floats, summary: Summary, lone: Booleans, ends: tuple[Floats, Floats], z: float,
-        intervals: Intervals,
-    ) -> None:  # fmt: skip
-        """Set limits by replicates, no narrower than empty cells can make them."""
-        lower, upper, error = summary.lower, summary.upper, summary.error
-        known = ~(np.isnan(lower) | np.isnan(upper))
-        if self._options.interval != "bayes":
-            known &= ~lone
-            with np.errstate(invalid="ignore"):
-                wider = known & ((ends[0] < lower) | (ends[1] > upper))
-                reach = np.fmax((value - ends[0]) / z, (ends[1] - value) / z)
-            lower, upper = np.fmin(lower, ends[0]), np.fmax(upper, ends[1])
-            # replicates that are all the same say nothing about how far values vary
-            error = np.where(error > 0, np.where(wider, np.fmax(error, reach), error), np.nan)
-        else:
-            # as the modified interval of Jeffreys' prior, these include a rate of none or all of the rows
-            lower, upper = np.fmin(lower, value), np.fmax(upper, value)
-            wider = np.zeros(len(value), dtype=bool)
-        own = index[known]
-        intervals.put(own, (lower[known], upper[known]), error[known])
-        method = "dirichlet" if self._options.interval == "bayes" else "bootstrap"
-        intervals.named(method if clusters_of(self._tally) is None else "cluster bootstrap", own)
-        intervals.named_further(", empty cells", index[known & wider])
-
-    def _warn_of_lost(self, counts: Iterable[tuple[str, int, int, int]]) -> None:
-        """Warn of metrics of which many replicates have no value, once for each metric and feature.
-
-        `counts` has the metric and the spec of values, the replicates that were lost, and all of them.
-        """
-        messages: dict[tuple[str, str | None], str] = {}
-        for name, spec, lost, times in counts:
-            feature = self._evaluated.specs[spec].by
-            by = feature.text if feature else None
-            if lost > _MANY_LOST * times and (name, by) not in messages:
-                messages[name, by] = (
-                    f"{name}{f' by {by}' if by else ''}: in {lost} of {times} replicates a group has no value, and the "
-                    "interval is of the others"
-                )
-        if messages and self._options.on_undefined == "warn":
-            text = "; ".join(messages.values())
-            warn(text + '. (on_undefined="ignore" silences this.)', UndefinedWarning)
+        options = _at_level_of(self.uncertainty.options, int(together.max(initial=1)))
+        specs = list(dict.fromkeys(requested[number].spec for number in formulas))
+        names = np.array([self._name(own.name, own.spec) for own in requested], dtype=object)[column("requested")]
+        drawn = list(self._values(specs, options))
+        return self._put(drawn, chosen, column("estimate"), options, intervals, names)
 
     # Results
 
     def put_results(self, left: Booleans, value: Floats, intervals: Intervals) -> Integers:
         """Set the limits of some results; the number of replicates that were lost."""
-        outers, options = self.uncertainty.outers, _at_level_of(self._options, 1)
-        specs: list[int] = np.unique(np.flatnonzero(left) // outers).tolist()
-        z = z_value(options.conf_level)
-        lost = np.full(len(left), -1)
-        counts: list[tuple[str, int, int, int]] = []
-        for design, parts in self._designs(specs, options):
+        evaluated, outers = self.uncertainty.evaluated, self.uncertainty.outers
+        options, spec = _at_level_of(self.uncertainty.options, 1), np.arange(len(left)) // outers
+        drawn: list[_Drawn] = []
+        for design, parts, filled in self._designs(np.unique(spec[left]).tolist(), options):
             results: list[Floats] = []
             known: list[Integers] = []
             rows, lowest, highest = np.zeros(0, dtype=np.int64), np.array(np.nan), np.array(np.nan)
@@ -328,61 +405,106 @@ class Draws:
             values, groups = np.concatenate(results), np.concatenate(known)
             # a comparison of fewer groups is another one
             values = np.where(groups == groups.max(axis=0, initial=0), values, np.nan)
-            index = np.flatnonzero(left & np.isin(np.arange(len(left)) // outers, design.specs))
-            summary = Summary.of(values[:, index], options.conf_level, self._clusters_in(index % outers))
-            lost[index] = summary.lost
-            filled = Filled.of(self.uncertainty, design.specs, z)
+            index = np.flatnonzero(left & np.isin(spec, design.specs))
+            summary = self._summary(values[:, index], options.conf_level, index % outers)
             low, high = filled.of_results(index)
-            ends = np.fmin(low, value[index]), np.fmax(high, value[index])
-            lone = self.lone_results | self._has_alike(rows, lowest, highest, filled)
-            lone = lone[index] | (summary.is_alike & (ends[0] == ends[1]))
-            self._put(index, value[index], summary, lone, ends, z, intervals)
-            if self._options.interval in {"auto", "bayes"}:
-                self._without_false_ends(index, value[index], intervals)
-            by_lost: list[int] = index[np.argsort(-lost[index], kind="stable")].tolist()
-            for result in by_lost:
-                spec = result // outers
-                counts.append((self._evaluated.specs[spec].name, spec, int(lost[result]), len(values)))
-        warn_of_few_clusters(self._tally)
-        self._warn_of_lost(counts)
+            low, high = np.fmin(low, value[index]), np.fmax(high, value[index])
+            lone = (self.lone_results | self._has_alike(rows, lowest, highest, filled))[index]
+            lone |= summary.is_alike & (low == high)
+            drawn.append(_Drawn(index, summary, len(values), low, high, lone))
+        names = np.array([self._name(own.name, index) for index, own in enumerate(evaluated.specs)], dtype=object)[spec]
+        lost = self._put(drawn, left, value, options, intervals, names)
+        if options.interval in {"auto", "bayes"}:
+            self._without_false_ends(spec, left, value, intervals)
         return lost
 
     def _has_alike(self, rows: Integers, lowest: Floats, highest: Floats, filled: Filled) -> Booleans:
         """Mask of the results with a value that is the same in all replicates, and that filled cells do not move."""
-        column, outers = self.uncertainty.column, self.uncertainty.outers
-        is_valued = ~np.isnan(column("estimate")[rows]) & ~np.isnan(lowest)
+        is_valued = ~np.isnan(self.uncertainty.column("estimate")[rows]) & ~np.isnan(lowest)
         alike = is_valued & _are_alike(lowest, highest) & (filled.low[rows] == filled.high[rows])
-        result = column("spec")[rows].astype(np.int64) * outers + column("outer")[rows]
-        return np.bincount(result[alike], minlength=len(self._evaluated.specs) * outers) > 0
+        return np.bincount(self._result[rows[alike]], minlength=self._number_of_results) > 0
 
-    def _without_false_ends(self, index: Array, value: Floats, intervals: Intervals) -> None:
+    def _without_false_ends(self, spec: Integers, drawn: Booleans, value: Floats, intervals: Intervals) -> None:
         """Drop the end at which groups are equal: chance alone moves distances away from there.
 
         Replicates add chance once more, so that this end would exclude equality even where it is true.
         """
-        results: list[int] = index.tolist()
-        for result, own in zip(results, value.tolist(), strict=True):
-            spec = self._evaluated.specs[result // self.uncertainty.outers]
-            if np.isnan(intervals.lower[result]) or not spec.by:
+        for number, own in enumerate(self.uncertainty.evaluated.specs):
+            if not own.by or own.aggregate is None or not own.aggregate.is_distance:
                 continue
-            if spec.aggregate is None or not spec.aggregate.is_distance:
-                continue
-            at_top = spec.aggregate.direction == "maximize"
-            end, words = (intervals.upper, ", lower end") if at_top else (intervals.lower, ", upper end")
-            end[result] = np.nan
+            index = np.flatnonzero(drawn & (spec == number) & ~np.isnan(intervals.lower))
             # the other end includes the value, which quantiles of a low level need not
-            other = intervals.lower if at_top else intervals.upper
-            other[result] = min(other[result], own) if at_top else max(other[result], own)
-            intervals.named_further(words, np.array([result]))
+            if own.aggregate.direction == "maximize":
+                intervals.lower[index] = np.minimum(intervals.lower[index], value[index])
+                intervals.upper[index], words = np.nan, ", lower end"
+            else:
+                intervals.upper[index] = np.maximum(intervals.upper[index], value[index])
+                intervals.lower[index], words = np.nan, ", upper end"
+            intervals.add_words(index, words)
+
+    # Limits
+
+    def _name(self, name: str, spec: int) -> str:
+        """A metric and its feature."""
+        by = self.uncertainty.evaluated.specs[spec].by
+        return f"{name} by {by.text}" if by else name
+
+    def _put(
+        self, drawn: Sequence[_Drawn], chosen: Booleans, value: Floats, options: Options, intervals: Intervals,
+        names: Array,
+    ) -> Integers:  # fmt: skip
+        """Set limits by replicates, no narrower than empty cells can make them; the replicates that were lost.
+
+        `chosen` is a mask of all numbers, `names` are those of their metrics and features.
+        """
+        tally, lost, z = self.uncertainty.tally, np.full(len(value), -1), z_value(options.conf_level)
+        method = "cluster bootstrap" if tally.cluster_names else "bootstrap"
+        warn_of_few_clusters(tally)
+        messages: dict[str, str] = {}
+        for own in drawn:
+            lower, upper, error = own.summary.lower, own.summary.upper, own.summary.error
+            known, wider = ~(np.isnan(lower) | np.isnan(upper)) & chosen[own.index], np.zeros(len(lower), dtype=bool)
+            if options.interval == "bayes":
+                # as the modified interval of Jeffreys' prior, these include a rate of none or all of the rows
+                method, low, high = "dirichlet", value[own.index], value[own.index]
+            else:
+                known, low, high = known & ~own.lone, own.low, own.high
+                with np.errstate(invalid="ignore"):
+                    wider = known & ((low < lower) | (high > upper))
+                    reach = np.fmax((value[own.index] - low) / z, (high - value[own.index]) / z)
+                # replicates that are all the same say nothing about how far values vary
+                error = np.where(error > 0, np.where(wider, np.fmax(error, reach), error), np.nan)
+            index, limits = own.index[known], (np.fmin(lower, low)[known], np.fmax(upper, high)[known])
+            intervals.named(method).put(index, limits, error[known])
+            intervals.add_words(own.index[known & wider], ", empty cells")
+            lost[own.index] = own.summary.lost
+            many = np.flatnonzero(chosen[own.index] & (own.summary.lost > _MANY_LOST * own.times))
+            for position in many[np.argsort(-own.summary.lost[many], kind="stable")].tolist():
+                name, number = str(names[own.index[position]]), int(own.summary.lost[position])
+                of_times = f"in {number} of {own.times} replicates a group has no value"
+                messages.setdefault(name, f"{name}: {of_times}, and the interval is of the others")
+        if messages and options.on_undefined == "warn":
+            warn("; ".join(messages.values()) + '. (on_undefined="ignore" silences this.)', UndefinedWarning)
+        return lost
 
     # Values of a single row or cluster
 
     @cached_property
+    def _result(self) -> Integers:
+        """The result that each value belongs to."""
+        column = self.uncertainty.column
+        return column("spec").astype(np.int64) * self.uncertainty.outers + column("outer")
+
+    @property
+    def _number_of_results(self) -> int:
+        return len(self.uncertainty.evaluated.specs) * self.uncertainty.outers
+
+    @cached_property
     def lone(self) -> Booleans:
         """Mask of the values of one row or cluster, so that all replicates are the same."""
-        evaluated, column = self._evaluated, self.uncertainty.column
+        evaluated, column, tally = self.uncertainty.evaluated, self.uncertainty.column, self.uncertainty.tally
         lone = np.zeros(len(column("spec")), dtype=bool)
-        codes, cells = KeyCodes(self._tally.cells), evaluated.evaluator.cells
+        codes, cells = KeyCodes(tally.cells), evaluated.evaluator.cells
         for number, requested in enumerate(self.uncertainty.requested):
             formula, spec = requested.formula, evaluated.specs[requested.spec]
             # how many rows there are is no value of theirs
@@ -391,13 +513,13 @@ class Draws:
             own = np.flatnonzero(column("requested") == number)
             lone[own] = column("n")[own] == 1
             of_rows = _reads_rows(spec)
-            clusters = [key.column for key in self._tally.clusters if not of_rows or key.column.name != BLOCK]
+            clusters = [key.column for key in tally.clusters if not of_rows or key.column.name != BLOCK]
             if clusters:
                 index = evaluated.group_cells.indices[spec.by]
                 counted = np.ones(len(cells.frame), dtype=bool)
                 for role, labels in (("truth", cells.truth), ("estimate", cells.estimate)):
                     counted &= labels >= 0 if role in formula.reads and formula.kind == "class" else True
-                unit = codes.index(self._tally.names(clusters), within=index).of_cell
+                unit = codes.index(tally.names(clusters), within=index).of_cell
                 pairs = np.unique(np.stack([index.of_cell[counted], unit[counted]]), axis=1)
                 number_of_units = np.bincount(pairs[0], minlength=len(index))
                 first, _ = evaluated.group_cells.spans[spec.by]
@@ -407,14 +529,12 @@ class Draws:
     @cached_property
     def lone_results(self) -> Booleans:
         """Mask of the results with a lone value, or with fewer groups than their comparison needs."""
-        evaluated, column, outers = self._evaluated, self.uncertainty.column, self.uncertainty.outers
-        results = len(evaluated.specs) * outers
+        column, results = self.uncertainty.column, self._number_of_results
         valued = ~np.isnan(column("estimate"))
-        result = column("spec").astype(np.int64) * outers + column("outer")
-        has_lone = np.bincount(result[valued & self.lone], minlength=results) > 0
-        groups = np.unique(np.stack([result[valued], column(GROUP_CELL)[valued]]), axis=1)[0]
-        needed = [spec.aggregate.groups_needed if spec.aggregate else 1 for spec in evaluated.specs]
-        return has_lone | (np.bincount(groups, minlength=results) < np.repeat(needed, outers))
+        has_lone = np.bincount(self._result[valued & self.lone], minlength=results) > 0
+        groups = np.unique(np.stack([self._result[valued], column(GROUP_CELL)[valued]]), axis=1)[0]
+        needed = [spec.aggregate.groups_needed if spec.aggregate else 1 for spec in self.uncertainty.evaluated.specs]
+        return has_lone | (np.bincount(groups, minlength=results) < np.repeat(needed, self.uncertainty.outers))
 
 
 def _at_level_of(options: Options, groups: int) -> Options:

@@ -1,19 +1,21 @@
 """Estimates: values of several groups, how far they vary by chance, and their limits.
 
-Arrays have an entry for each value, of any number of outer groups. Limits are at `z` standard errors of a normal
-distribution, the same for all values or one for each; so p-values are found by searching for `z`.
+Values vary because their sampling units might have been others: rows of label cells, random parts of rows, clusters,
+primary sampling units of a survey, or replicate weights. Arrays have an entry for each value, of any number of outer
+groups. Limits are at `z` standard errors of a normal distribution, the same for all values or one for each; so p-values
+are found by searching for `z`.
 """
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, fields, replace
+from functools import cached_property
 from typing import Any, Literal, Self, TypeAlias, cast
 
 import numpy as np
 
-from tidyfair.intervals.calibration_errors import calibration_error_limits
-from tidyfair.intervals.influence import Influences
 from tidyfair.intervals.proportions import (
     Limits,
     difference_limits,
@@ -23,16 +25,166 @@ from tidyfair.intervals.proportions import (
     student_limits,
     wilson_with_few,
 )
-from tidyfair.intervals.scales import Scale
-from tidyfair.intervals.shares import Share, at_share, on_counts
+from tidyfair.intervals.shares import Share, SumOfShares, at_share, on_counts
 from tidyfair.intervals.small_samples import counts_with_few_errors, outer_factor
 from tidyfair.specs.formulas import Formula
-from tidyfair.specs.segments import Array, Floats, Integers, Segments
+from tidyfair.specs.segments import Array, Booleans, Floats, Integers, Segments
 
 Side: TypeAlias = tuple[Floats, Floats]
+"""Where a limit is measured from, and the standard error on the scale of the range."""
+Counts: TypeAlias = tuple[Floats, Floats, Floats, Floats]
+"""Counts of tp, fn, fp and tn."""
 
 _STEP = 1e-6
 """The part by which a share is moved for a derivative."""
+_MOST_NUMBERS = 2**22
+"""The most numbers of an array at once."""
+_ROUNDED = 1e-12
+"""The relative difference of sums of equal numbers is smaller."""
+
+
+# Scales
+
+
+@dataclass(frozen=True)
+class Scale:
+    """The scale on which values are more nearly normal: logits between two ends, logarithms above or below one.
+
+    That of a correlation, from -1 to 1, is twice Fisher's z.
+    """
+
+    low: float
+    high: float
+
+    @classmethod
+    def of(cls, formula: Formula, ends: tuple[float, float]) -> Scale:
+        """The scale of the values of a formula."""
+        return SquaredCorrelation(0.0, 1.0) if formula.squared_correlation else cls(*(formula.range_of_limits or ends))
+
+    def holds(self, values: Floats) -> Booleans:
+        """The values strictly inside of the range, as a mask."""
+        return (values > self.low) & (values < self.high)
+
+    def transform(self, values: Floats) -> Floats:
+        """The values on the scale; not finite at the ends of the range."""
+        with np.errstate(divide="ignore", invalid="ignore"):
+            above = np.log(values - self.low) if math.isfinite(self.low) else np.zeros_like(values)
+            below = np.log(self.high - values) if math.isfinite(self.high) else np.zeros_like(values)
+        return values if self._is_identity else above - below
+
+    def slope(self, values: Floats) -> Floats:
+        """The change on the scale for a change of the values."""
+        if self._is_identity:
+            return np.ones_like(values)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            above = 1 / (values - self.low) if math.isfinite(self.low) else 0.0
+            below = 1 / (self.high - values) if math.isfinite(self.high) else 0.0
+        return np.zeros_like(values) + above + below
+
+    def inverse(self, numbers: Floats) -> Floats:
+        """The values of numbers on the scale."""
+        if self._is_identity:
+            return numbers
+        with np.errstate(over="ignore"):
+            if math.isinf(self.high):
+                return self.low + np.exp(numbers)
+            if math.isinf(self.low):
+                return self.high - np.exp(-numbers)
+            return self.low + (self.high - self.low) / (1 + np.exp(-numbers))
+
+    @property
+    def _is_identity(self) -> bool:
+        return math.isinf(self.low) and math.isinf(self.high)
+
+
+@dataclass(frozen=True)
+class SquaredCorrelation(Scale):
+    """The scale of the correlation, Fisher's z, because a square near 0 has no normal distribution."""
+
+    def transform(self, values: Floats) -> Floats:
+        """Fisher's z of the root."""
+        with np.errstate(divide="ignore", invalid="ignore"):
+            return np.arctanh(np.sqrt(values))
+
+    def slope(self, values: Floats) -> Floats:
+        """The change of Fisher's z for a change of the square."""
+        with np.errstate(divide="ignore", invalid="ignore"):
+            return 1 / (2 * np.sqrt(values) * (1 - values))
+
+    def inverse(self, numbers: Floats) -> Floats:
+        """The squares of correlations; 0 where their sign is not known."""
+        return np.tanh(np.maximum(numbers, 0)) ** 2
+
+
+# Influences
+
+
+@dataclass(frozen=True, eq=False)
+class Influences:
+    """The influences of sampling units that groups share on values, in standard errors of these.
+
+    The squares of the influences of all units add up to the variance of a value, and the products of those on two
+    values to their covariance (Tukey, 1958; Hampel, 1974). Entries are sorted by value and unit.
+    """
+
+    value: Integers
+    unit: Integers
+    amount: Floats
+    sign: Floats
+    """-1 where products are subtracted, as those of the means of strata are."""
+    of: Integers
+    """The value that each estimate is."""
+
+    @classmethod
+    def of_units(
+        cls, amount: Array, group: Integers, unit: Integers, groups: int, sign: float | Floats = 1.0
+    ) -> Influences:
+        """The influences of the units of groups: an array of units of groups by labels."""
+        labels: int = amount.shape[1]
+        value: Integers = (group[:, None] * labels + np.arange(labels)).ravel()
+        units, signs = (np.repeat(np.broadcast_to(own, len(group)), labels) for own in (unit, sign))
+        order = np.lexsort((units, value))
+        amount = np.nan_to_num(amount.ravel()[order])
+        return cls(value[order], units[order], amount, signs[order], np.arange(groups * labels))
+
+    def at(self, index: Array) -> Influences:
+        """The influences on some of the estimates."""
+        return replace(self, of=self.of[index])
+
+    def between(self, one: Integers, other: Integers) -> Floats:
+        """The correlations of pairs of estimates."""
+        step = max(1, _MOST_NUMBERS // max(1, int(np.bincount(self.value).max(initial=1))))
+        parts = [
+            self._between(self.of[one[start : start + step]], self.of[other[start : start + step]])
+            for start in range(0, len(one), step)
+        ]
+        return np.concatenate([*parts, np.zeros(0)]).clip(-1, 1)
+
+    def _between(self, one: Integers, other: Integers) -> Floats:
+        """The sums of the products of the influences of the units that two values share."""
+        first, last = (np.searchsorted(self.value, one, side=side) for side in ("left", "right"))
+        sizes = last - first
+        pair = np.repeat(np.arange(len(one)), sizes)
+        entry = np.arange(len(pair)) + np.repeat(first - np.cumsum(sizes) + sizes, sizes)
+        keys, units = self._keys
+        wanted = other[pair] * units + self.unit[entry]
+        found = np.searchsorted(keys, wanted).clip(max=max(len(keys) - 1, 0))
+        amount = self.amount[entry] * np.where(keys[found] == wanted, self.amount[found], 0.0)
+        return np.bincount(pair, amount * self.sign[entry], len(one)).astype(float, copy=False)
+
+    @cached_property
+    def _keys(self) -> tuple[Integers, int]:
+        """The value and the unit of each entry as one number, and how many units there are."""
+        units = int(self.unit.max(initial=-1)) + 1
+        return self.value * units + self.unit, units
+
+
+def known_errors(error: Floats, value: Floats, rounding: float = _ROUNDED) -> Floats:
+    """Errors; nan where they are those of rounding, which says nothing about how far values vary."""
+    return np.where(error > rounding * np.abs(value), error, np.nan)
+
+
+# Estimates
 
 
 class Estimates(ABC):
@@ -43,7 +195,7 @@ class Estimates(ABC):
     sampling: str = "rows"
     value: Floats
     error: Floats
-    """The standard error."""
+    """The standard error, on the side on which it is larger."""
     influences: Influences | None = None
     """The influences of units that groups share; None where values are independent."""
 
@@ -81,14 +233,9 @@ class Estimates(ABC):
         return self
 
     @property
-    def widest(self) -> Floats:
-        """The standard error on the side on which it is larger."""
-        return self.error
-
-    @property
     def shown_error(self) -> Floats:
         """The standard error that results show; nan where values have not been seen to vary, which says nothing."""
-        return np.where(self.widest > 0, self.widest, np.nan)
+        return np.where(self.error > 0, self.error, np.nan)
 
     def logarithms(self, z: float | Floats) -> tuple[Floats, Limits]:
         """The logarithms and their limits; a value of 0 counts as half of its upper limit.
@@ -148,7 +295,7 @@ class Estimates(ABC):
         """The standard errors that limits on a scale are of, in some outer groups, or in one."""
         value, (low, high) = self.on_scale(scale, z)
         with np.errstate(divide="ignore", invalid="ignore"):
-            own = self.widest / np.exp(value) if scale == "ratio" else self.widest
+            own = self.error / np.exp(value) if scale == "ratio" else self.error
             of_limits = (high - low) / (2 * z)
         # the smaller ones say that chance takes groups less far apart, which is on the safe side
         return np.where(own > 0, np.fmin(own, of_limits), of_limits)
@@ -193,7 +340,7 @@ class Shares(Estimates):
         """Shares from the rows of groups and those of them that count."""
         return cls(hits / rows, rows.astype(float))
 
-    @property
+    @cached_property
     def error(self) -> Floats:  # pyright: ignore[reportIncompatibleVariableOverride] - computed
         """The standard error."""
         with np.errstate(divide="ignore", invalid="ignore"):
@@ -267,13 +414,22 @@ class Smooth(Estimates):
     freedom: Floats
     scale: Scale
     below: Side
-    """Where the lower limit is measured from, and the standard error on the scale."""
     above: Side
     skew: Floats | None = None
-    """The skewness of values on the scale."""
+    """The skewness of values on the scale, from the influences of their units."""
     influences: Influences | None = None
     kind: str = "smooth"
     sampling: str = "rows"
+    formula: Formula | None = None
+    counts: Counts | None = None
+    """The counts of the labels of rows without weights, whose few errors may be rarer than they seem."""
+
+    @classmethod
+    def about(cls, value: Floats, error: Floats, freedom: Any, scale: Scale, **others: Any) -> Self:
+        """Values with some standard errors, from which both limits are measured: arrays of groups by labels."""
+        freedom = np.broadcast_to(freedom, error.shape).ravel()
+        side = (value.ravel(), (error * scale.slope(value)).ravel())
+        return cls(value.ravel(), error.ravel(), freedom, scale, side, side, **others)
 
     @property
     def bounds(self) -> tuple[Any, Any]:
@@ -288,11 +444,18 @@ class Smooth(Estimates):
         return replace(self, value=np.where(infinite, self.above[0], self.value)) if infinite.any() else self
 
     def limits(self, z: float | Floats) -> Limits:
-        """Limits of all values, which include these."""
+        """Limits of all values, which include these; as far as values with errors as rare as they may be."""
         factor = student_limits(z, self.freedom)
         lower, upper = self._end(self.below, factor, -1), self._end(self.above, factor, 1)
         low, high = self.bounds
-        return np.minimum(np.maximum(lower, low), self.value), np.maximum(np.minimum(upper, high), self.value)
+        lower, upper = np.minimum(np.maximum(lower, low), self.value), np.maximum(np.minimum(upper, high), self.value)
+        if self.counts is None or self.formula is None:
+            return lower, upper
+        counts = counts_with_few_errors(self.counts, z)
+        # formulas may give numbers for counts that are none, and what is not known to vary has no limits
+        unknown = np.isnan(counts[0]) | np.isnan(self.error)
+        with_few = np.where(unknown, np.nan, on_counts(self.formula, counts))
+        return np.fmin(lower, with_few), np.fmax(upper, with_few)
 
     def _end(self, side: Side, factor: Floats, sign: Literal[-1, 1]) -> Floats:
         """The limits on one side, at so many standard errors."""
@@ -308,40 +471,63 @@ class Smooth(Estimates):
 
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
-class OfLabels(Smooth):
-    """Values of the labels of rows without weights, whose few errors may be rarer than they seem."""
+class MadeOfShares(Smooth):
+    """Values that rise with a share, or sums of shares of different rows, with limits from those of the shares."""
 
-    formula: Formula
-    counts: tuple[Floats, Floats, Floats, Floats]
-    """The counts of tp, fn, fp and tn."""
+    made_of: Share | SumOfShares
+    shares: tuple[Shares, ...]
+
+    @classmethod
+    def of(cls, values: Smooth, made_of: Share | SumOfShares) -> MadeOfShares:
+        """Values of the counts of labels."""
+        counts: dict[str, Floats] = dict(zip(("tp", "fn", "fp", "tn"), cast("Counts", values.counts), strict=True))
+        parts = [made_of] if isinstance(made_of, Share) else [share for _, share in made_of.shares]
+        shares = tuple(
+            Shares.of_counts(
+                *(np.sum([counts[cell] for cell in sorted(cells)], axis=0) for cells in (own.holds, own.among))
+            )
+            for own in parts
+        )
+        columns: dict[str, Any] = {own.name: getattr(values, own.name) for own in fields(values)}
+        columns["kind"] = "function_of_rate" if isinstance(made_of, Share) else "sum_of_rates"
+        return cls(**columns, made_of=made_of, shares=shares)
+
+    @property
+    def far(self) -> MadeOfShares:
+        """The same with limits that hold far out."""
+        return replace(self, shares=tuple(share.far for share in self.shares))
+
+    @property
+    def shown_error(self) -> Floats:
+        """The standard error, from those of the shares."""
+        variances = [(factor * share.shown_error) ** 2 for factor, share in zip(self._slopes, self.shares, strict=True)]
+        return np.sqrt(np.sum(variances, axis=0))
+
+    @property
+    def _slopes(self) -> list[Any]:
+        """The changes of values for a little more of each share."""
+        if isinstance(self.made_of, SumOfShares):
+            return [factor for factor, _ in self.made_of.shares]
+        share = self.shares[0].value
+        low, high = (share - _STEP).clip(0), (share + _STEP).clip(max=1)
+        return [(self._at(self.made_of, high) - self._at(self.made_of, low)) / (high - low)]
+
+    def _at(self, made_of: Share, share: Floats) -> Floats:
+        """The values at some values of the share with which they rise."""
+        return at_share(cast("Formula", self.formula), made_of, share)
 
     def limits(self, z: float | Floats) -> Limits:
-        """Limits of all values, as far as values with errors as rare as they may be."""
-        lower, upper = super().limits(z)
-        counts = counts_with_few_errors(self.counts, z)
-        # formulas may give numbers for counts that are none, and what is not known to vary has no limits
-        unknown = np.isnan(counts[0]) | np.isnan(self.error)
-        with_few = np.where(unknown, np.nan, on_counts(self.formula, counts))
-        return np.fmin(lower, with_few), np.fmax(upper, with_few)
-
-
-@dataclass(frozen=True, eq=False, repr=False)
-class CalibrationErrors(Estimates):
-    """Sums of the distances of bins from calibration, which chance makes larger."""
-
-    kind = "calibration_error"
-    value: Floats
-    error: Floats
-    gap: Floats
-    """The distances with their sign: values by bins."""
-    errors_of_gaps: Floats
-    freedom: Floats
-
-    def limits(self, z: float | Floats) -> Limits:
-        """Limits of all errors, which include the values: debiased ones may be below 0."""
-        factor = student_limits(z, self.freedom)
-        lower, upper = calibration_error_limits(self.gap, self.errors_of_gaps, self.error, factor)
-        return np.minimum(lower, self.value), np.maximum(upper, self.value)
+        """The values at the limits of the share; limits of sums by MOVER (Zou, Huang and Zhang, 2009)."""
+        if isinstance(self.made_of, Share):
+            low, high = self.shares[0].limits(z)
+            return self._at(self.made_of, low), self._at(self.made_of, high)
+        below, above = np.zeros_like(self.value), np.zeros_like(self.value)
+        for factor, share in zip(self._slopes, self.shares, strict=True):
+            low, high = share.limits(z)
+            down, up = factor * (share.value - low), factor * (high - share.value)
+            below += (down if factor > 0 else up) ** 2
+            above += (up if factor > 0 else down) ** 2
+        return self.value - np.sqrt(below), self.value + np.sqrt(above)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -378,64 +564,3 @@ class Surveyed(Smooth):
             first, second = (self.error[side] / self.value[side] for side in (one, other))
             square = first**2 + second**2 - 2 * self.correlation_of(one, other) * first * second
             return np.abs(self.value[one] / self.value[other]) * np.sqrt(square.clip(0))
-
-
-@dataclass(frozen=True, eq=False, repr=False, kw_only=True)
-class MadeOfShares(Smooth):
-    """Sums of shares of different rows, with limits from those of the shares (MOVER: Zou, Huang and Zhang, 2009)."""
-
-    kind: str = "sum_of_rates"
-    factors: tuple[float, ...]
-    shares: tuple[Shares, ...]
-
-    @property
-    def far(self) -> MadeOfShares:
-        """The same with limits that hold far out."""
-        return replace(self, shares=tuple(share.far for share in self.shares))
-
-    @property
-    def shown_error(self) -> Floats:
-        """The standard error, from those of the shares."""
-        variances = [(factor * share.shown_error) ** 2 for factor, share in zip(self.factors, self.shares, strict=True)]
-        return np.sqrt(np.sum(variances, axis=0))
-
-    def limits(self, z: float | Floats) -> Limits:
-        """Limits of all sums."""
-        below, above = np.zeros_like(self.value), np.zeros_like(self.value)
-        for factor, share in zip(self.factors, self.shares, strict=True):
-            low, high = share.limits(z)
-            down, up = factor * (share.value - low), factor * (high - share.value)
-            below += (down if factor > 0 else up) ** 2
-            above += (up if factor > 0 else down) ** 2
-        return self.value - np.sqrt(below), self.value + np.sqrt(above)
-
-
-@dataclass(frozen=True, eq=False, repr=False, kw_only=True)
-class OfShare(Smooth):
-    """Values that rise with a share, with the values at its limits."""
-
-    kind: str = "function_of_rate"
-    formula: Formula
-    share: Share
-    shares: Shares
-
-    @property
-    def far(self) -> OfShare:
-        """The same with limits that hold far out."""
-        return replace(self, shares=self.shares.far)
-
-    @property
-    def shown_error(self) -> Floats:
-        """The standard error, from that of the share."""
-        share = self.shares.value
-        low, high = (share - _STEP).clip(0), (share + _STEP).clip(max=1)
-        lower, upper = self._at((low, high))
-        return (upper - lower) / (high - low) * self.shares.shown_error
-
-    def limits(self, z: float | Floats) -> Limits:
-        """Limits of all values."""
-        return self._at(self.shares.limits(z))
-
-    def _at(self, limits: Limits) -> Limits:
-        lower, upper = limits
-        return at_share(self.formula, self.share, lower), at_share(self.formula, self.share, upper)

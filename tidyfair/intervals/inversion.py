@@ -8,14 +8,14 @@ pattern leaves out what chance alone may add, because shrinking all groups alike
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 
 import numpy as np
 
 from tidyfair.evaluation.replicates import Replicates
 from tidyfair.evaluation.statistics import LEVEL
 from tidyfair.intervals.comparisons import Intervals
-from tidyfair.intervals.estimates import Estimates, Shares
+from tidyfair.intervals.estimates import Shares
 from tidyfair.intervals.resampling import generator
 from tidyfair.intervals.uncertainty import Uncertainty
 from tidyfair.specs.aggregates import CONTEXTS, Aggregate
@@ -31,58 +31,46 @@ _ROUNDED = 1e-12
 """The relative difference of distances that are the same is smaller."""
 
 
-def put_by_inversion(
-    uncertainty: Uncertainty, number: int, estimators: Mapping[int, Callable[[Integers], Estimates]], chosen: Booleans,
-    intervals: Intervals,
-) -> Booleans:  # fmt: skip
-    """Set the limits of the distances of a spec in some outer groups; a mask of those that have some."""
-    parts = [(own, uncertainty.rows(own)) for own in uncertainty.of_spec(number)]
-    parts = [(own, rows[chosen[uncertainty.column("outer")[rows]]]) for own, rows in parts]
-    parts = [(own, rows) for own, rows in parts if len(rows)]
-    if not parts:
-        return np.zeros(uncertainty.outers, dtype=bool)
-    rows = np.concatenate([own for _, own in parts])
-    order = np.argsort(uncertainty.column("outer")[rows], kind="stable")
-    estimates = [estimators[own](of_formula) for own, of_formula in parts]
-    error = np.concatenate([own.widest for own in estimates])[order]
-    sizes = [own.rows if isinstance(own, Shares) else np.full(len(own), np.inf) for own in estimates]
-    low, high = (np.concatenate([np.broadcast_to(own.bounds[end], len(own)) for own in estimates]) for end in (0, 1))
-    together = estimates[0].at(order) if len(estimates) == 1 else None
-    size = np.concatenate(sizes)[order]
-    return _Spread(uncertainty, number, rows[order], error, size, (low[order], high[order]), together).put(intervals)
+class Spread:
+    """The values of the groups of a spec, more or less spread about their means, in some outer groups."""
 
+    def __init__(self, uncertainty: Uncertainty, number: int, chosen: Booleans) -> None:
+        column = uncertainty.column
+        parts = {own: uncertainty.rows(own) for own in uncertainty.of_spec(number)}
+        parts = {own: rows[chosen[column("outer")[rows]]] for own, rows in parts.items()}
+        rows = np.concatenate([*parts.values()])
+        order = np.argsort(column("outer")[rows], kind="stable")
+        estimates = [uncertainty.estimates(own, part) for own, part in parts.items() if len(part)]
 
-class _Spread:
-    """The values of the groups of a spec, more or less spread about their means."""
+        def in_order(columns: Iterable[Floats]) -> Floats:
+            """A column of all values, in the order of outer groups."""
+            return np.concatenate(
+                [np.broadcast_to(part, len(own)) for part, own in zip(columns, estimates, strict=True)]
+            )[order]
 
-    def __init__(
-        self, uncertainty: Uncertainty, number: int, rows: Integers, error: Floats, size: Floats,
-        bounds: tuple[Floats, Floats], together: Estimates | None,
-    ) -> None:  # fmt: skip
-        self._evaluated, self._number, self._rows = uncertainty.evaluated, number, rows
-        self._size, self._bounds, self._options = size, bounds, uncertainty.options
-        self._correlated = None if together is None or together.influences is None else together
+        self._evaluated, self._number, self._rows = uncertainty.evaluated, number, rows[order]
+        self._options, self._outers = uncertainty.options, uncertainty.outers
         self._aggregate: Aggregate | None = uncertainty.evaluated.specs[number].aggregate
-        self._outer = uncertainty.column("outer")[rows].astype(np.int64)
+        self._error = in_order(own.error for own in estimates)
+        self._size = in_order(own.rows if isinstance(own, Shares) else np.array(np.inf) for own in estimates)
+        self._bounds = tuple(in_order(own.bounds[end] for own in estimates) for end in (0, 1))
+        # the estimates of groups that share clusters
+        has_shared = len(estimates) == 1 and estimates[0].influences is not None
+        self._correlated = estimates[0].at(order) if has_shared else None
+        self._outer = column("outer")[self._rows].astype(np.int64)
         self._segments = Segments.of(self._outer)
-        self._value, self._error = uncertainty.column("estimate")[rows], error
-        self._weight = uncertainty.weights(rows)
+        self._value, self._weight = column("estimate")[self._rows], uncertainty.weights(self._rows)
         # the groups of a metric and a label, in each outer group
-        codes = (self._outer, uncertainty.column("requested")[rows], uncertainty.column(LEVEL)[rows])
-        _, self._family = np.unique(np.stack(codes), axis=1, return_inverse=True)
-        self._family = self._family.ravel()
-        self._outers = uncertainty.outers
-        self._contexts = {
-            name: uncertainty.column(name)[rows] for name in CONTEXTS if name in uncertainty.evaluated.values
-        }
+        codes = (self._outer, column("requested")[self._rows], column(LEVEL)[self._rows])
+        self._family = np.unique(np.stack(codes), axis=1, return_inverse=True)[1].ravel()
+        names = [name for name in CONTEXTS if name in uncertainty.evaluated.values]
+        self._contexts = {name: column(name)[self._rows] for name in names}
         self._centre = self._means(self._value[None])[0]
 
     def _means(self, values: Floats) -> Floats:
         """The weighted mean of the groups of each family, for each of its groups: arrays of any number by groups."""
-        families = int(self._family.max()) + 1
-        total = np.bincount(self._family, self._weight, families)
-        sums = np.stack([np.bincount(self._family, own * self._weight, families) for own in values])
-        return (sums / total)[:, self._family]
+        sums = np.stack([np.bincount(self._family, own * self._weight) for own in values])
+        return (sums / np.bincount(self._family, self._weight))[:, self._family]
 
     def _distances(self, values: Floats) -> Floats:
         """The distances of groups with some values, larger for more spread: arrays of any number by outer groups."""
@@ -105,8 +93,7 @@ class _Spread:
         mean = self._means(values)
         if name == "overall":
             return mean
-        families = int(self._family.max()) + 1
-        share = self._weight / np.bincount(self._family, self._weight, families)[self._family]
+        share = self._weight / np.bincount(self._family, self._weight)[self._family]
         with np.errstate(divide="ignore", invalid="ignore"):
             return (mean - share * values) / (1 - share)
 

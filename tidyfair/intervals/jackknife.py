@@ -9,6 +9,7 @@ tally counts, and rows of a cluster together. Formulas that read rows say themse
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -23,13 +24,12 @@ from tidyfair.evaluation.label_counts import LabelCounts
 from tidyfair.evaluation.ranked_rows import Level
 from tidyfair.evaluation.statistics import ONE_LABEL, ROWS, SQUARES, Table, pooled, sums_of
 from tidyfair.evaluation.values import values_of
-from tidyfair.intervals.influence import Deviations, Influences, known_errors
-from tidyfair.intervals.scales import Scale
+from tidyfair.intervals.estimates import Counts, Influences, Scale, Smooth, known_errors
 from tidyfair.intervals.shares import is_mean
-from tidyfair.intervals.unseen_rows import UnseenRows, unseen_rows, with_rows_added
+from tidyfair.intervals.small_samples import UnseenRows, unseen_rows, with_rows_added
 from tidyfair.specs.formulas import Formula
 from tidyfair.specs.groups import By
-from tidyfair.specs.segments import Array, Floats, Integers, Segments
+from tidyfair.specs.segments import Array, Booleans, Floats, Integers, Segments
 from tidyfair.tallies.tally import BLOCK, HIDDEN, Tally
 
 CELLS = ("tp", "fn", "fp", "tn")
@@ -65,60 +65,56 @@ def reads_ranks(formula: Formula) -> bool:
     return formula.influence is not None and formula.input == "rows" and not formula.deviations
 
 
-def by_jackknife(evaluator: Evaluator, requested: RequestedFormula, by: By | None, scale: Scale) -> Deviations:
-    """The deviations of the values of a formula in the groups of a `by`."""
+def by_jackknife(evaluator: Evaluator, requested: RequestedFormula, by: By | None, scale: Scale) -> Smooth:
+    """The values of a formula in the groups of a `by`, by groups and labels."""
     tally, formula = evaluator.tally, requested.formula
     if formula.influence is not None:
-        return _deviations_of_read_rows(evaluator, requested, by, scale)
+        return _of_read_rows(evaluator, requested, by, scale)
     clusters = [key.column for key in tally.clusters]
     if formula.kind == "class" and not formula.all_terms:
         clusters = [column for column in clusters if column.name != BLOCK]
     index = evaluator.group_cells.indices[by]
     if not clusters:
-        return _deviations_of_label_rows(evaluator, requested, index, scale)
+        return _of_label_rows(evaluator, requested, index, scale)
     codes = KeyCodes(tally.cells)
     units = codes.index(tally.names(clusters), within=index)
     if not len(units):
-        return Deviations.unknown(len(index), len(evaluator.reading.levels))
-    deviations, in_errors = _LeftOut.of(evaluator, requested, index, units).deviations(scale)
+        nothing = np.full((len(index), len(evaluator.reading.levels)), np.nan)
+        return Smooth.about(nothing, nothing, nothing, scale)
+    values, in_errors = _LeftOut.of(evaluator, requested, index, units).estimates(scale)
     if by is None or all(column.name == BLOCK for column in clusters):
-        return deviations
+        return values
     cluster = codes.index(tally.names(clusters)).of_cell[units.example]
-    influences = Influences.of_units(in_errors, index.of_cell[units.example], cluster, len(index))
-    return replace(deviations, influences=influences)
+    return replace(values, influences=Influences.of_units(in_errors, index.of_cell[units.example], cluster, len(index)))
 
 
-def _deviations_of_read_rows(
-    evaluator: Evaluator, requested: RequestedFormula, by: By | None, scale: Scale
-) -> Deviations:
-    """Deviations of a formula that reads rows, and knows the influence of rows and clusters."""
+def _of_read_rows(evaluator: Evaluator, requested: RequestedFormula, by: By | None, scale: Scale) -> Smooth:
+    """Values of a formula that reads rows, and knows the influence of rows and clusters."""
     labels, formula = evaluator.labels, requested.formula
     rows = rows_of(evaluator.tally, labels, evaluator.group_cells, by, formula.reads)
     value = evaluator.values(requested).estimate[slice_of(evaluator.group_cells, by)]
     error, freedom, error_below = np.full((3, *value.shape), np.nan)
     centre = value.copy()
-    of_clusters: dict[int, tuple[Integers, Floats]] = {}
+    of_clusters: list[tuple[Floats, int, Integers]] = []
     for number, level in enumerate(labels.levels):
-        for group, units, influence in influences_of(
-            formula, rows, Level(level, evaluator.reading.scores.get(level, ""))
-        ):
+        score = Level(level, evaluator.reading.scores.get(level, ""))
+        for group, units, influence in influences_of(formula, rows, score):
             if units is not None and len(units) == 1:
                 # a single cluster does not show how far values vary
                 continue
-            error[group, number], freedom[group, number] = influence.error, influence.freedom
-            below = influence.unseen or (value[group, number], influence.error)
-            centre[group, number], error_below[group, number] = below
+            at = group, number
+            error[at], freedom[at] = influence.error, influence.freedom
+            centre[at], error_below[at] = influence.unseen or (value[at], influence.error)
             if by is not None and units is not None and influence.error > 0:
-                _, of_units = of_clusters.setdefault(group, (units, np.zeros((len(units), value.shape[1]))))
-                of_units[:, number] = influence.of_unit / influence.error
+                amount: Floats = np.asarray(influence.of_unit) / influence.error
+                of_clusters.append((amount, group * value.shape[1] + number, units))
     influences = None
     if of_clusters:
-        known = sorted(of_clusters)
-        clusters, amounts = zip(*(of_clusters[group] for group in known), strict=True)
-        group = np.repeat(known, list(map(len, clusters)))
-        influences = Influences.of_units(np.concatenate(amounts), group, np.concatenate(clusters), len(value))
-    deviations = Deviations.about(value, error, freedom, scale, influences=influences)
-    return replace(deviations, below=(centre, error_below * scale.slope(centre)))
+        amounts, positions, units = zip(*of_clusters, strict=True)
+        position = np.repeat(positions, list(map(len, units)))
+        influences = Influences.of_units(np.concatenate(amounts)[:, None], position, np.concatenate(units), value.size)
+    values = Smooth.about(value, error, freedom, scale, influences=influences)
+    return replace(values, below=(centre.ravel(), (error_below * scale.slope(centre)).ravel()))
 
 
 # Parts and clusters
@@ -164,8 +160,8 @@ class _LeftOut:
         everything, all_others = (pooled(sums, segments, nothing, scope) for scope in ("overall", "rest"))
         return cls(formula, estimator, segments, everything, all_others, share, unseen)
 
-    def deviations(self, scale: Scale) -> tuple[Deviations, Array]:
-        """The deviations of values, and the influences of units in standard errors of these."""
+    def estimates(self, scale: Scale) -> tuple[Smooth, Array]:
+        """The values, and the influences of units in standard errors of these."""
         unseen = self.unseen
         counted: Mapping[str, Array] = {} if unseen is None or unseen.is_above else unseen.sums
         centre, influence, on_scale = self._influences(counted, scale)
@@ -175,21 +171,21 @@ class _LeftOut:
         error = known_errors(np.sqrt(variance), centre)
         in_errors = influence / self.segments.to_rows(error)
         spread = np.sqrt(self._variance(on_scale)) if counted == {} else error * scale.slope(centre)
-        below = above = (centre, np.where(np.isnan(error), np.nan, spread))
+        below = above = (centre.ravel(), np.where(np.isnan(error), np.nan, spread).ravel())
         if unseen is not None and unseen.is_above:
             # an error that is rare widens the limit above; it is no part of what has been seen to vary
             higher, with_unseen, _ = self._influences(unseen.sums, scale)
             wider = np.sqrt(self._variance(with_unseen) + added)
             # an error of 0 has no product with the slope at an end of the range, which is infinite
-            above = higher, np.where(np.isnan(error), np.nan, wider) * scale.slope(higher)
+            above = higher.ravel(), (np.where(np.isnan(error), np.nan, wider) * scale.slope(higher)).ravel()
         skew = None
         # means have the interval of Student's t
         is_a_mean = is_mean(self.formula) or self.formula.statistics in _MEANS
         if self.formula.kind == "numeric" and unseen is None and not is_a_mean:
             skew = self.segments.sum(on_scale**3) / self.segments.sum(on_scale**2) ** 1.5
-            skew = np.nan_to_num(skew) * _HIDDEN_SKEWNESS
-        freedom = np.broadcast_to(self._freedom, error.shape)
-        return Deviations(error, freedom, below, above, skew), in_errors
+            skew = (np.nan_to_num(skew) * _HIDDEN_SKEWNESS).ravel()
+        values = Smooth.about(centre, error, self._freedom, scale)
+        return replace(values, below=below, above=above, skew=skew), in_errors
 
     def _influences(self, added: Mapping[str, Array], scale: Scale) -> tuple[Floats, Array, Array]:
         """The values of groups with some rows more, and the influences of units on them, and on their scale."""
@@ -242,23 +238,62 @@ class _LeftOut:
 
 @dataclass(frozen=True, eq=False)
 class _Pairs:
-    """Pairs of true and predicted labels, and what a row with them adds to the counts that a formula reads."""
+    """Pairs of true and predicted labels, the weights of their rows, and what a row adds to counts."""
 
     formula: Formula
     estimator: str
-    truth: Array
-    estimate: Array
-    added: Array
+    complete: Booleans
+    """Mask of the pairs whose rows have what the formula reads."""
+    added: Floats
     """The rows that are added to each pair."""
     counts: Mapping[str, Array]
     """The counts of one row: arrays of pairs by labels, by name."""
+    weight: Floats
+    """Arrays of groups by pairs."""
+    square: Floats
+    """The sums of squared weights."""
+
+    @classmethod
+    def of(cls, evaluator: Evaluator, requested: RequestedFormula, index: GroupIndex) -> _Pairs:
+        """All pairs of labels that occur, and those to which rows are added, of some groups."""
+        cells, levels, reads = evaluator.cells, evaluator.reading.levels, requested.formula.reads
+        # the labels that are told apart: one and the rest are two
+        is_one = len(levels) == 1
+        labels = 2 if is_one else evaluator.reading.labels
+        # missing labels, and those that are not read, are -1
+        codes: list[Integers] = []
+        for side, own in (("truth", cells.truth), ("estimate", cells.estimate)):
+            told_apart = np.where(own < 0, -1, own != levels[0]) if is_one else own
+            codes.append((told_apart if side in reads else np.full(len(own), -1)).astype(np.int64))
+        possible = [range(labels) if side in reads else [-1] for side in ("truth", "estimate")]
+        filled = [*itertools.product(*possible)] if labels <= _MOST_LABELS_WITH_ADDED_ROWS else []
+        code = (codes[0] + 1) * (labels + 1) + codes[1] + 1
+        occurring = [divmod(own, labels + 1) for own in np.unique(code).tolist()]
+        pairs = list(dict.fromkeys([*filled, *((one - 1, other - 1) for one, other in occurring)]))
+        truth, estimate = (np.array(side, dtype=np.int64) for side in zip(*pairs, strict=True))
+        all_complete = bool((truth >= 0).all() and (estimate >= 0).all())
+        read = [0] if is_one else levels
+        counting = LabelCounts(truth, estimate, np.arange(len(pairs)), len(pairs), read, all_complete)
+        one_row = np.ones(len(pairs))
+        counts = counting.of(one_row) | (counting.steps(one_row) if evaluator.reading.steps else {})
+        position = np.zeros((labels + 1) ** 2, dtype=np.int64)
+        position[(truth + 1) * (labels + 1) + estimate + 1] = np.arange(len(pairs))
+        of_group, size = index.of_cell * len(pairs) + position[code], len(index) * len(pairs)
+        weight, square = (
+            np.bincount(of_group, cells.measure(name).astype(float), size).astype(float).reshape(len(index), -1)
+            for name in ("w", "w2")
+        )
+        complete = ((truth >= 0) | ("truth" not in reads)) & ((estimate >= 0) | ("estimate" not in reads))
+        added = np.where(np.arange(len(pairs)) < len(filled), _ADDED_ROWS / max(1, len(filled)), 0.0)
+        by_pair = {name: values.T for name, values in counts.items()}
+        return cls(requested.formula, requested.estimator, complete, added, by_pair, weight, square)
 
     @property
     def are_many(self) -> bool:
         """True where rows of each pair are too many to be left out one pair after the other."""
-        return not self.added.any() and len(self.truth) > _MOST_LABELS_WITH_ADDED_ROWS**2
+        return not self.added.any() and len(self.added) > _MOST_LABELS_WITH_ADDED_ROWS**2
 
-    def counts_of(self, weight: Array) -> dict[str, Floats]:
+    def counts_of(self, weight: Floats) -> dict[str, Floats]:
         """The counts of rows with some weights: arrays of groups by labels, by name."""
         return {name: weight @ counts for name, counts in self.counts.items()}
 
@@ -270,64 +305,11 @@ class _Pairs:
         return values_of(self.formula, self.estimator, counts | row_weight).estimate
 
 
-def _pairs(formula: Formula, estimator: str, evaluator: Evaluator, observed: set[tuple[int, int]]) -> _Pairs:
-    """All pairs of labels that occur, and those to which rows are added."""
-    levels = evaluator.reading.levels
-    # the labels that are told apart: one and the rest are two
-    labels = 2 if len(levels) == 1 else evaluator.reading.labels
-    complete: list[tuple[int, int]] = []
-    if labels <= _MOST_LABELS_WITH_ADDED_ROWS:
-        true = range(labels) if "truth" in formula.reads else [-1]
-        predicted = range(labels) if "estimate" in formula.reads else [-1]
-        complete = [(one, other) for one in true for other in predicted]
-    pairs = [*complete, *sorted(observed - {*complete})]
-    truth, estimate = (np.array(side, dtype=np.int64) for side in zip(*pairs, strict=True))
-    all_complete = bool((truth >= 0).all() and (estimate >= 0).all())
-    read = [0] if len(levels) == 1 else levels
-    counting = LabelCounts(truth, estimate, np.arange(len(pairs)), len(pairs), read, all_complete)
-    one_row = np.ones(len(pairs))
-    counts = counting.of(one_row)
-    if evaluator.reading.steps:
-        counts |= counting.steps(one_row)
-    added = np.zeros(len(pairs))
-    added[: len(complete)] = _ADDED_ROWS / max(1, len(complete))
-    return _Pairs(formula, estimator, truth, estimate, added, {name: values.T for name, values in counts.items()})
-
-
-def _pair_weights(
-    evaluator: Evaluator, requested: RequestedFormula, index: GroupIndex
-) -> tuple[_Pairs, Floats, Floats]:
-    """The pairs of labels, and the weights and squared weights of their rows: arrays of groups by pairs."""
-    cells, levels, reads = evaluator.cells, evaluator.reading.levels, requested.formula.reads
-    # missing labels are -1
-    codes: list[Array] = []
-    for side, labels in (("truth", cells.truth), ("estimate", cells.estimate)):
-        if side not in reads:
-            codes.append(np.full(len(labels), -1))
-        elif len(levels) > 1:
-            codes.append(labels.astype(np.int64))
-        else:
-            codes.append(np.where(labels < 0, -1, np.where(labels == levels[0], 0, 1)).astype(np.int64))
-    height = 2 + max(evaluator.reading.labels, 1)
-    pair_code = (codes[0] + 1) * height + codes[1] + 1
-    occurring = [divmod(code, height) for code in np.unique(pair_code).tolist()]
-    observed = {(one - 1, other - 1) for one, other in occurring}
-    pairs = _pairs(requested.formula, requested.estimator, evaluator, observed)
-    position = np.zeros(height**2, dtype=np.int64)
-    position[(pairs.truth + 1) * height + pairs.estimate + 1] = np.arange(len(pairs.truth))
-    shape = (len(index), len(pairs.truth))
-    code = index.of_cell * shape[1] + position[pair_code]
-    weight, square = (
-        np.bincount(code, cells.measure(name).astype(float), shape[0] * shape[1]).reshape(shape).astype(float)
-        for name in ("w", "w2")
-    )
-    return pairs, weight, square
-
-
 def _added_rows(evaluator: Evaluator, requested: RequestedFormula, index: GroupIndex, cluster: Floats) -> UnseenRows:
     """Rows that are added to groups of clusters: a part of a row in each cell, and of a cluster in an empty one."""
-    pairs, weight, square = _pair_weights(evaluator, requested, index)
-    row = np.nan_to_num(square.sum(axis=1) / weight.sum(axis=1))[:, None]
+    pairs = _Pairs.of(evaluator, requested, index)
+    weight = pairs.weight
+    row = np.nan_to_num(pairs.square.sum(axis=1) / weight.sum(axis=1))[:, None]
     each = np.where(weight > 0, row, cluster[:, None])
     added = pairs.added * each
     sums = pairs.counts_of(added)
@@ -359,7 +341,7 @@ def _derivatives(pairs: _Pairs, sums: Mapping[str, Array], value: Floats, row: F
     """
     groups, labels = next(iter(sums.values())).shape
     by_label = value.shape[1] == labels
-    influence = np.zeros((groups, len(pairs.truth), value.shape[1]))
+    influence = np.zeros((groups, len(pairs.added), value.shape[1]))
     for name, counts in pairs.counts.items():
         step = _STEP * np.maximum(sums[name], 1)
         moved, shift = sums, step
@@ -375,34 +357,31 @@ def _derivatives(pairs: _Pairs, sums: Mapping[str, Array], value: Floats, row: F
     return influence
 
 
-def _deviations_of_label_rows(
-    evaluator: Evaluator, requested: RequestedFormula, index: GroupIndex, scale: Scale
-) -> Deviations:
-    """Deviations by leaving out one row of labels at a time: the same for all rows of a cell."""
-    pairs, weight, square = _pair_weights(evaluator, requested, index)
-    shape = weight.shape
-    parts: list[tuple[Floats, Floats, Floats]] = []
+def _of_label_rows(evaluator: Evaluator, requested: RequestedFormula, index: GroupIndex, scale: Scale) -> Smooth:
+    """Values by leaving out one row of labels at a time: the same for all rows of a cell."""
+    pairs = _Pairs.of(evaluator, requested, index)
+    groups, count = pairs.weight.shape
     labels = len(evaluator.reading.levels)
     one_value = pairs.are_many and requested.estimator not in ONE_LABEL
-    of_group = max(shape[1] * (1 if one_value else labels), labels**2)
+    of_group = max(count * (1 if one_value else labels), labels**2)
     step = max(1, _MOST_NUMBERS // max(1, of_group * len(pairs.counts)))
-    for start in range(0, shape[0], step):
+    parts: list[tuple[Floats, Floats, Floats]] = []
+    for start in range(0, groups, step):
         own = slice(start, start + step)
-        parts.append(_errors_of_counts(pairs, weight[own], square[own]))
-    counts: dict[str, Floats] = {}
-    if not evaluator.cells.weighted and requested.formula.reads == frozenset({"truth", "estimate"}):
-        counts = {name: weight @ pairs.counts[name] for name in CELLS}
+        parts.append(_errors_of_counts(pairs, pairs.weight[own], pairs.square[own]))
+    counts: Counts | None = None
+    of_one = requested.estimator in ONE_LABEL and not evaluator.cells.weighted
+    if of_one and requested.formula.reads == frozenset({"truth", "estimate"}):
+        tp, fn, fp, tn = ((pairs.weight @ pairs.counts[name]).ravel() for name in CELLS)
+        counts = (tp, fn, fp, tn)
     centre, error, freedom = (np.concatenate(columns) for columns in zip(*parts, strict=True))
-    return Deviations.about(centre, error, freedom, scale, cells=counts)
+    return Smooth.about(centre, error, freedom, scale, formula=requested.formula, counts=counts)
 
 
 def _errors_of_counts(pairs: _Pairs, weight: Floats, square: Floats) -> tuple[Floats, Floats, Floats]:
     """Values, errors and degrees of freedom from the weights of rows with each pair of labels, and their squares."""
-    # the pairs of rows that have what the formula reads
-    complete = (pairs.truth >= 0) | ("truth" not in pairs.formula.reads)
-    complete &= (pairs.estimate >= 0) | ("estimate" not in pairs.formula.reads)
-    effective = weight[:, complete].sum(axis=1) ** 2 / square[:, complete].sum(axis=1)
-    each = np.nan_to_num(square[:, complete].sum(axis=1) / weight[:, complete].sum(axis=1))[:, None]
+    of_group, of_squares = (own[:, pairs.complete].sum(axis=1) for own in (weight, square))
+    effective, each = of_group**2 / of_squares, np.nan_to_num(of_squares / of_group)[:, None]
     of_pair = np.where(weight > 0, square / weight, each)
     total = weight + pairs.added * each
     squares = square + pairs.added * each**2

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
-from functools import cached_property, partial
-from typing import Any, TypeAlias
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import polars as pl
@@ -18,22 +17,18 @@ from tidyfair.evaluation.statistics import LEVEL
 from tidyfair.intervals.comparisons import Family, FamilyWithRests, Intervals, in_blocks, shapes_of, usable_outers
 from tidyfair.intervals.critical_values import z_of_groups
 from tidyfair.intervals.draws import Draws
-from tidyfair.intervals.estimates import Estimates
-from tidyfair.intervals.inversion import put_by_inversion
-from tidyfair.intervals.methods import Case, Method, required
+from tidyfair.intervals.estimates import Estimates, Shares
+from tidyfair.intervals.inversion import Spread
+from tidyfair.intervals.methods import Case, required
 from tidyfair.intervals.pairs import ComparedGroups
 from tidyfair.intervals.proportions import z_value
 from tidyfair.intervals.shares import is_mean, share_of
-from tidyfair.intervals.uncertainty import Uncertainty, sampling_of
-from tidyfair.specs.aggregates import Aggregate
+from tidyfair.intervals.uncertainty import Uncertainty
 from tidyfair.specs.contrasts import Contrast
 from tidyfair.specs.metric_specs import MetricSpec
 from tidyfair.specs.options import Options
-from tidyfair.specs.segments import Booleans, Floats, Integers, Segments
+from tidyfair.specs.segments import Booleans, Integers, Segments
 from tidyfair.tallies.tally import Tally
-
-Estimator: TypeAlias = Callable[[Integers], Estimates]
-"""The estimates of some rows of a formula."""
 
 _EQUAL = 1e-9
 """The relative difference of means that are the same is smaller."""
@@ -49,19 +44,14 @@ def group_intervals(evaluated: Evaluated, groups: pl.DataFrame, options: Options
     is_shown[row_of_table] = True
     intervals = Intervals.none(len(evaluated.rows))
     drawn: list[int] = []
-    for number, requested in enumerate(uncertainty.requested):
+    for number in range(len(uncertainty.requested)):
         rows = uncertainty.rows(number)
         rows = rows[is_shown[rows]]
-        method = _method_of_values(uncertainty, number, evaluated.specs[requested.spec])
-        if not len(rows):
-            continue
-        if method is None:
-            drawn.append(number)
-            continue
         outer = uncertainty.column("outer")[rows]
         # the values of an outer group hold together
         z = z_of_groups(np.bincount(outer)[outer], options.conf_level) if options.simultaneous else None
-        _put_values(uncertainty, number, rows, method, z, intervals, rows)
+        if not _put_values(uncertainty, number, rows, rows, intervals, z) and len(rows):
+            drawn.append(number)
     lost = Draws(uncertainty).put_groups(drawn, is_shown, intervals) if drawn else None
     _without_lower(uncertainty, uncertainty.column("spec"), is_shown, intervals)
     groups = _with_even_rows(groups, uncertainty, row_of_table)
@@ -82,10 +72,10 @@ def _uncertainty_of(evaluated: Evaluated, options: Options) -> Uncertainty:
 
 def _without_lower(uncertainty: Uncertainty, spec: Integers, shown: Booleans, intervals: Intervals) -> None:
     """Drop the end towards equality of values that are distances from other groups: chance only adds to these."""
-    if uncertainty.interval in {"auto", "bayes"}:
-        specs = uncertainty.evaluated.specs
-        of_distances = np.array([own.of_distances and own.by is not None for own in specs])[spec]
-        index = np.flatnonzero(of_distances & shown & ~np.isnan(intervals.lower))
+    specs = enumerate(uncertainty.evaluated.specs)
+    of_distances = [number for number, own in specs if own.of_distances and own.by is not None]
+    if of_distances and uncertainty.interval in {"auto", "bayes"}:
+        index = np.flatnonzero(np.isin(spec, of_distances) & shown & ~np.isnan(intervals.lower))
         intervals.lower[index] = np.nan
         intervals.method[index] = [f"{name.partition(',')[0]}, upper end" for name in intervals.method[index]]
 
@@ -101,18 +91,23 @@ def _with_even_rows(groups: pl.DataFrame, uncertainty: Uncertainty, rows: Intege
     return groups.with_columns(effective.alias(".effective_n"))
 
 
-def result_intervals(evaluated: Evaluated, results: pl.DataFrame, options: Options) -> pl.DataFrame:
-    """Results with their intervals, one row for each spec and outer group in this order."""
+def result_intervals(
+    evaluated: Evaluated, results: pl.DataFrame, options: Options, metrics_left_out: Mapping[int, Collection[str]]
+) -> pl.DataFrame:
+    """Results with their intervals, one row for each spec and outer group in this order.
+
+    The names of metrics that are left out of a result are those of its row.
+    """
     uncertainty = _uncertainty_of(evaluated, options)
     draws, intervals = Draws(uncertainty), Intervals.none(len(results))
-    kept, outers = _kept_rows(uncertainty, results), uncertainty.outers
+    kept, outers = _kept_rows(uncertainty, metrics_left_out), uncertainty.outers
     comparisons = [_Comparison(uncertainty, number, kept) for number in range(len(evaluated.specs))]
-    resampled = draws.estimators([own.number for own in comparisons if own.is_resampled])
+    draws.add_estimates([own.number for own in comparisons if own.is_resampled])
     value = results[".estimate"].to_numpy()
     left = ~np.isnan(value)
     for comparison in comparisons:
         index = slice(comparison.number * outers, (comparison.number + 1) * outers)
-        left[index] &= comparison.put(resampled, intervals.part(index))
+        left[index] &= comparison.put(intervals.part(index))
     # limits of values that stand for infinite ones need not include these
     lower, upper = np.minimum(intervals.lower, value), np.maximum(intervals.upper, value)
     intervals = replace(intervals, lower=lower, upper=upper)
@@ -126,132 +121,107 @@ def result_intervals(evaluated: Evaluated, results: pl.DataFrame, options: Optio
     if numbers and only_closed:
         raise no_closed_form([evaluated.specs[number].name for number in numbers], uncertainty.interval)
     lost = draws.put_results(left, value, intervals) if left.any() else None
-    _without_lower(
-        uncertainty, np.repeat(np.arange(len(evaluated.specs)), outers), np.ones(len(value), dtype=bool), intervals
-    )
+    _without_lower(uncertainty, np.arange(len(value)) // outers, ~np.isnan(value), intervals)
     return _beside(results, intervals, np.arange(len(results)), lost)
 
 
-def _kept_rows(uncertainty: Uncertainty, results: pl.DataFrame) -> Booleans | None:
+def _kept_rows(uncertainty: Uncertainty, metrics_left_out: Mapping[int, Collection[str]]) -> Booleans | None:
     """Mask of the values that results count: those of metrics that are left out of a result do not."""
-    left_out = results[".metrics_left_out"]
-    has_some = left_out.list.len() > 0
-    if not has_some.any():
+    if not metrics_left_out:
         return None
     names = np.array([requested.name for requested in uncertainty.requested], dtype=object)
     spec, outer = uncertainty.column("spec"), uncertainty.column("outer")
     name, kept = names[uncertainty.column("requested")], np.ones(len(spec), dtype=bool)
-    for index in has_some.arg_true():
+    for index, left_out in metrics_left_out.items():
         number, own = divmod(index, uncertainty.outers)
-        kept &= ~((spec == number) & (outer == own) & np.isin(name, left_out[index].to_list()))
+        kept &= ~((spec == number) & (outer == own) & np.isin(name, list(left_out)))
     return kept
 
 
-@dataclass(frozen=True, eq=False)
 class _Comparison:
     """A spec, whose results are set in closed form where they have one."""
 
-    uncertainty: Uncertainty
-    number: int
-    kept: Booleans | None
-    """Mask of the values that count; None for all."""
-
-    @property
-    def spec(self) -> MetricSpec:
-        """The spec."""
-        return self.uncertainty.evaluated.specs[self.number]
-
-    @cached_property
-    def rows(self) -> dict[int, Integers]:
+    def __init__(self, uncertainty: Uncertainty, number: int, kept: Booleans | None) -> None:
+        self.uncertainty, self.number, self.kept = uncertainty, number, kept
+        self.spec = uncertainty.evaluated.specs[number]
+        self.rows: dict[int, Integers] = {}
         """The rows of its formulas that have some."""
-        rows = {own: self.uncertainty.rows(own) for own in self.uncertainty.of_spec(self.number)}
-        return {own: of_formula for own, of_formula in rows.items() if len(of_formula)}
-
-    @cached_property
-    def levels(self) -> set[int]:
+        for own in uncertainty.of_spec(number):
+            rows = uncertainty.rows(own)
+            if len(rows):
+                self.rows[own] = rows
+        every = np.concatenate([np.zeros(0, dtype=np.int64), *self.rows.values()])
+        self.outer = uncertainty.column("outer")[every]
+        """The outer groups of all of these."""
+        self.levels = np.unique(uncertainty.column(LEVEL)[every])
         """The labels that its values are of."""
-        return {int(level) for rows in self.rows.values() for level in np.unique(self.uncertainty.column(LEVEL)[rows])}
-
-    @cached_property
-    def has_kinds(self) -> bool:
+        self.has_kinds = None not in {uncertainty.kinds[own] for own in self.rows}
         """True if all of its values have errors in closed form."""
-        return all(self.uncertainty.kinds[own] is not None for own in self.rows)
+        self.ways = self._ways()
+
+    def _ways(self) -> list[Callable[[Booleans, Intervals], Booleans]]:
+        """The functions that set limits that follow from those of values.
+
+        Each takes a mask of the outer groups that have none yet, and gives that of those that have some then.
+        """
+        spec, aggregate, uncertainty = self.spec, self.spec.aggregate, self.uncertainty
+        if uncertainty.interval in {"bootstrap", "bayes"} or spec.subtracted:
+            return []
+        if aggregate is None:
+            return [self._put_values] if self.levels.tolist() == [NO_LEVEL] else []
+        if aggregate.in_closed_form(len(spec.formulas) * len(self.levels)):
+            return [self._put_comparisons]
+        # a distance of groups whose values do not depend on each other
+        is_distance = aggregate.is_distance and uncertainty.interval != "exact" and uncertainty.tally.design is None
+        is_distance = is_distance and all(formula.reads and not formula.compares for _, formula in spec.formulas)
+        beside = [self._put_beside_rests] if aggregate.compares_with_context else []
+        return [*beside, self._put_distances] if is_distance else beside
 
     @property
     def is_resampled(self) -> bool:
         """True if its limits follow from those of groups, whose errors are those of replicates."""
-        is_closed = self.spec.aggregate is not None and (self._is_closed or self._is_distance)
-        return is_closed and not self.has_kinds and self.uncertainty.interval == "auto"
+        is_compared = self._put_comparisons in self.ways or self._put_distances in self.ways
+        return is_compared and not self.has_kinds and self.uncertainty.interval == "auto"
 
-    @property
-    def _is_closed(self) -> bool:
-        """True if the limits of its results follow from those of values."""
-        aggregate = self.spec.aggregate
-        if aggregate is None:
-            return self.levels == {NO_LEVEL}
-        return aggregate.in_closed_form(len(self.spec.formulas) * len(self.levels)) and not self.spec.subtracted
-
-    def put(self, resampled: Mapping[int, Estimator], intervals: Intervals) -> Booleans:
+    def put(self, intervals: Intervals) -> Booleans:
         """Set the limits of results in closed form; a mask of the outer groups that are left to replicates."""
-        everything = np.full(self.uncertainty.outers, fill_value=True)
-        aggregate = self.spec.aggregate
-        if self.uncertainty.interval in {"bootstrap", "bayes"} or not (self.has_kinds or self.is_resampled):
-            return everything
-        if aggregate is None:
-            if not self._is_closed:
-                return everything
-            ((number, rows),) = self.rows.items()
-            method = _method_of_values(self.uncertainty, number, self.spec)
-            if method is None:
-                return everything
-            outer = self.uncertainty.column("outer")[rows]
-            _put_values(self.uncertainty, number, rows, method, None, intervals, outer)
-            return ~everything
-        left = everything
-        if aggregate.compares_with_context and not self.spec.subtracted:
-            left = ~self._put_beside_rests(intervals)
-        elif self._is_closed:
-            return self._put_comparisons(aggregate, resampled, intervals)
-        return left & ~self._put_distances(resampled, left, intervals) if left.any() and self._is_distance else left
+        left = np.full(self.uncertainty.outers, fill_value=True)
+        for way in self.ways if self.has_kinds or self.is_resampled else ():
+            if left.any():
+                left &= ~way(left, intervals)
+        return left
 
-    @property
-    def _is_distance(self) -> bool:
-        """True if it is a distance of groups whose values do not depend on each other."""
-        aggregate, formulas = self.spec.aggregate, [formula for _, formula in self.spec.formulas]
-        is_distance = aggregate is not None and aggregate.is_distance and not self.spec.subtracted
-        is_asked = self.uncertainty.interval not in {"exact", "bootstrap", "bayes"}
-        is_asked = is_asked and self.uncertainty.tally.design is None
-        return is_distance and is_asked and all(formula.reads and not formula.compares for formula in formulas)
+    def _put_values(self, outers: Booleans, intervals: Intervals) -> Booleans:
+        """Set the limits of values that are not compared."""
+        ((number, rows),) = self.rows.items()
+        outer = self.uncertainty.column("outer")[rows]
+        is_put = _put_values(self.uncertainty, number, rows, outer, intervals)
+        return outers if is_put else np.zeros_like(outers)
 
-    def _put_distances(self, resampled: Mapping[int, Estimator], outers: Booleans, intervals: Intervals) -> Booleans:
-        """Set the limits of distances that are not of pairs; a mask of the outer groups that have some."""
+    def _put_distances(self, outers: Booleans, intervals: Intervals) -> Booleans:
+        """Set the limits of distances that are not of pairs."""
         uncertainty = self.uncertainty
-        estimators = {own: resampled.get(own, partial(uncertainty.estimates, own)) for own in self.rows}
-        case = Case("smooth", "distance", sampling_of(uncertainty.tally))
-        method = required(case, uncertainty.interval, self.spec.name)
-        put = put_by_inversion(uncertainty, self.number, estimators, outers, intervals)
-        intervals.named(method.name, put)
-        return put
+        method = required(Case("smooth", "distance", uncertainty.sampling), uncertainty.interval, self.spec.name)
+        if not outers[self.outer].any():
+            return np.zeros_like(outers)
+        return Spread(uncertainty, self.number, outers).put(intervals.named(method.name))
 
-    def _put_comparisons(
-        self, aggregate: Aggregate, resampled: Mapping[int, Estimator], intervals: Intervals
-    ) -> Booleans:
+    def _put_comparisons(self, outers: Booleans, intervals: Intervals) -> Booleans:
         """Set the limits of comparisons of groups with each other, or with one of them."""
-        uncertainty, outers = self.uncertainty, self.uncertainty.outers
-        families, _ = uncertainty.families(self.number, aggregate, resampled, self.kept)
-        families = [family.finite for family in families]
+        aggregate: Any = self.spec.aggregate
+        families = self.uncertainty.families(self.number, aggregate, self.kept)
         # the sign of the farthest of several values is that of whichever is the farthest
-        rows = np.concatenate([*self.rows.values(), np.zeros(0, dtype=np.int64)])
-        count = np.bincount(uncertainty.column("outer")[rows], minlength=outers)
-        signed = (count > 2) & aggregate.is_signed
-        shapes = shapes_of(families, aggregate, outers)
-        shapes[signed] = None
-        for shape in {shape for shape in shapes.tolist() if shape is not None}:
-            for block in in_blocks(families, shapes == shape, outers):
-                # two groups have the method of their own values
-                for own in [[family] for family in block] if shape in {"difference", "ratio"} else [block]:
-                    self._put(shape, own, intervals)
-        return signed
+        signed = (np.bincount(self.outer, minlength=len(outers)) > 2) & aggregate.is_signed
+        if families:
+            families = [replace(family, values=family.values.finite) for family in families]
+            shapes = shapes_of(families, aggregate)
+            shapes[signed] = None
+            for shape in {*shapes.tolist()} - {None}:
+                for block in in_blocks(families, shapes == shape):
+                    # two groups have the method of their own values
+                    for own in [[family] for family in block] if shape in {"difference", "ratio"} else [block]:
+                        self._put(shape, own, intervals)
+        return ~signed
 
     def _put(self, shape: str, families: Sequence[Family], intervals: Intervals) -> None:
         """Set the limits of results by the method of their shape."""
@@ -259,39 +229,32 @@ class _Comparison:
         interval = "analytic" if self.uncertainty.interval == "exact" else self.uncertainty.interval
         method = required(Case.of(families[0].values, shape), interval, self.spec.name)
         if method.limits is not None:
-            method.limits(families, self.spec.aggregate, self.uncertainty.options.conf_level, intervals)
-        intervals.named(method.name, np.unique(np.concatenate([family.outer for family in families])))
+            level = self.uncertainty.options.conf_level
+            method.limits(families, self.spec.aggregate, level, intervals.named(method.name))
 
-    def _put_beside_rests(self, intervals: Intervals) -> Booleans:
-        """Set the limits of distances to all others, or to all rows; a mask of the outer groups that have some."""
+    def _put_beside_rests(self, outers: Booleans, intervals: Intervals) -> Booleans:
+        """Set the limits of distances to all others, or to all rows."""
         aggregate: Any = self.spec.aggregate
-        uncertainty, outers = self.uncertainty, self.uncertainty.outers
-        several = len(self.spec.formulas) > 1 or self.levels != {NO_LEVEL}
-        formulas = [uncertainty.requested[own].formula for own in self.rows]
+        uncertainty = self.uncertainty
+        several = len(self.spec.formulas) > 1 or self.levels.tolist() != [NO_LEVEL]
         are_means = all(
-            uncertainty.kinds[own] == "rate" or is_mean(formula)
-            for own, formula in zip(self.rows, formulas, strict=True)
+            uncertainty.kinds[own] == "rate" or is_mean(uncertainty.requested[own].formula) for own in self.rows
         )
         possible = not aggregate.signed and (not several or aggregate.across == "worst") and are_means
         if uncertainty.tally.design is not None or uncertainty.tally.cluster_names or not possible:
-            return np.zeros(outers, dtype=bool)
+            return np.zeros_like(outers)
         adds_up = self._adds_up(aggregate)
-        families, weights = uncertainty.families(self.number, aggregate, {}, self.kept)
-        usable = usable_outers(families, outers) & adds_up
-        beside = [
-            FamilyWithRests.beside(family, weight, usable, of_all_rows=aggregate.to == "overall")
-            for family, weight in zip(families, weights, strict=True)
-            if usable[family.outer].any()
-        ]
-        if beside:
-            self._put("rest", beside, intervals)
+        families = uncertainty.families(self.number, aggregate, self.kept)
+        usable = usable_outers(families) & adds_up if families else adds_up
+        families = [family.among(usable) for family in families if usable[family.outer].any()]
+        if families:
+            self._put("rest", FamilyWithRests.of(families, of_all_rows=aggregate.to == "overall"), intervals)
         return adds_up
 
     def _adds_up(self, aggregate: Contrast) -> Booleans:
         """Mask of the outer groups in which what groups are compared with is the mean of their values."""
         uncertainty = self.uncertainty
-        adds_up = np.zeros(uncertainty.outers, dtype=bool)
-        unequal = adds_up.copy()
+        adds_up, unequal = np.zeros((2, uncertainty.outers), dtype=bool)
         for rows in self.rows.values():
             outer, value = uncertainty.column("outer")[rows], uncertainty.column("estimate")[rows]
             weight, context = uncertainty.weights(rows), uncertainty.column(str(aggregate.to))[rows]
@@ -306,18 +269,6 @@ class _Comparison:
             first = outer[segments.starts]
             adds_up[first[equal]], unequal[first[~equal]] = True, True
         return adds_up & ~unequal
-
-
-def _method_of_values(uncertainty: Uncertainty, number: int, spec: MetricSpec) -> Method | None:
-    """The method of the values of a formula; None if by replicates."""
-    interval, sampling, kind = uncertainty.interval, sampling_of(uncertainty.tally), uncertainty.kinds[number]
-    if kind is None:
-        refuse_under_design(uncertainty.tally, spec)
-    case = Case(kind or "resampled", "alone", sampling)
-    if kind is None and interval in {"analytic", "exact"}:
-        raise no_closed_form([spec.name], interval)
-    method = required(case, interval, uncertainty.requested[number].name)
-    return None if method.name in {"bootstrap", "dirichlet"} else method
 
 
 def no_closed_form(names: Iterable[str], interval: str) -> ArgumentError:
@@ -339,48 +290,52 @@ def refuse_under_design(tally: Tally, spec: MetricSpec) -> None:
 
 
 def _put_values(
-    uncertainty: Uncertainty, number: int, rows: Integers, method: Method, z: Floats | None, intervals: Intervals,
-    index: Integers,
-) -> None:  # fmt: skip
-    """Set the limits of the values of some rows, which are not compared."""
+    uncertainty: Uncertainty, number: int, rows: Integers, index: Integers, intervals: Intervals, z: Any = None
+) -> bool:
+    """Set the limits of the values of some rows, which are not compared; False if they are those of replicates."""
+    requested, kind, interval = uncertainty.requested[number], uncertainty.kinds[number], uncertainty.interval
+    if kind is None:
+        spec = uncertainty.evaluated.specs[requested.spec]
+        refuse_under_design(uncertainty.tally, spec)
+        if interval in {"analytic", "exact"}:
+            raise no_closed_form([spec.name], interval)
+    method = required(Case(kind or "resampled", "alone", uncertainty.sampling), interval, requested.name)
+    if method.name in {"bootstrap", "dirichlet"}:
+        return False
+    if not len(rows):
+        return True
     z_of_values: Any = z_value(uncertainty.options.conf_level) if z is None else z
     estimates = uncertainty.estimates(number, rows, method.name)
-    if method.limits is not None and estimates.kind == "rate":
-        shares: Any = estimates
-        limits = method.limits(shares.value, shares.rows_at(z_of_values), z_of_values)
+    if method.limits is not None and isinstance(estimates, Shares):
+        limits = method.limits(estimates.value, estimates.rows_at(z_of_values), z_of_values)
     else:
         # sums of limits are too narrow far out, where limits of many groups at once are
         is_far = z is not None and estimates.kind == "sum_of_rates"
         limits = (estimates.far if is_far else estimates).alone(z_of_values)
-    intervals.put(index, limits, estimates.shown_error)
-    intervals.named(method.name, index)
+    intervals.named(method.name).put(index, limits, estimates.shown_error)
+    return True
 
 
 def _beside(table: pl.DataFrame, intervals: Intervals, rows: Integers, lost: Integers | None) -> pl.DataFrame:
     """A table with the intervals of its rows, null where a value is, or where an end is unknown."""
-    lower, upper, error, method = (
-        own[rows] for own in (intervals.lower, intervals.upper, intervals.error, intervals.method)
-    )
+    lower, upper, method = intervals.lower[rows], intervals.upper[rows], intervals.method[rows]
     one_sided = np.array([name is not None and name.endswith(" end") for name in method.tolist()], dtype=bool)
-    known = table[".estimate"].is_not_null().to_numpy()
-    known &= one_sided | ~(np.isnan(lower) | np.isnan(upper))
+    known = one_sided | ~(np.isnan(lower) | np.isnan(upper))
+    known &= table[".estimate"].is_not_null().to_numpy()
     # the replicates that were lost; null where none were drawn
-    lost_of_rows = pl.Series([None] * len(rows), dtype=pl.Int64)
-    if lost is not None:
-        numbers = pl.Series(lost[rows])
-        lost_of_rows = numbers.set(pl.Series(~known) | (numbers < 0), None)
-    columns = pl.DataFrame(
+    number = np.full(len(rows), -1) if lost is None else lost[rows]
+    columns = {".lower": lower, ".upper": upper, ".std_error": intervals.error[rows]}
+    added = pl.DataFrame(
         {
-            ".lower": np.where(known, lower, np.nan), ".upper": np.where(known, upper, np.nan),
-            ".std_error": np.where(known, error, np.nan),
+            **{name: np.where(known, own, np.nan) for name, own in columns.items()},
             ".method": pl.Series(np.where(known, method, np.array(None)).tolist(), dtype=pl.String),
-            LOST: lost_of_rows,
+            LOST: pl.Series(number, dtype=pl.Int64).set(pl.Series(~known | (number < 0)), None),
         },
         nan_to_null=True,
-    )  # fmt: skip
+    )
     after = ".error_bound" if ".error_bound" in table.columns else ".estimate"
     end = table.columns.index(after) + 1
-    return table[:, :end].hstack(columns).hstack(table[:, end:])
+    return table[:, :end].hstack(added).hstack(table[:, end:])
 
 
 # For comparisons of groups
@@ -404,17 +359,13 @@ def families(evaluated: Evaluated, options: Options) -> list[ComparedGroups]:
 def of_all_outer_groups(evaluated: Evaluated, options: Options) -> list[tuple[int, pl.DataFrame, Estimates]]:
     """The values of all labels and outer groups by spec, each of one formula: its number, its rows, and estimates."""
     uncertainty = Uncertainty(evaluated, options)
-    formulas = [(number, rows) for number in range(len(uncertainty.requested)) if len(rows := uncertainty.rows(number))]
-    resampled: list[int] = []
-    for number, _ in formulas:
-        spec = uncertainty.requested[number].spec
-        if uncertainty.kinds[number] is None:
-            refuse_under_design(uncertainty.tally, evaluated.specs[spec])
-            resampled.append(spec)
-    estimators = Draws(uncertainty).estimators(resampled)
-    of_specs: list[tuple[int, pl.DataFrame, Estimates]] = []
-    for number, rows in formulas:
-        drawn = estimators.get(number)
-        estimates = uncertainty.estimates(number, rows) if drawn is None else drawn(rows)
-        of_specs.append((uncertainty.requested[number].spec, evaluated.rows[rows], estimates))
-    return of_specs
+    rows_of = {number: uncertainty.rows(number) for number in range(len(uncertainty.requested))}
+    specs = {number: uncertainty.requested[number].spec for number, rows in rows_of.items() if len(rows)}
+    resampled = [spec for number, spec in specs.items() if uncertainty.kinds[number] is None]
+    for spec in resampled:
+        refuse_under_design(uncertainty.tally, evaluated.specs[spec])
+    Draws(uncertainty).add_estimates(resampled)
+    return [
+        (spec, evaluated.rows[rows_of[number]], uncertainty.estimates(number, rows_of[number]))
+        for number, spec in specs.items()
+    ]

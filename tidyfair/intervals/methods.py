@@ -13,7 +13,7 @@ from typing import Any
 
 from tidyfair.errors import ArgumentError, listed
 from tidyfair.intervals import proportions
-from tidyfair.intervals.comparisons import bands, beside_rests, extreme, pair, range_of_pairs
+from tidyfair.intervals.comparisons import bands, extreme, pair, range_of_pairs
 from tidyfair.intervals.estimates import Estimates
 
 
@@ -54,13 +54,11 @@ class Method:
 
     def applies(self, case: Case) -> bool:
         """Check whether the columns admit a case."""
-        admitted = (self.value, self.compared, self.sampling)
-        words = (case.value, case.compared, case.sampling)
-        return all(not own or word in own.split() for own, word in zip(admitted, words, strict=True))
-
-    def answers(self, interval: str) -> bool:
-        """Check whether a call that asks for some interval takes it."""
-        return interval in {self.name, *self.interval.split()}
+        return (
+            (not self.value or case.value in self.value.split())
+            and (not self.compared or case.compared in self.compared.split())
+            and (not self.sampling or case.sampling in self.sampling.split())
+        )
 
 
 _AUTO = "auto analytic"
@@ -102,7 +100,7 @@ METHODS = (
     Method("pairwise", "", "range", "rows", _AUTO, "Tukey (1953); Šidák (1967); Prékopa (1973); Read (2002)",
            range_of_pairs),
     Method("pairwise", "", "rest", "rows", _AUTO, "Newcombe (1998); Zou, Huang and Zhang (2009); Šidák (1967)",
-           beside_rests),
+           range_of_pairs),
     Method("simultaneous", "", "many", "", _AUTO, "Šidák (1967)", bands),
     Method("simultaneous", "", "extreme", "", _AUTO, "Berger (1982); Šidák (1967)", extreme),
     Method("test_inversion", "", "distance", "rows", _AUTO, "Garthwaite and Buckland (1992)"),
@@ -114,7 +112,10 @@ METHODS = (
 
 def choose(case: Case, interval: str) -> Method | None:
     """The method of a case; None if there is none."""
-    return next((method for method in METHODS if method.applies(case) and method.answers(interval)), None)
+    for method in METHODS:
+        if interval in {method.name, *method.interval.split()} and method.applies(case):
+            return method
+    return None
 
 
 def required(case: Case, interval: str, who: str) -> Method:

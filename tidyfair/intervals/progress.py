@@ -65,7 +65,20 @@ def _line() -> Callable[[str], None] | None:
         return write
     # others than notebooks import their packages, too, but have no kernel
     shell = sys.modules["IPython"].get_ipython() if "IPython" in sys.modules else None
-    return _NotebookLine() if hasattr(shell, "kernel") else None
+    if not hasattr(shell, "kernel"):
+        return None
+    lines: list[Any] = []
+
+    def show(text: str) -> None:
+        """Write over a line below the cell of the notebook, which is empty in the end."""
+        shown = {"text/plain": text}
+        if lines:
+            lines[0].update(shown, raw=True)
+        else:
+            # only notebooks come here, and they have it
+            lines.append(import_module("IPython.display").display(shown, raw=True, display_id=True))
+
+    return show
 
 
 def _state(doing: str, number: int, total: int | None, seconds: float) -> str:
@@ -74,19 +87,3 @@ def _state(doing: str, number: int, total: int | None, seconds: float) -> str:
         return f"{doing}: {seconds:.0f} s"
     left = seconds / number * (total - number)
     return f"{doing}: {number / total:.0%}, {left:.0f} s left (Ctrl-C stops)"
-
-
-class _NotebookLine:
-    """A line below the cell of a notebook, which is empty in the end."""
-
-    def __init__(self) -> None:
-        self.display: Any = None
-
-    def __call__(self, text: str) -> None:
-        """Write over the line."""
-        shown = {"text/plain": text}
-        if self.display is None:
-            # only notebooks come here, and they have it
-            self.display = import_module("IPython.display").display(shown, raw=True, display_id=True)
-        else:
-            self.display.update(shown, raw=True)

@@ -62,8 +62,10 @@ def wilson_with_few(share: Floats, rows: Floats, z: float | Floats) -> Limits:
     def end(count: Floats) -> Floats:
         """The largest share for which so many hits, or more, have that probability."""
         few = (count > 0) & (count <= most)
-        with np.errstate(divide="ignore", invalid="ignore"):
-            return np.where(few, gammaincinv(np.where(few, count, 1.0), tail) / rows, np.inf)
+        ends = np.full(few.shape, np.inf)
+        tails, sizes = (np.broadcast_to(own, few.shape)[few] for own in (tail, rows))
+        ends[few] = gammaincinv(count[few], tails) / sizes
+        return ends
 
     return np.minimum(lower, end(share * rows)), np.maximum(upper, 1 - end((1 - share) * rows))
 
@@ -227,12 +229,20 @@ def shares_apart(
     return (second + difference).clip(0, 1), second
 
 
+def bracket(
+    is_inside: Callable[[Floats], Any], inside: Floats, outside: Floats, halvings: int = _HALVINGS
+) -> tuple[Floats, Floats]:
+    """The two ends between which a condition ceases to hold, after so many halvings."""
+    for _ in range(halvings):
+        middle = (inside + outside) / 2
+        holds = is_inside(middle)
+        inside, outside = np.where(holds, middle, inside), np.where(holds, outside, middle)
+    return inside, outside
+
+
 def root(statistic: Callable[[Floats], Floats], inside: Floats, outside: Floats, z: float | Floats) -> Floats:
     """The point at which a statistic that grows from the inside to the outside reaches z squared."""
-    for _ in range(_HALVINGS):
-        middle = (inside + outside) / 2
-        beyond = statistic(middle) > z**2
-        inside, outside = np.where(beyond, inside, middle), np.where(beyond, middle, outside)
+    inside, outside = bracket(lambda middle: ~(statistic(middle) > z**2), inside, outside)
     return (inside + outside) / 2
 
 

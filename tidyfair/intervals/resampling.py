@@ -1,15 +1,20 @@
-"""Replicates of tallies: counts as they might have been of other rows from the same population.
+"""Replicates of tallies: counts as they might have been of other rows from the same population, or without one unit.
 
 Rows that are drawn with replacement fall into the cells of a tally as a multinomial draw does, so that a replicate
 costs cells, not rows. A replicate is one more outer key.
+
+What a result loses without a row is the influence of that row, whatever the result is made of: values of several
+groups, of two models, or of groups and all rows together. The influences of all rows give its variance (Tukey, 1958),
+and those of a change are the differences of those of both values. Rows of labels are known by their cell, with a part
+of a row more in each cell. Other rows are left out in random parts, and rows of a cluster together.
 """
 
 from __future__ import annotations
 
+import math
 import zlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Literal, TypeAlias
 
 import numpy as np
 import polars as pl
@@ -18,13 +23,14 @@ from tidyfair.errors import ArgumentError
 from tidyfair.evaluation.evaluated import labels_with_scores
 from tidyfair.evaluation.group_index import KeyCodes
 from tidyfair.intervals.progress import in_progress
+from tidyfair.intervals.proportions import student_limits, z_value
 from tidyfair.specs.columns import Column
 from tidyfair.specs.metric_specs import MetricSpec
 from tidyfair.specs.options import Options
+from tidyfair.specs.segments import Array, Floats, Integers, Segments
 from tidyfair.tallies.moments import SCORE, centred, is_sum, merged
-from tidyfair.tallies.tally import ESTIMATE, LABELS, Key, Tally
-
-Array: TypeAlias = np.ndarray[Any, Any]
+from tidyfair.tallies.source import WEIGHT
+from tidyfair.tallies.tally import ESTIMATE, LABELS, TRUTH, Key, Tally
 
 DRAW = "\0draw"
 """The outer key that numbers replicates; no column of a user has this name."""
@@ -33,6 +39,8 @@ ROW = "\0row"
 MOST_CELLS = 2**21
 _MOST_DRAWN = 2**19
 """Counts that are drawn at once; the values of 100,000 cells then take less than 500 MB in all."""
+_CACHED, _ENOUGH_AT_ONCE = 2**17, 256
+"""Counts of which the values stay in the cache of a processor, and replicates at once of which more are no faster."""
 _MOST_NUMBERS = 2**26
 MOST_ROWS = 2 * 10**9
 """The most rows that are drawn in all, which takes minutes."""
@@ -40,6 +48,13 @@ MOST_SHUFFLED = 10**9
 """The most rows from which numpy draws without replacement."""
 _PRIOR = 0.5
 """Jeffreys' prior weight of each cell of a group."""
+_MOST_PARTS, _FEWEST_PARTS = 400, 30
+_FEW_ROWS, _MOST_ROWS = 2**22, 2**26
+"""The rows that are read in all: with as many parts as few rows allow, or with the fewest parts as most rows do."""
+_DOING = "leaving out rows"
+_ROUNDED = 1e-12
+"""The relative difference of sums of the same floats in another order is smaller."""
+_POSSIBLE = "\0possible"
 
 
 def generator(seed: int, name: str) -> np.random.Generator:
@@ -73,36 +88,53 @@ class DrawnCells:
     """Arrays of replicates by cells, by the column of cells."""
 
 
+# Cells
+
+
 def drawn_labels(
-    tally: Tally,
-    by: Sequence[Column],
-    *,
-    strata: Sequence[Column],
-    times: int,
-    seed: int,
-    method: Literal["bootstrap", "bayes"],
+    tally: Tally, by: Sequence[Column], *, strata: Sequence[Column], times: int, seed: int,
     possible: pl.DataFrame | None = None,
-) -> DrawnCells:
+) -> DrawnCells:  # fmt: skip
     """Replicates of the counts of labels.
 
     Outer groups, and the groups of `strata`, keep their size. Each has random numbers of its own, so that replicates of
-    an outer group do not depend on the others, nor on how many are drawn at once. With "bayes" cells are not drawn:
-    their shares are, from the Dirichlet distribution that Jeffreys' prior and the counts of a group give to each of the
-    `possible` pairs of truth and estimate.
+    an outer group do not depend on the others, nor on how many are drawn at once. With `possible` pairs of truth and
+    estimate cells are not drawn: their shares are, from the Dirichlet distribution that Jeffreys' prior and the counts
+    of a group give to each of these pairs.
     """
-    reduced = with_pairs(tally, by, possible if method == "bayes" else None)
-    outer_names = reduced.outer_names
-    outer = placed(reduced.cells, outer_names)[0]
-    of_strata = _runs_of(placed(reduced.cells, [*outer_names, *reduced.names(strata)])[0])
-    randoms = _of_their_own(outer[[own[0] for own in of_strata]], seed, f"replicates {bool(strata)}")
-    noises = _of_their_own(outer[[own[0] for own in of_strata]], seed, f"weights {bool(strata)}")
+    reduced = with_pairs(tally, by, possible)
+    cells, outer_names = reduced.cells, reduced.outer_names
+    outer = placed(cells, outer_names)[0]
+    of_strata = _runs_of(placed(cells, [*outer_names, *reduced.names(strata)])[0])
+    first = outer[[own[0] for own in of_strata]]
+    randoms, noises = (_of_their_own(first, seed, f"{name} {bool(strata)}") for name in ("replicates", "weights"))
+    rows, weighted = cells["n"].to_numpy(), "w" in cells.columns
+    size = np.maximum(rows, 1)
 
-    def parts() -> Iterator[dict[str, Array]]:
-        for start, end in runs_of_replicates(times, len(outer)):
-            count = end - start
-            yield _drawn(reduced.cells, of_strata, randoms, noises, count, method)
+    def shares(count: int) -> dict[str, Array]:
+        drawn = np.zeros((count, len(cells)))
+        for stratum, random in zip(of_strata, randoms, strict=True):
+            drawn[:, stratum] = random.dirichlet(rows[stratum] + _PRIOR, count) * rows[stratum].sum()
+        return {"n": np.broadcast_to(size, drawn.shape), "w": drawn, "w2": drawn}
 
-    return DrawnCells(reduced, parts())
+    def counts(count: int) -> dict[str, Array]:
+        drawn = np.zeros((count, len(cells)), dtype=np.int64)
+        for stratum, random in zip(of_strata, randoms, strict=True):
+            total = rows[stratum].sum()
+            if total:
+                drawn[:, stratum] = random.multinomial(total, rows[stratum] / total, count)
+        if not weighted:
+            return {"n": drawn}
+        noise = np.zeros((count, len(cells)))
+        for stratum, random in zip(of_strata, noises, strict=True):
+            noise[:, stratum] = random.standard_normal((count, len(stratum)))
+        # the weights of a cell by their mean and their variance
+        mean, square = cells["w"].to_numpy() / size, cells["w2"].to_numpy() / size
+        weight = drawn * mean + noise * np.sqrt(drawn * np.maximum(square - mean**2, 0))
+        return {"n": drawn, "w": np.maximum(weight, 0), "w2": drawn * square}
+
+    draw = counts if possible is None else shares
+    return DrawnCells(reduced, (draw(end - start) for start, end in runs_of_replicates(times, len(outer))))
 
 
 def with_pairs(tally: Tally, by: Sequence[Column], possible: pl.DataFrame | None) -> Tally:
@@ -143,18 +175,27 @@ def drawn_clusters(tally: Tally, by: Sequence[Column], *, times: int, seed: int)
     fixed = cells.group_by(cell).agg(columns.values())
     fixed = distinct.join(fixed, on=cell, how="left", nulls_equal=True, maintain_order="left").rename(renamed)
     reduced = replace(tally, cells=fixed, keys=keys, rows=None)
-    outer_names = tally.outer_names
-    outer, values = placed(cells, outer_names)[0], cells.select(pl.col(sums).cast(pl.Float64)).to_numpy()
-    blocks = [_sums_of_clusters(cells[rows], clusters, index[rows], values[rows]) for rows in _runs_of(outer)]
+    outer, values = placed(cells, tally.outer_names)[0], cells.select(pl.col(sums).cast(pl.Float64)).to_numpy()
+    blocks: list[tuple[Array, Array]] = []
+    for rows in _runs_of(outer):
+        # the cells of an outer group, by their indices, and their sums: clusters by cells by sums
+        cluster, (own, position) = placed(cells[rows], clusters)[0], np.unique(index[rows], return_inverse=True)
+        shape = (int(cluster.max()) + 1, len(own), len(sums))
+        if math.prod(shape) > _MOST_NUMBERS:
+            too_many = "which is too many to draw from; take coarser clusters"
+            msg = f"There are {shape[0]} clusters in {shape[1]} cells, {too_many}."
+            raise ArgumentError(msg)
+        block = np.zeros(shape)
+        block[cluster, position] = values[rows]
+        blocks.append((own, block))
     randoms = [generator(seed, "replicates of clusters") for _ in blocks]
 
     def parts() -> Iterator[dict[str, Array]]:
         most = max((len(block) for _, block in blocks), default=0)
         for start, end in runs_of_replicates(times, max(len(fixed) * len(sums), most)):
-            count = end - start
-            drawn = np.zeros((count, len(fixed), len(sums)))
+            drawn = np.zeros((end - start, len(fixed), len(sums)))
             for (own, block), random in zip(blocks, randoms, strict=True):
-                times_drawn = _drawn_evenly(len(block), count, random).astype(float)
+                times_drawn = _drawn_evenly(len(block), end - start, random).astype(float)
                 drawn[:, own] = np.tensordot(times_drawn, block, axes=1)
             replicates = {name: drawn[:, :, number] for number, name in enumerate(sums)}
             yield replicates | {"n": np.round(replicates["n"]).astype(np.int64)}
@@ -162,21 +203,220 @@ def drawn_clusters(tally: Tally, by: Sequence[Column], *, times: int, seed: int)
     return DrawnCells(reduced, parts())
 
 
-def _sums_of_clusters(cells: pl.DataFrame, clusters: Sequence[str], index: Array, values: Array) -> tuple[Array, Array]:
-    """The cells of an outer group, by their indices, and their sums: clusters by cells by sums."""
-    cluster, (own, position) = placed(cells, clusters)[0], np.unique(index, return_inverse=True)
-    count = int(cluster.max(initial=-1)) + 1
-    if count * len(own) * values.shape[1] > _MOST_NUMBERS:
-        msg = f"There are {count} clusters in {len(own)} cells, which is too many to draw from; take coarser clusters."
+# Rows
+
+
+def drawn_rows(
+    tally: Tally, rows: pl.DataFrame, by: Sequence[Column], *, strata: Sequence[Column], times: int, seed: int
+) -> tuple[pl.DataFrame, Iterator[Array]]:
+    """The rows of a tally in order, and replicates of the times that they are drawn: arrays of replicates by rows.
+
+    Outer groups, and the groups of `strata`, keep their size; rows of a cluster of an outer group are drawn together.
+    """
+    clusters, outer_names = tally.cluster_names, tally.outer_names
+    rows = in_order(tally, rows, [*outer_names, *tally.names(by), *clusters])
+    if len(rows) * times > MOST_ROWS:
+        msg = (
+            f"{times} draws of {len(rows)} rows take too long; a few hundred tell a standard error to a few percent, "
+            "`times=400`."
+        )
         raise ArgumentError(msg)
-    block = np.zeros((count, len(own), values.shape[1]))
-    block[cluster, position] = values
-    return own, block
+    outer = placed(rows, outer_names)[0]
+    unit = placed(rows, [*outer_names, *(clusters or tally.names(strata))])[0]
+    units = _runs_of(unit)
+    outer_of_unit = outer[[own[0] for own in units]]
+    randoms = _of_their_own(outer_of_unit, seed, f"replicates {bool(strata)}")
+
+    def of_clusters(count: int) -> Array:
+        drawn = [_drawn_evenly(len(own), count, randoms[int(own[0])]) for own in _runs_of(outer_of_unit)]
+        return np.concatenate(drawn, axis=1)[:, unit]
+
+    def of_rows(count: int) -> Array:
+        drawn = np.zeros((count, len(rows)), dtype=np.int64)
+        for own, random in zip(units, randoms, strict=True):
+            index = (random.random((count, len(own))) * len(own)).astype(np.int64)
+            index += np.arange(count)[:, None] * len(own)
+            drawn[:, own] = np.bincount(index.ravel(), minlength=count * len(own)).reshape(count, -1)
+        return drawn
+
+    draw = of_clusters if clusters else of_rows
+    return rows, (draw(end - start) for start, end in runs_of_replicates(times, len(rows)))
+
+
+def drawn_units(
+    tally: Tally, rows: pl.DataFrame, by: Sequence[Column], *, strata: Sequence[Column], times: int, seed: int
+) -> DrawnUnits:
+    """Replicates of rows of a tally, with all columns that they have, each of which is a unit."""
+    ordered, parts = drawn_rows(tally, numbered(rows), by, strata=strata, times=times, seed=seed)
+    return DrawnUnits(np.argsort(ordered[ROW].to_numpy()), parts)
+
+
+# Without one unit
+
+
+@dataclass(frozen=True, eq=False)
+class Units:
+    """The units that replicates lack, one of each outer group at a time; replicate 0 has all. Arrays of units."""
+
+    outer: Integers
+    """The outer group, in order."""
+    stratum: Integers
+    """The units of a stratum are alike; in order."""
+    replicate: Integers
+    """The replicate that lacks the unit."""
+    weight: Floats
+    """The weight of all that is like the unit."""
+    squares: Floats
+    """The sum of its squares."""
+    left_out: Floats
+    """The weight that is left out."""
+    freedom: Floats
+    """The degrees of freedom of the stratum."""
+
+    def limits(
+        self, results: Floats, size: Floats, level: float, *, added_changes: float = 0.0
+    ) -> tuple[Floats, Floats, Floats]:
+        """Limits of results and their standard errors, arrays of results by outer groups, from those of replicates.
+
+        `size` is that of the numbers whose rounding errors results have. As many units as `added_changes` are taken to
+        change results as others do, and to have been missed.
+        """
+        influence, weight, squares = self.influences(results), self.weight[:, None], self.squares[:, None]
+        strata = Segments.of(self.stratum)
+        of_strata = Segments.of(self.outer[strata.starts])
+        error, freedom = np.full((2, *results.shape[1:]), np.nan)
+        with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+            count = strata.sum(weight) ** 2 / strata.sum(squares)
+            total = strata.sum(squares * influence**2)
+            about_mean = np.maximum(total - strata.sum(weight * influence) ** 2 / count, 0)
+            of_stratum = about_mean * count / (count - 1)
+            variance = of_strata.sum(of_stratum)
+            changing = of_strata.sum(total) ** 2 / of_strata.sum(strata.sum(squares**2 * influence**4))
+            free = np.maximum(self.freedom[strata.starts], 1)[:, None]
+            own = self.outer[strata.starts][of_strata.starts]
+            error[:, own] = np.sqrt(variance * (1 + added_changes / changing)).T
+            freedom[:, own] = (variance**2 / of_strata.sum(of_stratum**2 / free)).T
+        half = student_limits(z_value(level), freedom) * error
+        with np.errstate(invalid="ignore"):
+            # what has not been seen to vary says nothing about how far it varies
+            varies = (error > _ROUNDED * size) & np.isfinite(half)
+        centre = results[0]
+        lower, upper, error = (np.where(varies, own, np.nan) for own in (centre - half, centre + half, error))
+        return lower, upper, error
+
+    def influences(self, results: Floats) -> Floats:
+        """The influences on the results of an outer group (units, results) from replicates by results by outer groups.
+
+        They are those of a unit of weight 1.
+        """
+        strata = Segments.of(self.stratum)
+        remaining = 1 - self.left_out / strata.to_rows(strata.sum(self.weight))
+        with np.errstate(invalid="ignore"):
+            lost = results[0][:, self.outer].T - results[self.replicate, :, self.outer]
+        return lost * (remaining / self.left_out)[:, None]
+
+
+def without_rows_of_cells(
+    tally: Tally, by: Sequence[Column], beside: Column, possible: pl.DataFrame, added: float, *, reads_truth: bool
+) -> tuple[Units, DrawnCells]:
+    """Replicates of a tally of labels in which a row of one cell is left out.
+
+    Rows of an outer group and group of `by` are alike; their cells are told apart by their labels and another key
+    `beside` these. Before, so many rows are `added` to each group, spread over all cells that are possible. Without
+    rows that are added, cells are those that occur.
+    """
+    possible = possible.cast({name: tally.cells.schema[name] for name in possible.columns})
+    (name,) = tally.names([beside])
+    tally = with_pairs(tally, (*by, beside), possible if added else None)
+    possible = possible.rename({name: tally.names([beside])[0]}).with_columns(pl.lit(value=True).alias(_POSSIBLE))
+    labels = possible.columns[:-1]
+    marked = tally.cells.join(possible, on=labels, how="left", nulls_equal=True, maintain_order="left")
+    is_possible = marked[_POSSIBLE].is_not_null().to_numpy()
+    cells, codes = tally.cells, KeyCodes(tally.cells)
+    counted = cells[TRUTH].is_not_null().to_numpy() | (not reads_truth)
+    index = codes.index(tally.outer_names)
+    outer, stratum = index.of_cell, codes.index(tally.names(by), within=index).of_cell
+    weighted = "w" in cells.columns
+    rows, weight, square = (cells[name].to_numpy() for name in ("n", *(("w", "w2") if weighted else ("n", "n"))))
+    total, squares = (np.bincount(stratum, np.where(counted, own, 0)) for own in (weight, square))
+    with np.errstate(divide="ignore", invalid="ignore"):
+        each = np.nan_to_num(squares / total)[stratum]
+        extra = np.where(is_possible, each * added / max(1, len(possible)), 0.0)
+        weight, square = weight + extra, square + extra * each
+        of_row = np.where(weight > 0, square / weight, 0.0)
+    left_out = np.where(counted, np.minimum(of_row, weight / 2), 0.0)
+    unit = np.lexsort((stratum, outer))
+    unit = unit[left_out[unit] > 0]
+    segments = Segments.of(outer[unit])
+    replicate = 1 + np.arange(len(unit)) - segments.to_rows(segments.starts)
+    freedom = total[stratum[unit]] ** 2 / squares[stratum[unit]] - 1
+    units = Units(outer[unit], stratum[unit], replicate, weight[unit], square[unit], left_out[unit], freedom)
+
+    def parts() -> Iterator[dict[str, Array]]:
+        for start, end in runs_of_replicates(1 + int(replicate.max(initial=0)), len(weight), _DOING):
+            own = (replicate >= start) & (replicate < end)
+            place = replicate[own] - start, unit[own]
+            n, w, w2 = (np.tile(sums, (end - start, 1)) for sums in (rows, weight, square))
+            w[place] -= left_out[unit[own]]
+            w2[place] -= (of_row * left_out)[unit[own]]
+            yield {"n": n, "w": w, "w2": w2}
+
+    return units, DrawnCells(tally, parts())
+
+
+def without_parts(
+    tally: Tally, rows: pl.DataFrame, by: Sequence[Column], random: np.random.Generator
+) -> tuple[Units, DrawnUnits]:
+    """Replicates of the rows of a tally without a random part, or a cluster, of each outer group."""
+    outer_names = tally.outer_names
+    clusters = tally.cluster_names
+    ordered = in_order(tally, numbered(rows), [*outer_names, *tally.names(by), *clusters])
+    codes = KeyCodes(ordered)
+    outer_of_row = codes.index(outer_names).of_cell
+    cluster = codes.index(clusters).of_cell if clusters else np.arange(len(ordered))
+    part = _parts(outer_of_row, cluster, random)
+    most = int(part.max(initial=-1)) + 1
+    code, first, unit_of_row = np.unique(outer_of_row * most + part, return_index=True, return_inverse=True)
+    outer = outer_of_row[first]
+    weight = np.bincount(unit_of_row, ordered[WEIGHT].to_numpy() if WEIGHT in ordered.columns else None).astype(float)
+    squares, segments = weight**2, Segments.of(outer)
+    replicate = code - outer * most + 1
+    freedom = segments.to_rows(segments.sum(weight) ** 2 / segments.sum(squares)) - 1
+    units = Units(outer, outer, replicate, weight, squares, weight, freedom)
+    unit = np.empty(len(ordered), dtype=np.int64)
+    unit[ordered[ROW].to_numpy()] = unit_of_row
+    sizes = segments.to_rows(segments.sizes)
+
+    def parts() -> Iterator[Array]:
+        for start, end in runs_of_replicates(1 + most, len(unit), _DOING):
+            number = np.arange(start, end)[:, None]
+            # outer groups with fewer parts are in no further replicate
+            yield ((replicate != number) & (sizes >= number)).astype(np.int8)
+
+    return units, DrawnUnits(unit, parts())
+
+
+def _parts(outer: Integers, unit: Integers, random: np.random.Generator) -> Integers:
+    """The part of each row within its outer group: rows or clusters one by one, or random parts of many."""
+    distinct, index = np.unique(np.stack([outer, unit], axis=1), axis=0, return_inverse=True)
+    of_outer = distinct[:, 0]
+    # in random order within their outer group
+    order = np.lexsort((random.random(len(distinct)), of_outer))
+    segments = Segments.of(of_outer)
+    number = np.empty(len(distinct), dtype=np.int64)
+    number[order] = np.arange(len(distinct)) - segments.to_rows(segments.starts)
+    rows = max(1, len(outer))
+    most = max(_FEW_ROWS // rows, int(np.clip(_MOST_ROWS // rows, _FEWEST_PARTS, _MOST_PARTS)))
+    return (number % most)[index.ravel()]
+
+
+# What all of them need
 
 
 def runs_of_replicates(times: int, size: int, doing: str = "resampling") -> Iterator[tuple[int, int]]:
     """Runs of replicates of so many numbers that fit into memory: the first of each, and the one after the last."""
-    step = max(1, _MOST_DRAWN // max(1, size))
+    size = max(1, size)
+    step = max(1, min(_MOST_DRAWN // size, max(_CACHED // size, _ENOUGH_AT_ONCE)))
     for start in in_progress(range(0, times, step), doing):
         yield start, min(start + step, times)
 
@@ -195,71 +435,7 @@ def _of_their_own(outer: Array, seed: int, name: str) -> list[np.random.Generato
 
 def _drawn_evenly(count: int, times: int, random: np.random.Generator) -> Array:
     """The times that clusters are drawn, as many as there are: arrays of replicates by clusters."""
-    if not count:
-        return np.zeros((times, 0), dtype=np.int64)
     return random.multinomial(count, np.full(count, 1 / count), times)
-
-
-def drawn_indices(
-    tally: Tally, by: Sequence[Column], *, strata: Sequence[Column], times: int, seed: int
-) -> tuple[Tally, Iterator[tuple[Array, Array, int]]]:
-    """The tally with its rows in order, and the rows of replicates by their indices, with the number of each.
-
-    Outer groups, and the groups of `strata`, keep their size; rows of a cluster of an outer group are drawn together.
-    """
-    own = tally.cluster_names
-    outer_names = tally.outer_names
-    rows = tally.rows if tally.rows is not None else pl.DataFrame()
-    rows = in_order(tally, rows, [*outer_names, *tally.names(by), *own])
-    fixed = [*outer_names, *(own or tally.names(strata))]
-    outer, unit = placed(rows, outer_names)[0], placed(rows, fixed)[0]
-    if len(rows) * times > MOST_ROWS:
-        msg = (
-            f"{times} draws of {len(rows)} rows take too long; a few hundred tell a standard error to a few percent, "
-            "`times=400`."
-        )
-        raise ArgumentError(msg)
-    outer_of_unit = np.zeros(int(unit.max(initial=-1)) + 1, dtype=np.int64)
-    outer_of_unit[unit] = outer
-    units, of_outers = _runs_of(unit), _runs_of(outer_of_unit)
-    randoms = _of_their_own(outer_of_unit, seed, f"replicates {bool(strata)}")
-
-    def drawn() -> Iterator[tuple[Array, Array, int]]:
-        for start, end in runs_of_replicates(times, len(rows)):
-            count = end - start
-            chosen: list[Array] = []
-            number: list[Array] = []
-            for of_outer in of_outers:
-                of_units: list[int] = of_outer.tolist()
-                if own:
-                    drawn_times = _drawn_evenly(len(of_units), count, randoms[of_units[0]])
-                    for replicate, counts in enumerate(drawn_times):
-                        repeated: list[Array] = [units[one] for one in np.repeat(of_outer, counts)]
-                        chosen += repeated
-                        number.append(np.full(sum(map(len, repeated)), replicate))
-                    continue
-                for one in of_units:
-                    own_rows = units[one]
-                    index = (randoms[one].random((count, len(own_rows))) * len(own_rows)).astype(np.int64)
-                    chosen.append(own_rows[index.ravel()])
-                    number.append(np.repeat(np.arange(count), len(own_rows)))
-            yield np.concatenate(chosen), np.concatenate(number), count
-
-    return replace(tally, rows=rows), drawn()
-
-
-def drawn_units(
-    tally: Tally, rows: pl.DataFrame, by: Sequence[Column], *, strata: Sequence[Column], times: int, seed: int
-) -> DrawnUnits:
-    """Replicates of rows of a tally, with all columns that they have, each of which is a unit."""
-    ordered, parts = drawn_indices(replace(tally, rows=numbered(rows)), by, strata=strata, times=times, seed=seed)
-    count = len(rows)
-    position = np.zeros(0, dtype=np.int64) if ordered.rows is None else ordered.rows[ROW].to_numpy()
-    drawn = (
-        np.bincount(replicate * count + position[row], minlength=size * count).reshape(size, count)
-        for row, replicate, size in parts
-    )
-    return DrawnUnits(np.arange(count), drawn)
 
 
 def kept_keys(tally: Tally, by: Sequence[Column]) -> tuple[tuple[Key, ...], dict[str, str]]:
@@ -289,35 +465,6 @@ def in_order(tally: Tally, rows: pl.DataFrame, kept: Sequence[str]) -> pl.DataFr
     """
     others = [f"k{index}" for index in range(len(tally.keys)) if f"k{index}" not in kept]
     return rows.drop(others).sort(pl.all(), nulls_last=True)
-
-
-def _drawn(
-    cells: pl.DataFrame, strata: Sequence[Array], randoms: Sequence[np.random.Generator],
-    noises: Sequence[np.random.Generator], count: int, method: str,
-) -> dict[str, Array]:  # fmt: skip
-    """The sums of the cells of a number of replicates: arrays of replicates by cells."""
-    rows, weighted = cells["n"].to_numpy(), "w" in cells.columns
-    drawn = np.zeros((count, len(cells)), dtype=float if method == "bayes" else np.int64)
-    noise = np.zeros((count, len(cells) if weighted else 0))
-    for stratum, random, of_weights in zip(strata, randoms, noises, strict=True):
-        counts = rows[stratum]
-        total = counts.sum()
-        if method == "bayes":
-            drawn[:, stratum] = random.dirichlet(counts + _PRIOR, count) * total
-        elif total:
-            drawn[:, stratum] = random.multinomial(total, counts / total, count)
-        if weighted:
-            noise[:, stratum] = of_weights.standard_normal((count, len(stratum)))
-    if method == "bayes":
-        return {"n": np.broadcast_to(np.maximum(rows, 1), drawn.shape), "w": drawn, "w2": drawn}
-    sums: dict[str, Array] = {"n": drawn}
-    if weighted:
-        # the weights of a cell by their mean and their variance
-        size = np.maximum(rows, 1)
-        mean, square = cells["w"].to_numpy() / size, cells["w2"].to_numpy() / size
-        sums["w"] = np.maximum(drawn * mean + noise * np.sqrt(drawn * np.maximum(square - mean**2, 0)), 0)
-        sums["w2"] = drawn * square
-    return sums
 
 
 def possible_pairs(tally: Tally, options: Options) -> pl.DataFrame:

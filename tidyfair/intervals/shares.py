@@ -20,10 +20,8 @@ _PROBES = ((3, 5, 2, 7, 1, 4, 6, 2, 3), (1, 8, 9, 2, 5, 3, 2, 7, 4))
 _COMPLETE = ("tp", "fn", "fp", "tn")
 _SPLITS = ((("tp", "fn"), ("fp", "tn")), (("tp", "fp"), ("fn", "tn")))
 """Rows by their true label, and by their predicted label."""
-_TABLES = ((5.0, 3.0, 2.0, 7.0), (1.0, 8.0, 4.0, 2.0), (6.0, 2.0, 9.0, 3.0), (2.0, 2.0, 5.0, 8.0))
-_ROWS_OF_A_PART = 4.0
-_SHARES = (0.125, 0.5, 0.875)
-_TABLES_OF_A_SHARE = 3
+_TABLES = np.array([(5.0, 3.0, 2.0, 7.0), (1.0, 8.0, 4.0, 2.0), (6.0, 2.0, 9.0, 3.0), (2.0, 2.0, 5.0, 8.0)])
+_SHARES = np.array([0.125, 0.5, 0.875])[:, None]
 _CLOSE = 1e-9
 
 
@@ -44,7 +42,6 @@ class Share:
 class SumOfShares:
     """A formula that is a constant and a multiple of two shares of different rows, such as balanced accuracy."""
 
-    constant: float
     shares: tuple[tuple[float, Share], tuple[float, Share]]
 
 
@@ -90,27 +87,33 @@ def rising_share_of(formula: Formula) -> Share | None:
     return None
 
 
+def _rises_with(formula: Formula, share: Share) -> bool:
+    """Check whether a formula depends on a share alone, and rises with it."""
+    # tables with the same share in other cells, of more rows, and with other rows beside it
+    tables = np.random.default_rng(0).uniform(1, 9, (len(_SHARES), 3, len(_COMPLETE)))
+    for cells, part in ((share.holds, _SHARES), (share.misses, 1 - _SHARES)):
+        own = np.isin(_COMPLETE, [*cells])
+        tables[..., own] *= (part * (10.0, 20.0, 40.0) / tables[..., own].sum(axis=-1))[..., None]
+    values = values_of_tables(formula, tables)[0]
+    is_of_share = np.isfinite(values).all() and np.allclose(values, values[:, :1], rtol=_CLOSE, atol=_CLOSE)
+    return bool(is_of_share and (np.diff(values[:, 0]) > 0).all())
+
+
 @lru_cache(maxsize=1024)
 def sum_of_shares_of(formula: Formula) -> SumOfShares | None:
     """The sum of two shares of different rows that a formula is; None if it is something else."""
     if not _is_of_complete_counts(formula):
         return None
-    tables: dict[str, Floats] = dict(zip(_COMPLETE, np.array(_TABLES).T, strict=True))
-    values = on_counts(formula, [*tables.values()])
+    values = values_of_tables(formula, _TABLES)[0]
+    counts: dict[str, Floats] = dict(zip(_COMPLETE, _TABLES.T, strict=True))
+    if not np.isfinite(values).all():
+        return None
     for split in _SPLITS:
-        # the first table has misses only; in the others all rows of one part are hits
-        corners: dict[str, Floats] = {name: np.zeros(3) for name in _COMPLETE}
-        for part, (hit, miss) in enumerate(split):
-            corners[hit][part + 1] = _ROWS_OF_A_PART
-            corners[miss] = _ROWS_OF_A_PART - corners[hit]
-        constant, with_one, with_other = on_counts(formula, [*corners.values()]).tolist()
-        if not all(map(math.isfinite, (constant, with_one, with_other))):
-            continue
-        one, other = with_one - constant, with_other - constant
-        first, second = (tables[hit] / (tables[hit] + tables[miss]) for hit, miss in split)
-        if np.allclose(values, constant + one * first + other * second, rtol=_CLOSE, atol=_CLOSE):
-            of_one, of_other = (Share(frozenset(cells), frozenset(cells[:1])) for cells in split)
-            return SumOfShares(constant, ((one, of_one), (other, of_other)))
+        terms = np.column_stack([*(counts[hit] / (counts[hit] + counts[miss]) for hit, miss in split), np.ones(4)])
+        factors = np.linalg.lstsq(terms, values)[0]
+        if np.allclose(values, terms @ factors, rtol=_CLOSE, atol=_CLOSE):
+            one, other = (Share(frozenset(cells), frozenset(cells[:1])) for cells in split)
+            return SumOfShares(((float(factors[0]), one), (float(factors[1]), other)))
     return None
 
 
@@ -145,30 +148,6 @@ def at_share(formula: Formula, share: Share, values: Floats) -> Floats:
 def _is_of_complete_counts(formula: Formula) -> bool:
     """Check whether a formula reads nothing but counts of rows with truth and estimate."""
     return is_of_cells(formula) and formula.reads == frozenset({"truth", "estimate"})
-
-
-def _rises_with(formula: Formula, share: Share) -> bool:
-    """Check whether a formula depends on a share alone, and rises with it."""
-    random = np.random.default_rng(0)
-    tables: list[dict[str, float]] = []
-    for hits in _SHARES:
-        for _ in range(_TABLES_OF_A_SHARE):
-            # the same share in other cells, of more rows, and with other rows beside it
-            table: dict[str, float] = dict.fromkeys(_COMPLETE, 0.0)
-            for name in _COMPLETE:
-                table[name] = float(random.uniform(1, 9))
-            rows = float(random.uniform(5, 50))
-            for cells, part in ((share.holds, hits), (share.misses, 1 - hits)):
-                factor = part * rows / sum(table[name] for name in cells)
-                for name in cells:
-                    table[name] *= factor
-            tables.append(table)
-    counts = [[table[name] for table in tables] for name in _COMPLETE]
-    values = on_counts(formula, counts).reshape(len(_SHARES), _TABLES_OF_A_SHARE)
-    if not np.isfinite(values).all():
-        return False
-    is_of_share = np.allclose(values, values[:, :1], rtol=_CLOSE, atol=_CLOSE)
-    return bool(is_of_share and (np.diff(values[:, 0]) > 0).all())
 
 
 @lru_cache(maxsize=1024)

@@ -8,8 +8,8 @@ and again, and it varies as these do (Wolter, 2007). Groups share PSUs and repli
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import cast
+from dataclasses import replace
+from typing import Any, cast
 
 import numpy as np
 import polars as pl
@@ -21,8 +21,7 @@ from tidyfair.evaluation.group_index import GroupIndex, KeyCodes
 from tidyfair.evaluation.replicates import RepeatedCells
 from tidyfair.evaluation.statistics import ONE_LABEL, Table, pooled, sums_of
 from tidyfair.evaluation.values import values_of
-from tidyfair.intervals.influence import Deviations, Influences, known_errors
-from tidyfair.intervals.scales import Scale
+from tidyfair.intervals.estimates import Influences, Scale, Surveyed, known_errors
 from tidyfair.specs.formulas import Formula
 from tidyfair.specs.groups import By
 from tidyfair.specs.segments import Array, Booleans, Floats, Integers, Segments
@@ -49,65 +48,46 @@ def has_survey_error(formula: Formula, estimator: str, tally: Tally) -> bool:
     if formula.input == "rows":
         if tally.rows is None or formula.reads_row_order:
             return False
-        return isinstance(tally.design, ReplicateWeights) or (is_area(formula) and estimator in ONE_LABEL)
+        return isinstance(tally.design, ReplicateWeights) or (bool(formula.deviations) and estimator in ONE_LABEL)
     if formula.input != "sums" or formula.given is not None or formula.beyond or HIDDEN in tally.cells.columns:
         return False
     return bool(formula.reads) and not (formula.kind == "class" and formula.all_terms)
 
 
-def is_area(formula: Formula) -> bool:
-    """Check whether a formula is an area under the ROC curve, which has a variance by the ranks of scores."""
-    return bool(formula.deviations)
-
-
-def by_design(evaluator: Evaluator, requested: RequestedFormula, by: By | None, scale: Scale) -> Deviations:
-    """The deviations of the values of a formula in the groups of a `by`."""
-    design = evaluator.tally.design
-    if isinstance(design, ReplicateWeights):
-        return _of_replicates(evaluator, design, requested, by, scale)
-    if isinstance(design, SurveyDesign):
-        return _linearized(evaluator, design, requested, by, scale)
-    msg = "A tally without a design has no errors of a survey."
-    raise ArgumentError(msg)
+def by_design(evaluator: Evaluator, requested: RequestedFormula, by: By | None, scale: Scale) -> Surveyed:
+    """The values of a formula in the groups of a `by`, by groups and labels."""
+    design: Any = evaluator.tally.design
+    by_sampling: Any = _of_replicates if isinstance(design, ReplicateWeights) else _linearized
+    return by_sampling(evaluator, design, requested, by, scale)
 
 
 # Linearization
 
 
-@dataclass(frozen=True, eq=False)
-class _Strata:
-    """The strata of a design, and how many units were drawn from each."""
+def _strata(tally: Tally, design: SurveyDesign, codes: KeyCodes) -> tuple[Integers, Floats, Floats, Floats]:
+    """The stratum of each cell; and for each stratum the PSUs that were drawn, and the factors of their variance.
 
-    index: GroupIndex
-    """The stratum of each cell."""
-    drawn: Floats
-    """The PSUs of each stratum, also those without a row of some group."""
-    factor: Floats
-    """The factor of squared distances within a stratum: n / (n - 1), less the share of a finite population."""
-    centred: Floats
-    """1 where distances are from the mean of the stratum, 0 where they are from that of all PSUs."""
-
-    @classmethod
-    def of(cls, tally: Tally, design: SurveyDesign, codes: KeyCodes) -> _Strata:
-        """The strata of a tally."""
-        names = tally.names(design.strata)
-        index = codes.index(names)
-        if design.clusters is not None:
-            clusters = codes.index(tally.names([*design.strata, design.clusters]))
-            drawn = np.bincount(index.of_cell[clusters.example], minlength=len(index)).astype(float)
-        else:
-            rows = tally.cells["n"].to_numpy().astype(float)
-            thresholds = tally.names([key.column for key in tally.keys if key.role == "threshold"])
-            if thresholds:
-                # each row is counted at every threshold
-                rows = np.where(codes.index(thresholds).of_cell == 0, rows, 0.0)
-            drawn = np.bincount(index.of_cell, rows, len(index)).astype(float)
-        share = _shares_of_populations(tally, design, index, drawn)
-        lonely = drawn <= 1
-        if design.lonely == "error" and lonely.any() and (share[lonely] < 1).any():
-            raise ArgumentError(_lonely(design, index, lonely & (share < 1)))
-        factor = np.where(lonely, float(design.lonely == "adjust"), drawn / (drawn - 1)) * (1 - share)
-        return cls(index, drawn, factor, np.where(lonely, 0.0, 1.0))
+    PSUs without a row of some group count, too. The first factor is that of squared distances from zero: n / (n - 1),
+    less the share of a finite population. The second is that of the square of their sum, which is 0 where distances
+    are from the mean of all PSUs instead of that of the stratum.
+    """
+    index = codes.index(tally.names(design.strata))
+    if design.clusters is not None:
+        clusters = codes.index(tally.names([*design.strata, design.clusters]))
+        drawn = np.bincount(index.of_cell[clusters.example], minlength=len(index)).astype(float)
+    else:
+        rows = tally.cells["n"].to_numpy().astype(float)
+        thresholds = tally.names([key.column for key in tally.keys if key.role == "threshold"])
+        if thresholds:
+            # each row is counted at every threshold
+            rows = np.where(codes.index(thresholds).of_cell == 0, rows, 0.0)
+        drawn = np.bincount(index.of_cell, rows, len(index)).astype(float)
+    share = _shares_of_populations(tally, design, index, drawn)
+    lonely = drawn <= 1
+    if design.lonely == "error" and lonely.any() and (share[lonely] < 1).any():
+        raise ArgumentError(_lonely(design, index, lonely & (share < 1)))
+    factor = np.where(lonely, float(design.lonely == "adjust"), drawn / (drawn - 1)) * (1 - share)
+    return index.of_cell, drawn, factor, np.where(lonely, 0.0, factor / drawn)
 
 
 def _shares_of_populations(tally: Tally, design: SurveyDesign, strata: GroupIndex, drawn: Floats) -> Floats:
@@ -145,11 +125,11 @@ def _lonely(design: SurveyDesign, strata: GroupIndex, lonely: Array) -> str:
 
 def _linearized(
     evaluator: Evaluator, design: SurveyDesign, requested: RequestedFormula, by: By | None, scale: Scale
-) -> Deviations:
+) -> Surveyed:
     """Errors from the sums of PSUs, to which values are nearly linear."""
     tally, formula, estimator = evaluator.tally, requested.formula, requested.estimator
     index, codes = evaluator.group_cells.indices[by], KeyCodes(tally.cells)
-    strata = _Strata.of(tally, design, codes)
+    stratum_of_cell, drawn, factor, factor_of_total = _strata(tally, design, codes)
     # units are PSUs; or rows, of which those with the same labels are alike
     names = tally.names(design.strata)
     if design.clusters is not None:
@@ -160,9 +140,10 @@ def _linearized(
         names += tally.names([key.column for key in tally.keys if key.column.name == ROW])
     units = codes.index(names, within=index)
     if not len(units):
-        return Deviations.unknown(len(index), 1 if formula.over_levels else len(evaluator.reading.levels))
-    group, stratum = index.of_cell[units.example], strata.index.of_cell[units.example]
-    if is_area(formula):
+        nothing = np.full((len(index), 1 if formula.over_levels else len(evaluator.reading.levels)), np.nan)
+        return Surveyed.about(nothing, nothing, nothing, scale)
+    group, stratum = index.of_cell[units.example], stratum_of_cell[units.example]
+    if formula.deviations:
         value, change, rows = _areas_by_unit(evaluator, requested, by, units, names)
         has_weight = rows > 0
     else:
@@ -181,35 +162,34 @@ def _linearized(
         of_alike, rows = np.ones(len(units)), np.ones(len(units))
     # the distances of all PSUs of a stratum from their mean, those without a row of a group included, are the sum of
     # squares less that of the mean: the strata within groups are units with a negative sign
-    both = group * len(strata.drawn) + stratum
+    both = group * len(drawn) + stratum
     distinct, of_both = np.unique(both, return_inverse=True)
-    group_of_total, stratum_of_total = distinct // len(strata.drawn), distinct % len(strata.drawn)
+    group_of_total, stratum_of_total = np.divmod(distinct, len(drawn))
     total = np.zeros((len(distinct), change.shape[1]))
     np.add.at(total, of_both, change)
-    of_totals = total * np.sqrt(strata.factor * strata.centred / strata.drawn)[stratum_of_total][:, None]
-    of_units = change * (of_alike * np.sqrt(strata.factor[stratum]))[:, None]
-    freedom = _freedom(len(value), group, both, np.where(has_weight, rows, 0.0))
+    of_totals = total * np.sqrt(factor_of_total)[stratum_of_total][:, None]
+    of_units = change * (of_alike * np.sqrt(factor[stratum]))[:, None]
+    # the PSUs of a group less the strata that these are in
+    counted = np.where(has_weight, rows, 0.0)
+    own_strata = np.bincount(np.unique(both[counted > 0]) // len(drawn), minlength=len(value))
+    freedom = (np.bincount(group, counted, len(value)) - own_strata).astype(float)
     return _by_influences(
-        value,
-        np.concatenate([of_units, of_totals]),
-        np.concatenate([group, group_of_total]),
+        value, np.concatenate([of_units, of_totals]), np.concatenate([group, group_of_total]),
         np.concatenate([psu, stratum_of_total + 1 + int(psu.max())]),
-        np.concatenate([np.ones(len(group)), np.full(len(total), -1.0)]),
-        freedom,
-        scale,
-    )
+        np.concatenate([np.ones(len(group)), np.full(len(total), -1.0)]), freedom, scale,
+    )  # fmt: skip
 
 
 def _by_influences(
-    value: Floats, influence: Floats, group: Integers, unit: Integers, sign: Floats, freedom: Floats, scale: Scale
-) -> Deviations:
-    """The errors of values from the influences of units of groups, by labels."""
+    value: Floats, influence: Floats, group: Integers, unit: Integers, sign: Floats, freedom: Floats, scale: Scale,
+) -> Surveyed:  # fmt: skip
+    """The values of groups by labels, from the influences of units."""
     variance = np.zeros_like(value)
     np.add.at(variance, group, sign[:, None] * influence**2)
     error = known_errors(np.sqrt(variance.clip(0)), value, _ROUNDED)
     influences = Influences.of_units(influence / error[group], group, unit, len(value), sign)
     freedom = np.where(freedom >= 1, freedom, np.nan)[:, None]
-    return Deviations.about(value, error, freedom, scale, influences=influences)
+    return Surveyed.about(value, error, freedom, scale, influences=influences)
 
 
 def _derivatives(
@@ -219,36 +199,27 @@ def _derivatives(
     nothing = np.zeros(int(segments.sizes.sum()), dtype=bool)
     everything = pooled(sums, segments, nothing, "overall")
     others = pooled(sums, segments, nothing, "rest")
-    moved = [name for name in everything if not (is_centre(name) or is_end(name))]
-    own = {name: everything[name] - others[name] for name in moved}
+    own = {name: everything[name] - others[name] for name in everything if not (is_centre(name) or is_end(name))}
     share = np.zeros(len(nothing))
-    for name in moved:
-        flat = np.abs(own[name]).reshape(len(nothing), -1)
+    for values in own.values():
+        flat = np.abs(values).reshape(len(nothing), -1)
         total = segments.to_rows(segments.sum(flat))
         share = np.fmax(share, np.nan_to_num(flat / total).max(axis=1, initial=0.0))
 
-    def moved_by(step: Floats) -> dict[str, Array]:
-        """The sums of groups with a little more, or less, of a unit."""
-        more = {name: values * step.reshape(-1, *[1] * (values.ndim - 1)) for name, values in own.items()}
-        return everything | {name: everything[name] + values for name, values in more.items()}
+    def value_with(step: Floats) -> Floats:
+        """The values of groups with a little more, or less, of a unit."""
+        steps = {name: step.reshape(-1, *[1] * (values.ndim - 1)) for name, values in own.items()}
+        moved = {name: everything[name] + values * steps[name] for name, values in own.items()}
+        return values_of(formula, estimator, everything | moved).estimate
 
     def slope(part: float) -> Floats:
         """The change for a unit of weight, from moving sums by a part to both sides."""
         step = np.where(share > 0, part / share, 0.0)
-        above, below = (values_of(formula, estimator, moved_by(away)).estimate for away in (step, -step))
-        return np.where(step[:, None] > 0, (above - below) / (2 * step[:, None]), 0.0)
+        return np.where(step[:, None] > 0, (value_with(step) - value_with(-step)) / (2 * step[:, None]), 0.0)
 
     value = values_of(formula, estimator, everything).estimate
     change = (4 * slope(_STEP / 2) - slope(_STEP)) / 3
     return value[segments.starts], np.where(np.isnan(value), 0.0, change)
-
-
-def _freedom(groups: int, group: Integers, both: Integers, units: Floats) -> Floats:
-    """The degrees of freedom of groups: their PSUs less the strata that these are in."""
-    occurring = np.flatnonzero(units > 0)
-    _, first = np.unique(both[occurring], return_index=True)
-    strata = np.bincount(group[occurring[first]], minlength=groups)
-    return (np.bincount(group, units, groups) - strata).astype(float)
 
 
 def _areas_by_unit(
@@ -302,7 +273,7 @@ def _influence(event: Booleans, score: Floats, weight: Floats) -> Floats:
 
 def _of_replicates(
     evaluator: Evaluator, design: ReplicateWeights, requested: RequestedFormula, by: By | None, scale: Scale
-) -> Deviations:
+) -> Surveyed:
     """Errors from the values with the weights of each replicate."""
     groups, count = len(evaluator.group_cells.indices[by]), len(design.replicates)
     values = _values_of_rows if requested.formula.input == "rows" else _values_of_sums
@@ -313,7 +284,8 @@ def _of_replicates(
     influence = (factors * (of_replicates - centre)).transpose(1, 0, 2).reshape(groups * count, -1)
     group, replicate = np.repeat(np.arange(groups), count), np.tile(np.arange(count), groups)
     freedom = np.full(groups, design.degrees_of_freedom)
-    return _by_influences(value, influence, group, replicate, np.ones(len(group)), freedom, scale)
+    sign = np.ones(len(group))
+    return _by_influences(value, influence, group, replicate, sign, freedom, scale)
 
 
 def _values_of_sums(

@@ -2,37 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
-from functools import cached_property, partial
-from typing import Any, Literal, TypeAlias
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import Literal, TypeAlias, cast
 
 import numpy as np
 
 from tidyfair.evaluation.evaluated import Evaluated
 from tidyfair.evaluation.evaluator import RequestedFormula
 from tidyfair.evaluation.statistics import GROUP_CELL, LEVEL, ONE_LABEL
-from tidyfair.intervals.calibration_errors import Gaps
+from tidyfair.intervals.calibration_errors import CalibrationErrors
 from tidyfair.intervals.comparisons import Family
-from tidyfair.intervals.estimates import (
-    CalibrationErrors,
-    Estimates,
-    MadeOfShares,
-    OfLabels,
-    OfShare,
-    Shares,
-    Smooth,
-    Surveyed,
-)
-from tidyfair.intervals.influence import Deviations
-from tidyfair.intervals.jackknife import CELLS, by_jackknife, has_jackknife, reads_ranks
-from tidyfair.intervals.scales import Scale
-from tidyfair.intervals.shares import Share, is_share_of_flags, rising_share_of, share_of, sum_of_shares_of
+from tidyfair.intervals.estimates import Estimates, MadeOfShares, Scale, Shares, Smooth
+from tidyfair.intervals.jackknife import by_jackknife, has_jackknife, reads_ranks
+from tidyfair.intervals.shares import is_share_of_flags, rising_share_of, share_of, sum_of_shares_of
 from tidyfair.intervals.small_samples import area_errors, area_sides
 from tidyfair.intervals.survey import by_design, has_survey_error
 from tidyfair.specs.aggregates import Aggregate
 from tidyfair.specs.formulas import Formula
-from tidyfair.specs.groups import By
 from tidyfair.specs.options import Options
 from tidyfair.specs.segments import NO_ROW, Array, Booleans, Floats, Integers, Segments
 from tidyfair.specs.survey_designs import SurveyDesign
@@ -45,47 +33,33 @@ Kind: TypeAlias = Literal[
 Sampling: TypeAlias = Literal["rows", "strata", "replicate_weights"]
 
 
-def sampling_of(tally: Tally) -> Sampling:
-    """The way in which the rows of a tally came to be."""
-    if tally.design is None:
-        return "rows"
-    return "strata" if isinstance(tally.design, SurveyDesign) else "replicate_weights"
-
-
-def kind_of(tally: Tally, formula: Formula, estimator: str) -> Kind | None:  # noqa: PLR0911 - a table of kinds
+def kind_of(tally: Tally, formula: Formula, estimator: str) -> Kind | None:  # noqa: C901, PLR0911 - a table of kinds
     """The kind of error that values of a formula have in closed form; None if by replicates only."""
-    is_of_one, clustered = estimator in ONE_LABEL, bool(tally.cluster_names)
     if tally.design is not None:
         return "smooth" if has_survey_error(formula, estimator, tally) else None
-    known = has_jackknife(formula, estimator, tally)
+    is_of_one, clustered, of_sums = estimator in ONE_LABEL, bool(tally.cluster_names), formula.input == "sums"
+    is_plain = not clustered and tally.weights is None
     if not clustered and share_of(formula) is not None and (is_of_one or formula.over_levels):
         return "rate"
-    if not clustered and tally.weights is None and is_share_of_flags(formula):
+    if is_plain and is_share_of_flags(formula):
         return "rate"
-    if formula.input != "sums":
-        return _kind_of_rows(tally, formula, estimator)
-    if not known:
-        return None
-    if clustered or tally.weights is not None:
-        return "smooth"
-    if is_of_one and rising_share_of(formula) is not None:
-        return "function_of_rate"
-    return "sum_of_rates" if is_of_one and sum_of_shares_of(formula) is not None else "smooth"
-
-
-def _kind_of_rows(tally: Tally, formula: Formula, estimator: str) -> Kind | None:
-    """The same of a formula that reads rows."""
-    known, clustered = has_jackknife(formula, estimator, tally), bool(tally.cluster_names)
-    if formula.deviations:
-        return "area" if estimator in ONE_LABEL and (known or not clustered) else None
-    if formula.bins_of is not None:
+    known = has_jackknife(formula, estimator, tally)
+    if formula.deviations and not of_sums:
+        return "area" if is_of_one and (known or not clustered) else None
+    if formula.bins_of is not None and not of_sums:
         return "calibration_error"
     if not known:
         return None
     if reads_ranks(formula):
         return "ranked"
-    # the fits of calibration lines say themselves how far they vary
-    return "fit" if formula.of_labels and not clustered and tally.weights is None else "smooth"
+    if is_plain and not of_sums and formula.of_labels:
+        # the fits of calibration lines say themselves how far they vary
+        return "fit"
+    if not (is_plain and of_sums and is_of_one):
+        return "smooth"
+    if rising_share_of(formula) is not None:
+        return "function_of_rate"
+    return "sum_of_rates" if sum_of_shares_of(formula) is not None else "smooth"
 
 
 @dataclass(frozen=True, eq=False)
@@ -94,17 +68,26 @@ class Uncertainty:
 
     evaluated: Evaluated
     options: Options
-    _deviations: dict[tuple[Formula, str, By | None], Deviations] = field(
-        default_factory=dict[tuple["Formula", str, "By | None"], "Deviations"], repr=False
+    _estimates: dict[tuple[object, ...], Smooth | CalibrationErrors] = field(
+        default_factory=dict[tuple[object, ...], "Smooth | CalibrationErrors"], repr=False
     )
-    _gaps: dict[tuple[object, ...], Gaps] = field(default_factory=dict[tuple[object, ...], "Gaps"], repr=False)
+    """Those of all groups of a feature, by formula: they are computed once."""
+    resampled: dict[int, Smooth] = field(default_factory=dict[int, Smooth], repr=False)
+    """Estimates of all values with errors from replicates, by the number of the formulas that have these."""
 
-    @property
+    @cached_property
     def tally(self) -> Tally:
         """The counts that values are evaluated from."""
         return self.evaluated.evaluator.tally
 
-    @property
+    @cached_property
+    def sampling(self) -> Sampling:
+        """The way in which the rows of the tally came to be."""
+        if self.tally.design is None:
+            return "rows"
+        return "strata" if isinstance(self.tally.design, SurveyDesign) else "replicate_weights"
+
+    @cached_property
     def outers(self) -> int:
         """The number of outer groups."""
         return len(self.evaluated.group_cells.outer_keys)
@@ -118,15 +101,16 @@ class Uncertainty:
         """The numbers of the formulas of a spec."""
         return [index for index, requested in enumerate(self.requested) if requested.spec == number]
 
-    def column(self, name: str) -> Array:
-        """A column of all values."""
-        return self.evaluated.values.array(name)
+    @cached_property
+    def column(self) -> Callable[[str], Array]:
+        """The columns of all values, by name."""
+        return self.evaluated.values.array
 
     def rows(self, requested: int) -> Integers:
         """The rows of a formula that have a value, in the order of labels and outer groups."""
         return np.flatnonzero((self.column("requested") == requested) & ~np.isnan(self.column("estimate")))
 
-    @property
+    @cached_property
     def interval(self) -> str:
         """The intervals that are asked for."""
         return self.options.interval or "auto"
@@ -144,137 +128,110 @@ class Uncertainty:
     def estimates(self, number: int, rows: Integers, method: str = "") -> Estimates:
         """The estimates of some rows of a formula that has a kind of error, or by the jackknife if asked for."""
         requested, kind = self.requested[number], self.kinds[number]
-        value = self.column("estimate")[rows]
+        if number in self.resampled:
+            return self.resampled[number].at(rows)
         if method == "jackknife":
-            return self._smooth(requested, "smooth", value, rows)
+            kind = "smooth"
         if kind == "rate":
-            return self._shares(value, rows)
+            return self._shares(rows)
         if kind == "area":
-            return self._areas(requested, value, rows)
-        if kind == "calibration_error":
-            return self._calibration_errors(requested, value, rows)
-        return self._smooth(requested, kind, value, rows)
+            return self._areas(requested, rows)
+        values = self._of_groups(requested, rows)
+        made_of = rising_share_of(requested.formula) if kind == "function_of_rate" else None
+        if kind == "sum_of_rates":
+            made_of = sum_of_shares_of(requested.formula)
+        if made_of is None or not isinstance(values, Smooth):
+            return values
+        return MadeOfShares.of(values, made_of)
 
-    def _shares(self, value: Floats, rows: Integers) -> Shares:
+    def _shares(self, rows: Integers) -> Shares:
         """Shares of rows, or of as many as weights leave of them."""
-        denominator = self.column("denominator")[rows].astype(float)
+        value, denominator = self.column("estimate")[rows], self.column("denominator")[rows].astype(float)
         if "effective" not in self.evaluated.values:
             return Shares(value, denominator)
         effective, even = (self.column(name)[rows].astype(float) for name in ("effective", "even"))
         return Shares(value, effective, (denominator, even))
 
-    def _areas(self, requested: RequestedFormula, value: Floats, rows: Integers) -> Smooth:
+    def _areas(self, requested: RequestedFormula, rows: Integers) -> Smooth:
         """Areas, with as many rows of each class as clusters leave of them."""
-        variance, events, others = (self.column(name)[rows] for name in ("variance", "events", "others"))
+        value, variance, events, others = (
+            self.column(name)[rows] for name in ("estimate", "variance", "events", "others")
+        )
         error = area_errors(value, variance, events, others)
         freedom, influences = np.full(len(rows), np.inf), None
         if self.tally.cluster_names:
-            deviations = self._deviations_of(requested, rows)
-            error, freedom, influences = deviations.error, deviations.freedom, deviations.influences
+            clustered = cast("Smooth", self._of_groups(requested, rows))
+            error, freedom, influences = clustered.error, clustered.freedom, clustered.influences
             with np.errstate(divide="ignore", invalid="ignore"):
                 # a share of the rows has the same variance without clusters; of areas of 0 and 1 one row of each
                 of_clusters = (freedom + 1) / np.minimum(events, others)
-                share = np.where(variance > 0, variance / error**2, of_clusters).clip(0, 1)
+                share: Floats = np.where(variance > 0, variance / error**2, of_clusters).clip(0, 1)
             events, others = events * share, others * share
         scale = self.scale(requested)
-        low, low_error, high, high_error = area_sides(value, error, events, others)
         with np.errstate(invalid="ignore"):
-            below, above = (low, low_error * scale.slope(low)), (high, high_error * scale.slope(high))
+            below, above = (
+                (centre, spread * scale.slope(centre)) for centre, spread in area_sides(value, error, events, others)
+            )
         return Smooth(value, error, freedom, scale, below, above, influences=influences, kind="area")
 
-    def _calibration_errors(self, requested: RequestedFormula, value: Floats, rows: Integers) -> CalibrationErrors:
-        """Errors of calibration, from the gaps of their bins; those with the same bins have the same."""
+    @np.errstate(divide="ignore", invalid="ignore")
+    def _of_groups(self, requested: RequestedFormula, rows: Integers) -> Smooth | CalibrationErrors:
+        """Some values of a formula; those of all groups of its feature are computed once."""
         formula, by = requested.formula, self.evaluated.specs[requested.spec].by
-        key = (formula.bins_of, formula.options, requested.estimator, by)
-        if key not in self._gaps:
-            self._gaps[key] = Gaps.of(self.evaluated.evaluator, formula, requested.estimator, by)
-        gaps = self._gaps[key]
-        at = self._positions(requested, rows, gaps.total_error.shape[1])
-        return CalibrationErrors(value, *gaps.at(at))
-
-    def _smooth(self, requested: RequestedFormula, kind: Kind | None, value: Floats, rows: Integers) -> Smooth:
-        """Values of a function of sums; those that are made of shares have the limits of these."""
-        formula, deviations = requested.formula, self._deviations_of(requested, rows)
-        counts = deviations.cells
-        fields: dict[str, Any] = {
-            "value": value, "error": deviations.error, "freedom": deviations.freedom, "scale": self.scale(requested),
-            "below": deviations.below, "above": deviations.above, "skew": deviations.skew,
-            "influences": deviations.influences,
-        }  # fmt: skip
-        if self.tally.design is not None:
-            return Surveyed(**fields, sampling=sampling_of(self.tally))
-        share, made_of = rising_share_of(formula), sum_of_shares_of(formula)
-        if kind == "function_of_rate" and share is not None:
-            return OfShare(**fields, formula=formula, share=share, shares=_shares_of_counts(share, counts))
-        if kind == "sum_of_rates" and made_of is not None:
-            factors = tuple(factor for factor, _ in made_of.shares)
-            shares = tuple(_shares_of_counts(share, counts) for _, share in made_of.shares)
-            return MadeOfShares(**fields, factors=factors, shares=shares)
-        if counts and requested.estimator in ONE_LABEL:
-            tp, fn, fp, tn = (counts[name] for name in CELLS)
-            return OfLabels(**fields, formula=formula, counts=(tp, fn, fp, tn))
-        return Smooth(**fields, kind=kind or "smooth")
+        evaluator, is_binned = self.evaluated.evaluator, formula.bins_of is not None
+        # errors of calibration with the same bins have the same errors
+        key = ((formula.bins_of, formula.options) if is_binned else formula, requested.estimator, by)
+        if key not in self._estimates:
+            if self.tally.design is not None:
+                values = by_design(evaluator, requested, by, self.scale(requested))
+                self._estimates[key] = replace(values, sampling=self.sampling)
+            elif is_binned:
+                self._estimates[key] = CalibrationErrors.of(evaluator, formula, requested.estimator, by)
+            else:
+                self._estimates[key] = by_jackknife(evaluator, requested, by, self.scale(requested))
+        values = self._estimates[key]
+        first, groups = self.evaluated.group_cells.spans[by]
+        labels = len(values) // max(1, groups)
+        group = self.column(GROUP_CELL)[rows].astype(np.int64) - first
+        index = group * labels + self.evaluated.label_index(self.column(LEVEL)[rows], labels)
+        return replace(values.at(index), value=self.column("estimate")[rows])
 
     def scale(self, requested: RequestedFormula) -> Scale:
         """The scale on which the values of a formula are nearly normal."""
         return Scale.of(requested.formula, self.evaluated.specs[requested.spec].range_of(requested.name))
 
-    @np.errstate(divide="ignore", invalid="ignore")
-    def _deviations_of(self, requested: RequestedFormula, rows: Integers) -> Deviations:
-        """The standard errors of some values of a formula; those of all groups of its feature are computed once."""
-        by = self.evaluated.specs[requested.spec].by
-        key = (requested.formula, requested.estimator, by)
-        if key not in self._deviations:
-            deviations_of = by_jackknife if self.tally.design is None else by_design
-            self._deviations[key] = deviations_of(self.evaluated.evaluator, requested, by, self.scale(requested))
-        deviations = self._deviations[key]
-        return deviations.at(self._positions(requested, rows, deviations.error.shape[1]))
-
-    def _positions(self, requested: RequestedFormula, rows: Integers, labels: int) -> Integers:
-        """The positions of some rows in arrays of groups by labels."""
-        first, _ = self.evaluated.group_cells.spans[self.evaluated.specs[requested.spec].by]
-        group = self.column(GROUP_CELL)[rows].astype(np.int64) - first
-        return group * labels + self.evaluated.label_index(self.column(LEVEL)[rows], labels)
-
     # Comparisons
 
-    def families(
-        self, number: int, aggregate: Aggregate | None, estimates: Mapping[int, Any], kept: Booleans | None = None
-    ) -> tuple[list[Family], list[Floats]]:
-        """The families of a spec that are compared, one for each metric and label, and the weights of their groups.
-
-        `estimates` gives those of formulas whose errors are those of replicates; `kept` is a mask of rows that count.
-        """
-        needed = aggregate.groups_needed if aggregate else 1
-        members: list[tuple[int, Integers]] = []
+    def families(self, number: int, aggregate: Aggregate | None, kept: Booleans | None = None) -> list[Family]:
+        """The families of a spec, one for each metric and label; `kept` is a mask of the values that count."""
+        needed, all_outers = aggregate.groups_needed if aggregate else 1, self.column("outer").astype(np.int64)
+        members: list[tuple[int, Integers, Booleans]] = []
+        has_reference = np.zeros(self.outers, dtype=bool)
         for requested in self.of_spec(number):
             rows = self.rows(requested)
             rows = rows if kept is None else rows[kept[rows]]
             level = self.column(LEVEL)[rows]
-            members += [(requested, rows[level == one]) for one in np.unique(level)]
-        references = [self._references(rows, aggregate) for _, rows in members]
-        has_reference = np.zeros(self.outers, dtype=bool)
-        for (_, rows), is_reference in zip(members, references, strict=True):
-            has_reference[self.column("outer")[rows[is_reference]]] = True
+            for one in np.unique(level):
+                own = rows[level == one]
+                is_reference = self._references(own, aggregate)
+                members.append((requested, own, is_reference))
+                has_reference[all_outers[own[is_reference]]] = True
         families: list[Family] = []
-        weights: list[Floats] = []
-        for (requested, rows), is_reference in zip(members, references, strict=True):
-            outer = self.column("outer")[rows].astype(np.int64)
-            own = np.bincount(outer[is_reference], minlength=self.outers) > 0
+        for requested, rows, is_reference in members:
+            outer = all_outers[rows]
+            referable = ~has_reference | (np.bincount(outer[is_reference], minlength=self.outers) > 0)
             # metrics and labels that cannot be compared are left out of the value, too
-            takes_part = (np.bincount(outer, minlength=self.outers) >= needed) & (own | ~has_reference)
+            takes_part = (np.bincount(outer, minlength=self.outers) >= needed) & referable
             chosen = takes_part[outer]
             if chosen.any():
-                of_rows = estimates.get(requested, partial(self.estimates, requested))
-                values = of_rows(rows[chosen])
-                families.append(Family(values, outer[chosen], is_reference[chosen]))
-                weights.append(self.weights(rows[chosen]))
-        return families, weights
+                values, weight = self.estimates(requested, rows[chosen]), self.weights(rows[chosen])
+                families.append(Family(values, outer[chosen], is_reference[chosen], self.outers, weight))
+        return families
 
     def _references(self, rows: Integers, aggregate: Aggregate | None) -> Booleans:
         """Mask of the values that others are compared with: the first one of each outer group."""
         mask = np.zeros(len(rows), dtype=bool)
-        if aggregate is None or not len(rows):
+        if aggregate is None:
             return mask
         segments = Segments.of(self.column("outer")[rows])
         if aggregate.compares_with_majority:
@@ -288,10 +245,3 @@ class Uncertainty:
     def weights(self, rows: Integers) -> Floats:
         """The weights of values in the mean of several groups; with case weights, those of all rows."""
         return self.column("denominator" if self.tally.weights is None else "weight")[rows].astype(float)
-
-
-def _shares_of_counts(share: Share, counts: Mapping[str, Floats]) -> Shares:
-    """A share from the counts of labels."""
-    hits = np.sum([counts[cell] for cell in sorted(share.holds)], axis=0)
-    rows = np.sum([counts[cell] for cell in sorted(share.among)], axis=0)
-    return Shares.of_counts(hits, rows)

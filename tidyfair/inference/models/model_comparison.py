@@ -35,16 +35,18 @@ from tidyfair.intervals.draws import (
     is_stratified,
     warn_of_few_clusters,
 )
-from tidyfair.intervals.leave_one_out import Units, without_parts, without_rows_of_cells
 from tidyfair.intervals.proportions import z_value
 from tidyfair.intervals.resampling import (
     DrawnCells,
     DrawnUnits,
+    Units,
     drawn_labels,
     drawn_units,
     generator,
     is_of_labels,
     label_pairs,
+    without_parts,
+    without_rows_of_cells,
 )
 from tidyfair.intervals.shares import Share, share_of
 from tidyfair.intervals.uncertainty import Uncertainty
@@ -411,7 +413,7 @@ class _Cells:
         columns = spec.by.columns if spec.by else ()
         drawn = drawn_labels(
             self.tally, (*columns, self.second), strata=columns if is_stratified(spec) else (),
-            times=options.replicates, seed=options.seed, method="bootstrap",
+            times=options.replicates, seed=options.seed,
         )  # fmt: skip
         return self._results(sides, [number], drawn)
 
