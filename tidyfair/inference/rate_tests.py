@@ -10,7 +10,7 @@ from abc import abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, ClassVar, Literal, TypeAlias, Unpack, cast
+from typing import Any, ClassVar, Literal, TypeAlias, cast
 
 import numpy as np
 import polars as pl
@@ -19,19 +19,17 @@ from tidyfair.calling.metric_sets import GroupwiseFactory, GroupwiseMetric, Metr
 from tidyfair.calling.runner import Run
 from tidyfair.errors import ArgumentError, in_short
 from tidyfair.evaluation.evaluated import Evaluated
-from tidyfair.evaluation.group_cells import UNGROUPED
 from tidyfair.evaluation.statistics import GROUP_CELL, LEVEL, ONE_LABEL
-from tidyfair.inference.on_data import GroupwiseOnData, with_outer_key
+from tidyfair.inference.on_data import CalledOnTallies, GroupwiseOnData, outer_keys_of, with_outer_key
 from tidyfair.intervals.progress import in_progress
 from tidyfair.intervals.proportions import adjusted
 from tidyfair.intervals.resampling import check_shuffled, generator
 from tidyfair.intervals.shares import share_of
 from tidyfair.specs.columns import Column, are_columns, names_of
 from tidyfair.specs.contrasts import difference
-from tidyfair.specs.forecasts import Prediction, TruthLike
 from tidyfair.specs.formulas import Formula
 from tidyfair.specs.groups import ALL_GROUPS, By
-from tidyfair.specs.options import CallOptions, Options, ReadOptions, show_keywords
+from tidyfair.specs.options import Options
 from tidyfair.specs.segments import Array
 from tidyfair.tallies.source import Source
 from tidyfair.tallies.tally import HIDDEN, Tally, check_tally
@@ -111,7 +109,7 @@ class Case:
     @property
     def outer_keys(self) -> pl.DataFrame:
         """The keys of the outer groups; without columns where the data are not grouped."""
-        return self.evaluated.group_cells.outer_keys.drop(UNGROUPED, strict=False)
+        return outer_keys_of(self.evaluated)
 
 
 @dataclass(frozen=True, eq=False)
@@ -154,7 +152,7 @@ def with_adjusted_p_values(table: pl.DataFrame, keys: list[str], method: str) ->
 
 
 @dataclass(frozen=True, repr=False)
-class AdjustedTest(GroupwiseOnData):
+class AdjustedTest(GroupwiseOnData, CalledOnTallies):
     """Groupwise metrics whose tests are adjusted for their number, as a callable on dataframes."""
 
     refused: ClassVar[Mapping[str, str]] = REFUSED
@@ -167,27 +165,12 @@ class AdjustedTest(GroupwiseOnData):
     mid_p: bool = False
     conf_level: float = 0.95
 
-    @show_keywords(CallOptions, without=REFUSED)
-    def __call__(
-        self, data: object, truth: TruthLike | None = None, estimate: Prediction | None = None,
-        **options: Unpack[CallOptions],
-    ) -> Any:  # fmt: skip
-        """Test on a dataframe; takes the arguments of a metric, with at most one threshold."""
-        return self._on_data(data, truth, estimate, options)
-
-    @show_keywords(ReadOptions, without=REFUSED)
-    def compute(self, tally: Tally, **options: Unpack[ReadOptions]) -> pl.DataFrame:
-        """Test on a tally of the metrics and the strata; equals a call on the data."""
-        return self._on_tally(tally, options)
-
-    def _on_data(
-        self, data: object, truth: TruthLike | None, estimate: Prediction | None, keywords: Mapping[str, Any]
-    ) -> Any:
+    def _check_call(self, keywords: Mapping[str, Any]) -> None:
+        super()._check_call(keywords)
         distinct = {(metric.name, metric.by) for metric in self.metrics}
         if len(distinct) == len(self.metrics):
             # errors about metrics that do not go together show their own names
             metric_set(*self.metrics)
-        return super()._on_data(data, truth, estimate, keywords)
 
     def _adjusted(self, table: pl.DataFrame) -> pl.DataFrame:
         """The table with p-values, if it has any, adjusted for all tests of a family."""
@@ -202,14 +185,6 @@ class RateTest(AdjustedTest):
     """Tests of rates by their counts, in which group labels are shuffled within strata, if there are any."""
 
     refused: ClassVar[Mapping[str, str]] = REFUSED_OF_RATES
-
-    @show_keywords(CallOptions, without=REFUSED_OF_RATES)
-    def __call__(
-        self, data: object, truth: TruthLike | None = None, estimate: Prediction | None = None,
-        **options: Unpack[CallOptions],
-    ) -> Any:  # fmt: skip
-        """Test on a dataframe; takes the arguments of a metric, with at most one threshold."""
-        return self._on_data(data, truth, estimate, options)
 
     @property
     def _run(self) -> Run:

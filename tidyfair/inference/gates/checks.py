@@ -44,7 +44,7 @@ from tidyfair.inference.gates.verdicts import (
     with_limits,
 )
 from tidyfair.inference.models.model_comparison import COMPARISON_CALL, REFUSED_OF_MODELS, ModelComparison, PairedModels
-from tidyfair.inference.on_data import CalledOnData, GroupwiseOnData, MetricSetOnData
+from tidyfair.inference.on_data import CalledOnTallies, GroupwiseOnData, MetricSetOnData
 from tidyfair.inference.unknown_groups import (
     UNKNOWN_ROWS,
     UNKNOWN_SHARE,
@@ -60,7 +60,7 @@ from tidyfair.specs.arguments import flag, number, one_of, proper_share, share_o
 from tidyfair.specs.columns import ColumnLike
 from tidyfair.specs.forecasts import Prediction, TruthLike
 from tidyfair.specs.groups import By, Privileged, Treatment
-from tidyfair.specs.options import CallOptions, Options, ReadOptions, refuse_unknown_keywords, show_keywords
+from tidyfair.specs.options import CallOptions, Options, refuse_unknown_keywords, show_keywords
 from tidyfair.specs.result_columns import key_columns
 from tidyfair.tallies.source import open_frame
 from tidyfair.tallies.tally import Tally
@@ -83,11 +83,17 @@ class UnfairError(TidyfairError, AssertionError):
 
 
 @dataclass(frozen=True, repr=False)
-class Gate(MetricSetOnData):
+class Gate(MetricSetOnData, CalledOnTallies):
     """Metrics with a limit, as a callable on dataframes that returns verdicts; made by `check`.
 
     `pass` is the result of a test of equivalence, `fail` that of a test of excess; if neither test rejects, the verdict
-    is `not enough evidence`.
+    is `not enough evidence`. Passes are judged one by one, because all must; failures after Holm, because any does.
+
+    Returns:
+        The results of the metrics, with one-sided limits `.lower` and `.upper`, the `.limit`, and the `.verdict`.
+        `.groups_outside` are the groups that no verdict is about, because they are too small or unknown. For metrics
+        with `unknown="apart"` there are also the rows of unknown groups, `.unknown`, their `.unknown_share` of all rows
+        and, if the known groups alone pass, the verdict `.with_unknown`, in which they are compared.
     """
 
     subject: ClassVar[str] = "A gate"
@@ -104,29 +110,6 @@ class Gate(MetricSetOnData):
     """Options of every call."""
     outside: Outside = "hold"
     """The effect of groups outside the policy of a metric: they hold a pass back, or the result states them."""
-
-    @show_keywords(CallOptions, without=_REFUSED)
-    def __call__(
-        self, data: object, truth: TruthLike | None = None, estimate: Prediction | None = None,
-        **options: Unpack[CallOptions],
-    ) -> Any:  # fmt: skip
-        """Give a verdict on each metric of each outer group; takes the arguments of a metric.
-
-        Returns:
-            The results of the metrics, with one-sided limits `.lower` and `.upper`, the `.limit`, and the `.verdict`.
-            `.groups_outside` are the groups that no verdict is about, because they are too small or unknown. For
-            metrics with `unknown="apart"` there are also the rows of unknown groups, `.unknown`, their `.unknown_share`
-            of all rows and, if the known groups alone pass, the verdict `.with_unknown`, in which they are compared.
-        """
-        return self._on_data(data, truth, estimate, options)
-
-    @show_keywords(ReadOptions, without=_REFUSED)
-    def compute(self, tally: Tally, **options: Unpack[ReadOptions]) -> pl.DataFrame:
-        """Judge a tally of the metrics; equals a call on the data.
-
-        Passes are judged one by one, because all must; failures after Holm, because any does.
-        """
-        return self._on_tally(tally, options)
 
     def __repr__(self) -> str:
         limits = [f"{metric} {limit}" for metric, limit in zip(self._members(), self._limits(), strict=True)]
@@ -412,8 +395,14 @@ class GroupsCompared(GroupwiseOnData):
 
 
 @dataclass(frozen=True, repr=False)
-class ComparisonGate(CalledOnData):
-    """Groups compared with each other with a limit, as a callable on dataframes that returns verdicts."""
+class ComparisonGate(CalledOnTallies):
+    """Groups compared with each other with a limit, as a callable on dataframes that returns verdicts.
+
+    Returns:
+        The rows of the comparison, with one-sided limits `.lower` and `.upper`, the `.limit` and the `.verdict`, which
+        is null for the reference itself, for unknown groups that turn no pass and, with `outside="state"`, for all
+        groups outside the policy.
+    """
 
     subject: ClassVar[str] = "A gate"
     follows_points: ClassVar[bool] = True
@@ -437,25 +426,6 @@ class ComparisonGate(CalledOnData):
             if self.side == "above" and not 0 < self.limit <= 1:
                 msg = f"check(): the limit of a ratio lies between 0 and 1, such as `above=0.8`, not {self.limit:g}."
                 raise ArgumentError(msg)
-
-    @show_keywords(CallOptions, without=_REFUSED)
-    def __call__(
-        self, data: object, truth: TruthLike | None = None, estimate: Prediction | None = None,
-        **options: Unpack[CallOptions],
-    ) -> Any:  # fmt: skip
-        """Give a verdict on each comparison of groups; arguments are those of the comparison.
-
-        Returns:
-            The rows of the comparison, with one-sided limits `.lower` and `.upper`, the `.limit` and the `.verdict`,
-            which is null for the reference itself, for unknown groups that turn no pass and, with `outside="state"`,
-            for all groups outside the policy.
-        """
-        return self._on_data(data, truth, estimate, options)
-
-    @show_keywords(ReadOptions, without=_REFUSED)
-    def compute(self, tally: Tally, **options: Unpack[ReadOptions]) -> pl.DataFrame:
-        """Judge a tally; equals a call on the data."""
-        return self._on_tally(tally, options)
 
     def __repr__(self) -> str:
         setting = f"{self.side} {self.limit:g}; confidence={self.confidence:g}"

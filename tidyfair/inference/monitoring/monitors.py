@@ -21,7 +21,7 @@ from tidyfair.inference.gates.checks import judged_metrics, lacks_range
 from tidyfair.inference.gates.verdicts import Side
 from tidyfair.inference.monitoring.confidence_sequences import DIFFERENCE, RATIO, Pair, Totals
 from tidyfair.inference.monitoring.periods import check_periods, period_column
-from tidyfair.inference.on_data import CalledOnData
+from tidyfair.inference.on_data import CalledOnTallies
 from tidyfair.inference.rate_tests import reads_one_label
 from tidyfair.intervals.progress import in_progress
 from tidyfair.intervals.shares import is_mean, share_of
@@ -60,8 +60,12 @@ _LIFETIME = 4
 
 
 @dataclass(frozen=True)
-class Monitor(CalledOnData):
-    """Metrics with a limit, as a callable that judges all rows so far at any time; made by `monitor`."""
+class Monitor(CalledOnTallies):
+    """Metrics with a limit, as a callable that judges all rows so far at any time; made by `monitor`.
+
+    It looks at all rows so far, or at the end of each period. `compute` takes tallies of all rows so far, such as the
+    `state` of an accumulator.
+    """
 
     subject: ClassVar[str] = "A monitor"
     refused: ClassVar[Mapping[str, str]] = _REFUSED
@@ -75,34 +79,17 @@ class Monitor(CalledOnData):
     change: bool = False
 
     @show_keywords(CallOptions, without=_REFUSED)
-    def __call__(
-        self, data: object, truth: ColumnLike | None = None, estimate: ColumnLike | None = None,
-        **options: Unpack[CallOptions],
-    ) -> Any:  # fmt: skip
-        """Look at all rows so far, or at the end of each period; takes the arguments of a metric."""
-        return self._on_data(data, truth, estimate, options)
-
-    @show_keywords(ReadOptions, without=_REFUSED)
-    def compute(self, tally: Tally, **options: Unpack[ReadOptions]) -> pl.DataFrame:
-        """Look at a tally of all rows so far, such as the `state` of an accumulator."""
-        return self._on_tally(tally, options)
-
-    @show_keywords(CallOptions, without=_REFUSED)
     def by_group(
         self, data: object, truth: ColumnLike | None = None, estimate: ColumnLike | None = None,
         **options: Unpack[CallOptions],
     ) -> Any:  # fmt: skip
         """The values of the groups, with intervals simultaneous for all groups and looks."""
-        return self._of_groups._on_data(data, truth, estimate, options)  # noqa: SLF001 - of the same class
+        return _GroupMonitor(**vars(self))(data, truth, estimate, **options)
 
     @show_keywords(ReadOptions, without=_REFUSED)
     def compute_by_group(self, tally: Tally, **options: Unpack[ReadOptions]) -> pl.DataFrame:
         """The values of the groups of a tally of all rows so far."""
-        return self._of_groups._on_tally(tally, options)  # noqa: SLF001 - of the same class
-
-    @property
-    def _of_groups(self) -> _GroupMonitor:
-        return _GroupMonitor(**vars(self))
+        return _GroupMonitor(**vars(self)).compute(tally, **options)
 
     @property
     def _run(self) -> Run:

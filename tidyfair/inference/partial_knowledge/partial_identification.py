@@ -12,7 +12,7 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, ClassVar, TypedDict, Unpack, cast
+from typing import Any, ClassVar, TypedDict, cast
 
 import numpy as np
 import polars as pl
@@ -32,7 +32,7 @@ from tidyfair.intervals.shares import Share, share_of
 from tidyfair.specs.arguments import one_of, share_of_percent, text
 from tidyfair.specs.columns import Column, ColumnLike, are_columns, names_of
 from tidyfair.specs.groups import Privileged
-from tidyfair.specs.options import Options, refuse_unknown_keywords, show_keywords
+from tidyfair.specs.options import Options, refuse_unknown_keywords
 from tidyfair.specs.segments import Array
 from tidyfair.tallies.source import Source
 from tidyfair.tallies.tally import Tally
@@ -72,38 +72,31 @@ class ProbabilisticOptions(TypedDict, total=False):
 
 @dataclass(frozen=True, repr=False)
 class ProbabilisticGroups(RateOnData):
-    """A rate of groups that are known as probabilities, as a callable on dataframes; see `probabilistic_groups`."""
+    """A rate of groups that are known as probabilities, as a callable on dataframes; see `probabilistic_groups`.
+
+    It estimates and bounds the rates of groups and their disparities. Options: `probs`, one `threshold`, `group_by`,
+    `case_weights`, `frequency_weights`, `pos_label`, `labels` and `conf_level`, as for a metric. Rows without a label
+    that the metric reads are left out.
+
+    Returns:
+        One row for each group and outer group: the expected number of rows `.n_expected` (the sum of its
+        probabilities); `.estimate`, with rows weighted by their probabilities; `.lower_bound` and `.upper_bound`, the
+        smallest and the largest rate compatible with the data; `.lower` and `.upper`, limits that cover both bounds
+        with `conf_level`. Then the same for the `.disparity`, the rate of the group minus that of the `.reference`;
+        null for the reference itself. `.status` gives the reason for nulls.
+
+    Warns:
+        ProxyWarning: Always, because the weighted estimator has a bias that such data cannot reveal.
+    """
 
     subject: ClassVar[str] = "probabilistic_groups()"
-    _accepted: ClassVar[type[Any]] = ProbabilisticOptions
+    accepted: ClassVar[type[Any]] = ProbabilisticOptions
     _schema: ClassVar[Mapping[str, Any]] = _SHOWN
     groups: tuple[str, ...]
     probabilities: tuple[Column, ...]
     """The column of each group."""
     to: str
     proxy: tuple[Column, ...]
-
-    @show_keywords(ProbabilisticOptions)
-    def __call__(
-        self, data: object, truth: ColumnLike | None = None, estimate: ColumnLike | None = None,
-        **options: Unpack[ProbabilisticOptions],
-    ) -> Any:  # fmt: skip
-        """Estimate and bound the rates of groups and their disparities.
-
-        Options: `probs`, one `threshold`, `group_by`, `case_weights`, `frequency_weights`, `pos_label`, `labels` and
-        `conf_level`, as for a metric. Rows without a label that the metric reads are left out.
-
-        Returns:
-            One row for each group and outer group: the expected number of rows `.n_expected` (the sum of its
-            probabilities); `.estimate`, with rows weighted by their probabilities; `.lower_bound` and `.upper_bound`,
-            the smallest and the largest rate compatible with the data; `.lower` and `.upper`, limits that cover both
-            bounds with `conf_level`. Then the same for the `.disparity`, the rate of the group minus that of the
-            `.reference`; null for the reference itself. `.status` gives the reason for nulls.
-
-        Warns:
-            ProxyWarning: Always, because the weighted estimator has a bias that such data cannot reveal.
-        """
-        return self._on_data(data, truth, estimate, options)
 
     @property
     def _features(self) -> Iterable[Column]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar, Unpack
+from typing import Any, ClassVar
 
 import numpy as np
 import polars as pl
@@ -23,9 +23,8 @@ from tidyfair.inference.testing.permutation_test import compared_draws, drawn_to
 from tidyfair.intervals.draws import designs_of, replicates_of
 from tidyfair.intervals.resampling import is_of_labels
 from tidyfair.specs.arguments import how_often, whole
-from tidyfair.specs.columns import ColumnLike
 from tidyfair.specs.metric_specs import formulas_of
-from tidyfair.specs.options import CallOptions, Options, refuse, refuse_unknown_keywords, show_keywords
+from tidyfair.specs.options import Options, refuse_unknown_keywords
 from tidyfair.specs.result_columns import key_columns
 from tidyfair.specs.segments import Array
 from tidyfair.tallies.tally import Tally
@@ -35,12 +34,9 @@ __all__ = ["ProbabilityOf", "probability"]
 _REFUSED = {
     **dict.fromkeys(("interval", "conf_level", "explain", "on_undefined", "parts", "keep_rows"), ""),
     **dict.fromkeys(("times", "seed"), " in the call; give it to `probability` itself"),
+    **dict.fromkeys(("case_weights", "cluster"), ", for which no prior is defined; use intervals or a test"),
 }
 """The options of metrics that a probability does not accept, and why."""
-_UNWEIGHTED: dict[str, str] = dict.fromkeys(
-    ("case_weights", "cluster"), ", for which no prior is defined; use intervals or a test"
-)
-"""The same, of those that may be given as None."""
 
 
 @dataclass(frozen=True, repr=False)
@@ -57,17 +53,7 @@ class ProbabilityOf(MetricSetOnData):
     pooling: Pooling | None = None
     """The model of the rates of all groups, if there is one."""
 
-    @show_keywords(CallOptions, without=[*_REFUSED, *_UNWEIGHTED])
-    def __call__(
-        self, data: object, truth: ColumnLike | None = None, estimate: ColumnLike | None = None,
-        **options: Unpack[CallOptions],
-    ) -> Any:  # fmt: skip
-        """Evaluate on a dataframe; takes the arguments of a metric, without weights and clusters."""
-        return self._on_data(data, truth, estimate, options)
-
-    def _check_call(self, keywords: Mapping[str, Any]) -> None:
-        given = [name for name, value in keywords.items() if value is not None]
-        refuse(self.subject, given, _UNWEIGHTED)
+    def _check_call(self, keywords: Mapping[str, Any]) -> None:  # noqa: ARG002 - the options are all alike
         for spec in self.metrics.specs:
             if not is_of_labels(spec):
                 msg = f"probability() needs metrics of predicted labels, not {spec.name}; use intervals or a test."

@@ -11,7 +11,7 @@ import itertools
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar, Unpack, cast
+from typing import Any, ClassVar, cast
 
 import numpy as np
 import polars as pl
@@ -25,13 +25,13 @@ from tidyfair.evaluation.statistics import CELLS
 from tidyfair.inference.gates.checks import Gate, gate_of
 from tidyfair.inference.gates.verdicts import FAIL, PASS, UNSURE, Side
 from tidyfair.inference.joint_counts import influences_of
-from tidyfair.inference.on_data import CalledOnData, with_outer_key
+from tidyfair.inference.on_data import CalledOnTallies, no_rows, refuse_several_cuts, with_outer_key
 from tidyfair.intervals.progress import in_progress
 from tidyfair.intervals.shares import is_of_cells, values_of_tables
-from tidyfair.specs.columns import Column, ColumnLike, names_of
+from tidyfair.specs.columns import Column, names_of
 from tidyfair.specs.contrasts import Contrast
 from tidyfair.specs.formulas import Formula
-from tidyfair.specs.options import CallOptions, Options, ReadOptions, refuse_unknown_keywords, show_keywords
+from tidyfair.specs.options import Options, refuse_unknown_keywords
 from tidyfair.specs.segments import Array
 from tidyfair.tallies.source import open_frame
 from tidyfair.tallies.tally import ESTIMATE, HIDDEN, LABELS, TRUTH, Tally
@@ -79,36 +79,25 @@ _SHOWN = {
 
 
 @dataclass(frozen=True)
-class VerdictSensitivity(CalledOnData):
-    """A gate whose verdicts are tried by errors of the data, as a callable on dataframes; see `verdict_sensitivity`."""
+class VerdictSensitivity(CalledOnTallies):
+    """A gate whose verdicts are tried by errors of the data, as a callable on dataframes; see `verdict_sensitivity`.
+
+    It takes the arguments of a metric of labels, with at most one threshold.
+
+    Returns:
+        For each disparity and outer group one row for each kind of `.error` and each `.group` in which it happens:
+        the smallest `.share` of the `.n` rows (`.rows` of them) that, in the worst case, changes the `.verdict` into
+        the one in `.becomes`, if these rows are `.moved` from cell to cell, or `.to` another group; null if even all
+        rows do not change it. For missing truths, `.lowest` and `.highest` are the smallest and the largest `.estimate`
+        over all possible truths; the row without a group covers all groups, and has only these. They are null for
+        aggregates other than ranges, and if a group may be without a value. A disparity without a truth, such as
+        demographic parity, has rows for wrong groups only; without groups there are no rows.
+    """
 
     subject: ClassVar[str] = "verdict_sensitivity()"
     _in_words: ClassVar[tuple[str, ...]] = ("gate",)
     refused: ClassVar[Mapping[str, str]] = _REFUSED
     gate: Gate
-
-    @show_keywords(CallOptions, without=_REFUSED)
-    def __call__(
-        self, data: object, truth: ColumnLike | None = None, estimate: ColumnLike | None = None,
-        **options: Unpack[CallOptions],
-    ) -> Any:  # fmt: skip
-        """Analyse the verdicts on data; takes the arguments of a metric of labels, with at most one threshold.
-
-        Returns:
-            For each disparity and outer group one row for each kind of `.error` and each `.group` in which it happens:
-            the smallest `.share` of the `.n` rows (`.rows` of them) that, in the worst case, changes the `.verdict`
-            into the one in `.becomes`, if these rows are `.moved` from cell to cell, or `.to` another group; null if
-            even all rows do not change it. For missing truths, `.lowest` and `.highest` are the smallest and the
-            largest `.estimate` over all possible truths; the row without a group covers all groups, and has only these.
-            They are null for aggregates other than ranges, and if a group may be without a value. A disparity without a
-            truth, such as demographic parity, has rows for wrong groups only; without groups there are no rows.
-        """
-        return self._on_data(data, truth, estimate, options)
-
-    @show_keywords(ReadOptions, without=_REFUSED)
-    def compute(self, tally: Tally, **options: Unpack[ReadOptions]) -> pl.DataFrame:
-        """Analyse the verdicts on a tally of the metrics; equals a call on the data."""
-        return self._on_tally(tally, options)
 
     @property
     def _run(self) -> Run:
@@ -121,9 +110,7 @@ class VerdictSensitivity(CalledOnData):
         return super()._fixed() | dict(self.gate.options)
 
     def _results(self, tally: Tally, options: Options) -> pl.DataFrame:
-        if tally.cut is not None and tally.cut.several:
-            msg = f"verdict_sensitivity() does not accept a list of values for {tally.cut.option}; give one value."
-            raise ArgumentError(msg)
+        refuse_several_cuts(self.subject, tally)
         if HIDDEN in tally.cells.columns or tally.weights is not None:
             msg = "verdict_sensitivity() counts rows, so it does not accept tallies with weights or suppressed cells."
             raise ArgumentError(msg)
@@ -137,8 +124,7 @@ class VerdictSensitivity(CalledOnData):
         cells = labels.encode(sided).with_columns(pl.col(LABELS) == labels.event)
         outer = sided.outer_names
         keys = [pl.col(name).alias(shown) for name, shown in zip(outer, names_of(sided.outer_columns), strict=True)]
-        # the columns of a result follow from the call, not from the data
-        tables = [pl.concat([cells.clear().select(keys), pl.DataFrame(schema=_SHOWN)], how="horizontal")]
+        tables = [no_rows(cells.select(keys), _SHOWN)]
         judged: list[tuple[Any, tuple[Side, float], list[str]]] = []
         for index, (metric, limit) in enumerate(zip(self.gate.metrics.metrics, self.gate.limits, strict=True)):
             names = sided.names(cast("GroupwiseMetric", metric).by.columns)

@@ -22,7 +22,6 @@ from tidyfair.inference.rate_tests import (
     ADJUSTMENTS,
     FAMILIES,
     REFUSED,
-    AdjustedTest,
     Case,
     CountedRate,
     Family,
@@ -78,8 +77,6 @@ class DisparityTest(OuterGroupTest):
     """The number of permutations, if given."""
     studentized: bool = True
     """True where rates are tested by the distance of groups in standard errors, and not by the disparity itself."""
-
-    __call__ = AdjustedTest.__call__
 
     def _counting_options(self, options: Options) -> Options:
         weighted = options.case_weights is not None or options.cluster is not None

@@ -12,7 +12,7 @@ from abc import abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, ClassVar, TypedDict, Unpack, overload
+from typing import Any, ClassVar, TypedDict, Unpack
 
 import numpy as np
 import polars as pl
@@ -33,7 +33,7 @@ from tidyfair.specs.columns import Column, ColumnLike, are_columns, check_featur
 from tidyfair.specs.groups import Policy, Privileged, Treatment
 from tidyfair.specs.options import Options, Threshold, refuse_unknown_keywords, show_keywords
 from tidyfair.specs.segments import Array
-from tidyfair.tallies.source import PolarsFrame, Source
+from tidyfair.tallies.source import Source
 
 __all__ = [
     "LinearSubgroup", "SubgroupCertificate", "SubgroupSearch", "certify_subgroups", "linear_subgroup",
@@ -106,32 +106,14 @@ class _Combinations:
 
 @dataclass(frozen=True, repr=False)
 class SubgroupAudit(RateOnData):
-    """A rate, and the features whose combinations are searched, as a callable on dataframes."""
+    """A rate, and the features whose combinations are searched in each outer group, as a callable on dataframes.
+
+    Options: `probs`, one `threshold`, `group_by`, `pos_label` and `labels`, as for a metric; no weights.
+    """
 
     subject: ClassVar[str] = "A search"
-    _accepted: ClassVar[type[Any]] = AuditOptions
+    accepted: ClassVar[type[Any]] = AuditOptions
     features: tuple[Column, ...]
-
-    @overload
-    def __call__(
-        self, data: PolarsFrame, truth: ColumnLike | None = None, estimate: ColumnLike | None = None,
-        **options: Unpack[AuditOptions],
-    ) -> pl.DataFrame: ...  # fmt: skip
-    @overload
-    def __call__(
-        self, data: object, truth: ColumnLike | None = None, estimate: ColumnLike | None = None,
-        **options: Unpack[AuditOptions],
-    ) -> Any: ...  # fmt: skip
-    @show_keywords(AuditOptions)
-    def __call__(
-        self, data: object, truth: ColumnLike | None = None, estimate: ColumnLike | None = None,
-        **options: Unpack[AuditOptions],
-    ) -> Any:  # fmt: skip
-        """Audit every outer group.
-
-        Options: `probs`, one `threshold`, `group_by`, `pos_label` and `labels`, as for a metric; no weights.
-        """
-        return self._on_data(data, truth, estimate, options)
 
     @abstractmethod
     def _audit(self, combinations: _Combinations) -> pl.DataFrame:
