@@ -41,7 +41,7 @@ from tidyfair.tallies.tally import Tally, check_tally
 
 _INTERNAL = frozenset({
     "accepted", "at_level", "findings", "follows_designs", "follows_points", "is_chosen_by_value", "lists_unknown",
-    "one_by_one", "refused", "scales_of_metrics", "subject", "warns_of_missing", "with_unknown_groups",
+    "judged", "refused", "scales_of_metrics", "subject", "warns_of_missing", "with_unknown_groups",
 })  # fmt: skip
 """The names not offered by completion."""
 

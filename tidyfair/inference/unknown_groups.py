@@ -7,13 +7,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
-from typing import Any, TypeVar
+from itertools import compress
+from typing import Any, TypeAlias, TypeVar
 
 import polars as pl
 
 from tidyfair.calling.metric_sets import GroupwiseMetric, Metric
+from tidyfair.inference.gates.verdicts import PASS, UNSURE
 from tidyfair.specs.groups import By
-from tidyfair.specs.result_columns import key_columns
+from tidyfair.specs.result_columns import CUTS, key_columns
 from tidyfair.tallies.tally import Tally
 
 UNKNOWN_ROWS, UNKNOWN_SHARE = ".unknown", ".unknown_share"
@@ -22,6 +24,8 @@ WITH_UNKNOWN = ".with_unknown"
 """The verdict with unknown groups compared too, if the verdict on the known groups alone is a pass."""
 _MOST_GROUPS = 30
 """The most known groups of which each may be the one of the unknown rows."""
+
+Key: TypeAlias = tuple[Any, ...]
 
 AnyMetric = TypeVar("AnyMetric", Metric, GroupwiseMetric, Metric | GroupwiseMetric)
 
@@ -38,27 +42,57 @@ def with_unknown(metric: AnyMetric) -> AnyMetric:
     return metric
 
 
-def pass_in_each_group(
-    metrics: Iterable[Metric | GroupwiseMetric], results: pl.DataFrame, undecided: pl.Series,
-    passes_of: Callable[[By], Iterable[pl.Series]],
-) -> pl.Series:  # fmt: skip
-    """A mask of the undecided results that pass whichever known group the rows of unknown groups belong to.
+def with_unknown_groups(
+    verdicts: pl.DataFrame, counted: pl.DataFrame, outside: str, compared: Callable[[], pl.Series],
+    pass_in_each: Callable[[set[Key]], set[Key]],
+) -> pl.DataFrame:  # fmt: skip
+    """Verdicts with the rows of unknown groups; a pass needs one with these rows, too, if groups outside hold it back.
 
-    `passes_of` gives the results that pass with these rows in each of the known groups of a feature; nothing if these
-    are many.
+    Args:
+        verdicts: The verdicts on known groups.
+        counted: The rows of unknown groups, of each.
+        outside: The effect of groups outside the policy.
+        compared: Gives the verdicts with unknown groups compared.
+        pass_in_each: Gives those of some verdicts, by key, that pass with unknown rows in each known group.
     """
-    features: dict[By, list[str]] = {}
+    passed = (verdicts[".verdict"] == PASS) & (counted[UNKNOWN_ROWS] > 0).fill_null(value=False) & (outside == "hold")
+    others = verdicts[".verdict"]
+    if passed.any():
+        others, keys = compared(), keys_of_verdicts(verdicts)
+        passing = pass_in_each(set(compress(keys, passed & (others == UNSURE))))
+        others = others.set(pl.Series([key in passing for key in keys], dtype=pl.Boolean), PASS)
+    turned = pl.when(passed & (others != PASS)).then(pl.lit(UNSURE)).otherwise(".verdict")
+    verdict = turned.alias(".verdict")
+    return verdicts.select(pl.exclude(".verdict"), *counted, pl.when(passed).then(others).alias(WITH_UNKNOWN), verdict)
+
+
+def keys_of_verdicts(verdicts: pl.DataFrame) -> list[Key]:
+    """The keys of verdicts: outer groups, cuts, and the metric and its feature."""
+    cuts = [name for name in CUTS if name in verdicts.columns]
+    return verdicts.select(*key_columns(verdicts), *cuts, ".metric", ".by").rows()
+
+
+def pass_in_each_group(
+    metrics: Iterable[Metric | GroupwiseMetric], verdicts_of: Callable[[By], Iterable[pl.DataFrame]],
+    undecided: set[Key],
+) -> set[Key]:  # fmt: skip
+    """The keys of undecided verdicts that pass whichever known group the rows of unknown groups belong to.
+
+    Rows that keep no gate from passing, whichever known group they belong to, are too few to matter. `verdicts_of`
+    gives the verdicts with these rows in each of the known groups of a feature; nothing if these are many.
+    """
+    features: dict[By, set[Key]] = {}
     for metric in metrics:
-        if metric.by and has_unknown(metric):
-            features.setdefault(metric.by, []).append(metric.name)
-    passed = undecided & False
+        if isinstance(metric, GroupwiseMetric) and has_unknown(metric):
+            names = (metric.name, *(base.name for base in metric.metrics))
+            features.setdefault(metric.by, set()).update((name, metric.by.text) for name in names)
+    passed: set[Key] = set()
     for by, names in features.items():
-        of_feature = undecided & (results[".by"] == by.text) & results[".metric"].is_in(names)
-        in_each_group = list(passes_of(by)) if of_feature.any() else []
-        for passes in in_each_group:
-            of_feature &= passes
+        of_feature = {key for key in undecided if key[-2:] in names}
+        in_each_group = list(verdicts_of(by)) if of_feature else []
         if in_each_group:
-            passed |= of_feature
+            failing = [verdicts.filter(pl.col(".verdict") != PASS) for verdicts in in_each_group]
+            passed |= of_feature.difference(*map(keys_of_verdicts, failing))
     return passed
 
 

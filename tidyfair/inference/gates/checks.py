@@ -49,10 +49,13 @@ from tidyfair.inference.unknown_groups import (
     UNKNOWN_ROWS,
     UNKNOWN_SHARE,
     WITH_UNKNOWN,
+    Key,
     counted_unknown,
     has_unknown,
+    keys_of_verdicts,
     pass_in_each_group,
     with_unknown,
+    with_unknown_groups,
     with_unknown_in_each_group,
 )
 from tidyfair.metrics.fairness import demographic_parity_ratio
@@ -61,7 +64,6 @@ from tidyfair.specs.columns import ColumnLike
 from tidyfair.specs.forecasts import Prediction, TruthLike
 from tidyfair.specs.groups import By, Privileged, Treatment
 from tidyfair.specs.options import CallOptions, Options, refuse_unknown_keywords, show_keywords
-from tidyfair.specs.result_columns import key_columns
 from tidyfair.tallies.source import open_frame
 from tidyfair.tallies.tally import Tally
 
@@ -146,11 +148,28 @@ class Gate(MetricSetOnData, CalledOnTallies):
     def _results(self, tally: Tally, options: Options) -> pl.DataFrame:
         """The results with their verdicts."""
         self.metrics.run.check_occurs(tally, options)
-        return self._with_unknown_groups(tally, options, self._verdicts(tally, options, after_holm=True))
+        return self.judged(tally, options, after_holm=True)
 
-    def one_by_one(self, tally: Tally, options: Options) -> pl.DataFrame:
-        """The verdict on each result as if it were the only one, without Holm's adjustment of failures."""
-        return self._with_unknown_groups(tally, options, self._verdicts(tally, options))
+    def judged(self, tally: Tally, options: Options, *, after_holm: bool = False) -> pl.DataFrame:
+        """The results with their verdicts; without Holm's adjustment of failures as if each were the only one."""
+        verdicts = self._verdicts(tally, options, after_holm=after_holm)
+        if not any(map(has_unknown, self.metrics)):
+            return verdicts
+        counted = counted_unknown(tally, self.metrics, verdicts)
+        silent = _silent(options)
+
+        def compared() -> pl.Series:
+            gate = replace(self, metrics=metric_set(*map(with_unknown, self.metrics)))
+            others = gate._verdicts(tally, silent)[".verdict"]  # noqa: SLF001 - of the same class
+            # people of unknown groups are on one of two sides, and no side of their own
+            two_sided = [metric.by.text for metric in self.metrics if metric.by and _is_two_sided(metric)]
+            return others.set(verdicts[".by"].is_in(two_sided), UNSURE)
+
+        def verdicts_of(by: By) -> Iterator[pl.DataFrame]:
+            return (self._verdicts(joined, silent) for joined in with_unknown_in_each_group(tally, by))
+
+        pass_in_each = partial(pass_in_each_group, self.metrics, verdicts_of)
+        return with_unknown_groups(verdicts, counted, self.outside, compared, pass_in_each)
 
     def _verdicts(self, tally: Tally, options: Options, *, after_holm: bool = False) -> pl.DataFrame:
         """The results of known groups with their verdicts; failures are adjusted for their number `after_holm`."""
@@ -176,39 +195,6 @@ class Gate(MetricSetOnData, CalledOnTallies):
         left_out = pl.col(".groups_left_out").list.set_difference(neither)
         is_complete = compares_all(self.outside, left_out) & (pl.col(".metrics_left_out").list.len() == 0)
         return results.with_columns(verdict(failed, passes() & is_complete)).drop(LOW, HIGH)
-
-    def _with_unknown_groups(self, tally: Tally, options: Options, verdicts: pl.DataFrame) -> pl.DataFrame:
-        """The verdicts with the rows of unknown groups; a pass needs one with these rows, too."""
-        if not any(map(has_unknown, self.metrics)):
-            return verdicts
-        counted = counted_unknown(tally, self.metrics, verdicts)
-        holds_back = (counted[UNKNOWN_ROWS] > 0).fill_null(value=False) & (self.outside == "hold")
-        passed = (verdicts[".verdict"] == PASS) & holds_back
-        others = verdicts[".verdict"]
-        if passed.any():
-            others = self._verdicts_with_unknown(tally, _silent(options), verdicts, passed)
-        verdicts = verdicts.with_columns(*counted, pl.when(passed).then(others).alias(WITH_UNKNOWN))
-        is_turned = passed & (others != PASS)
-        return verdicts.with_columns(pl.when(is_turned).then(pl.lit(UNSURE)).otherwise(".verdict").alias(".verdict"))
-
-    def _verdicts_with_unknown(
-        self, tally: Tally, options: Options, verdicts: pl.DataFrame, passed: pl.Series
-    ) -> pl.Series:
-        """The verdicts with unknown groups compared; if they are too few to tell, with their rows in any known group.
-
-        Rows that keep no gate from passing, whichever known group they belong to, are too few to matter.
-        """
-
-        def passes_of(by: By) -> Iterator[pl.Series]:
-            for joined in with_unknown_in_each_group(tally, by):
-                yield self._verdicts(joined, options)[".verdict"] == PASS
-
-        compared = replace(self, metrics=metric_set(*map(with_unknown, self.metrics)))
-        others = compared._verdicts(tally, options)[".verdict"]  # noqa: SLF001 - of the same class
-        # people of unknown groups are on one of two sides, and no side of their own
-        two_sided = [metric.by.text for metric in self.metrics if metric.by and _is_two_sided(metric)]
-        others = others.set(passed & verdicts[".by"].is_in(two_sided), UNSURE)
-        return others.set(pass_in_each_group(self.metrics, verdicts, passed & (others == UNSURE), passes_of), PASS)
 
     def _at(self, tally: Tally, error: float, options: Options) -> tuple[pl.DataFrame, list[int]]:
         """Results with one-sided limits at that error rate, and the number of the metric of each row.
@@ -308,18 +294,25 @@ def judged_changes(
     A change at its limit is within it.
     """
     changes = _Changes(tuple(compared), limits, confidence)
-    results, left_out, passed = changes.that_pass(outside)
-    results = results.with_columns(left_out.select(".groups_left_out", ".groups_outside", ".left_out"))
-    if any(part.has_unknown() for part in compared):
-        unknown = changes.with_limits(pl.concat([part.unknown() for part in compared]))
-        results = results.with_columns(unknown.select(UNKNOWN_ROWS, UNKNOWN_SHARE))
-        matters = passed & (results[UNKNOWN_ROWS] > 0).fill_null(value=False) & (outside == "hold")
-        is_pass = changes.that_pass_with_unknown(matters)
-        with_unknown_groups = pl.when(is_pass).then(pl.lit(PASS)).otherwise(pl.lit(UNSURE))
-        results = results.with_columns(pl.when(matters).then(with_unknown_groups).alias(WITH_UNKNOWN))
-        passed &= is_pass | ~matters
-    failed = failed_after_holm(results, results[".change"].is_not_null(), changes.at, 1 - confidence)
-    return results.with_columns(verdict(pl.lit(failed), pl.lit(passed))).drop(LOW, HIGH)
+    results = changes.verdicts(outside, after_holm=True)
+    if not any(part.has_unknown() for part in compared):
+        return results
+    counted = changes.limited([part.unknown() for part in compared]).select(UNKNOWN_ROWS, UNKNOWN_SHARE)
+    with_all = _Changes(tuple(part.with_unknown_groups() for part in compared), limits, confidence)
+
+    def verdicts_of(part: PairedModels, by: By) -> Iterator[pl.DataFrame]:
+        for joined in part.with_unknown_in_each_group(by):
+            parts = tuple(joined if other is part else other for other in compared)
+            yield replace(changes, compared=parts).verdicts()
+
+    def pass_in_each(undecided: set[Key]) -> set[Key]:
+        of_parts = [
+            pass_in_each_group(part.comparison.metrics, partial(verdicts_of, part), undecided) for part in compared
+        ]
+        return set[Key]().union(*of_parts)
+
+    judged = with_unknown_groups(results, counted, outside, lambda: with_all.verdicts()[".verdict"], pass_in_each)
+    return judged.with_columns(pl.col(WITH_UNKNOWN).replace(FAIL, UNSURE))
 
 
 @dataclass(frozen=True)
@@ -332,37 +325,24 @@ class _Changes:
 
     def at(self, error: float) -> pl.DataFrame:
         """The changes with a limit, with one-sided bounds of an error rate."""
-        changes = [part.compared(1 - 2 * error) for part in self.compared]
-        return self.with_limits(pl.concat(changes, how="vertical_relaxed"))
+        return self.limited([part.compared(1 - 2 * error) for part in self.compared])
 
-    def with_limits(self, changes: pl.DataFrame) -> pl.DataFrame:
-        """The changes that have a limit, and the ends of what is acceptable."""
+    def limited(self, tables: Sequence[pl.DataFrame]) -> pl.DataFrame:
+        """The changes that have a limit, from tables of all of them, and the ends of what is acceptable."""
+        changes = pl.concat(tables, how="vertical_relaxed")
         keys = changes.select(".metric", ".by").rows()
         judged = changes.filter(pl.Series([key in self.limits for key in keys], dtype=pl.Boolean))
         return with_limits(judged, [self.limits[key] for key in keys if key in self.limits], pl.lit(value=False))
 
-    def that_pass(self, outside: Outside = "hold") -> tuple[pl.DataFrame, pl.DataFrame, pl.Series]:
-        """The changes with a limit, the groups that are left out of each, and a mask of those that pass."""
-        changes = self.at(1 - self.confidence)
-        left_out = self.with_limits(pl.concat([part.left_out() for part in self.compared]))
-        is_pass = changes.select(passes(at_limit=True)).to_series().fill_null(value=False)
-        return changes, left_out, is_pass & left_out.select(compares_all(outside)).to_series()
-
-    def that_pass_with_unknown(self, passed: pl.Series) -> pl.Series:
-        """A mask of the changes that also pass with unknown groups, or with their few rows in any known group."""
-
-        def passes_of(part: PairedModels, by: By) -> Iterator[pl.Series]:
-            for joined in part.with_unknown_in_each_group(by):
-                parts = tuple(joined if other is part else other for other in self.compared)
-                yield replace(self, compared=parts).that_pass()[2]
-
-        compared = replace(self, compared=tuple(part.with_unknown_groups() for part in self.compared))
-        changes, _, result = compared.that_pass()
-        undecided = passed & ~result & ~changes.select(fails()).to_series().fill_null(value=False)
-        result &= passed
-        for part in self.compared:
-            result |= pass_in_each_group(part.comparison.metrics, changes, undecided, partial(passes_of, part))
-        return result
+    def verdicts(self, outside: Outside = "hold", *, after_holm: bool = False) -> pl.DataFrame:
+        """The changes of known groups with their verdicts; failures are adjusted for their number `after_holm`."""
+        changes, error = self.at(1 - self.confidence), 1 - self.confidence
+        left_out = self.limited([part.left_out() for part in self.compared])
+        failed = fails()
+        if after_holm:
+            failed = pl.lit(failed_after_holm(changes, changes[".change"].is_not_null(), self.at, error))
+        changes = changes.with_columns(left_out.select(".groups_left_out", ".groups_outside", ".left_out"))
+        return changes.with_columns(verdict(failed, passes(at_limit=True) & compares_all(outside))).drop(LOW, HIGH)
 
 
 @dataclass(frozen=True, repr=False)
@@ -447,26 +427,20 @@ class ComparisonGate(CalledOnTallies):
         is_unknown = verdicts[".status"] == Status.UNKNOWN.value
         if self.outside == "state" or not is_unknown.any():
             return verdicts
-        holds = self._holding(tally, options)
-        keys = verdicts.select(*key_columns(verdicts), ".metric", ".by").rows()
-        passes_too = is_unknown & pl.Series([key not in holds for key in keys], dtype=pl.Boolean)
-        return verdicts.with_columns(pl.when(~passes_too).then(".verdict").alias(".verdict"))
-
-    def _holding(self, tally: Tally, options: Options) -> set[tuple[Any, ...]]:
-        """The comparisons, by outer group, metric and feature, that do not pass with people of unknown groups too.
-
-        They are groups of their own or, if they are too few for that, in any of the known groups.
-        """
         compared = replace(self, comparison=self.comparison.with_unknown_groups())
-        holding = _not_passing(compared._verdicts(tally, options))  # noqa: SLF001 - of the same class
-        for by in dict.fromkeys(metric.by for metric in self.comparison.metrics):
-            of_feature = {key for key in holding if key[-1] == by.text}
-            if by.policy.unknown != "apart" or not of_feature:
-                continue
-            joined = [_not_passing(self._verdicts(moved, options)) for moved in with_unknown_in_each_group(tally, by)]
-            if joined:
-                holding -= of_feature - set[tuple[Any, ...]]().union(*joined)
-        return holding
+        is_compared = ~pl.col(".status").is_in(OUTSIDE)
+        not_passing = compared._verdicts(tally, options).filter(is_compared, pl.col(".verdict") != PASS)  # noqa: SLF001 - of the same class
+        held_back = set(keys_of_verdicts(not_passing))
+
+        def verdicts_of(by: By) -> Iterator[pl.DataFrame]:
+            joined = with_unknown_in_each_group(tally, by)
+            return (self._verdicts(cells, options).filter(is_compared) for cells in joined)
+
+        held_back -= pass_in_each_group(self.comparison.metrics, verdicts_of, held_back)
+        passes_too = is_unknown & pl.Series(
+            [key not in held_back for key in keys_of_verdicts(verdicts)], dtype=pl.Boolean
+        )
+        return verdicts.with_columns(pl.when(~passes_too).then(".verdict").alias(".verdict"))
 
     def _verdicts(self, tally: Tally, options: Options) -> pl.DataFrame:
         """The verdict on each comparison of known groups: passes one by one, failures after Holm."""
@@ -493,12 +467,6 @@ class ComparisonGate(CalledOnTallies):
         left_out = groups.filter(pl.col(".by").is_not_null() & pl.col(".status").is_in(OUTSIDE))
         shown = [name for name in left_out.columns if name in table.columns]
         return pl.concat([table, left_out.select(shown)], how="diagonal_relaxed")
-
-
-def _not_passing(verdicts: pl.DataFrame) -> set[tuple[Any, ...]]:
-    """The outer group, metric and feature of the comparisons of which one does not pass."""
-    known = verdicts.filter(~pl.col(".status").is_in(OUTSIDE) & (pl.col(".verdict") != PASS))
-    return set(known.select(*key_columns(verdicts), ".metric", ".by").rows())
 
 
 @refuse_unknown_keywords

@@ -284,7 +284,7 @@ class _Study:
             interval="auto" if interval else None,
         )  # fmt: skip
         tally = run.count(open_frame(data, options.group_by), options)
-        results = self.gate.one_by_one(tally, options) if interval else run.results_of(tally, options)
+        results = self.gate.judged(tally, options) if interval else run.results_of(tally, options)
         return results.sort(_SCENARIO)
 
     # Kinds of errors
