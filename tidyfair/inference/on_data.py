@@ -19,7 +19,7 @@ from tidyfair.calling.runner import Run
 from tidyfair.errors import ArgumentError
 from tidyfair.escapes import visible
 from tidyfair.evaluation.evaluated import Evaluated
-from tidyfair.evaluation.group_cells import UNGROUPED
+from tidyfair.inference.result_frames import no_rows, outer_keys_of, with_outer_key
 from tidyfair.metrics.fairness import new_groupwise_metric
 from tidyfair.specs.columns import Column, names_of
 from tidyfair.specs.contrasts import difference
@@ -290,21 +290,6 @@ class RateOnData(CalledOnData):
         """The values of the columns in each group cell, under their names."""
         keys = evaluated.group_cells.keys[self._compared.by]
         return keys.rename(dict(zip(keys.columns, names_of(self._compared.by.columns), strict=True)))
-
-
-def outer_keys_of(evaluated: Evaluated) -> pl.DataFrame:
-    """The keys of the outer groups; without columns where the data are not grouped."""
-    return evaluated.group_cells.outer_keys.drop(UNGROUPED, strict=False)
-
-
-def no_rows(keys: pl.DataFrame, schema: Mapping[str, Any]) -> pl.DataFrame:
-    """A result without rows: the columns of a result follow from the call, not from the data."""
-    return pl.concat([keys.clear(), pl.DataFrame(schema=schema)], how="horizontal")
-
-
-def with_outer_key(keys: pl.DataFrame, outer: int, table: pl.DataFrame) -> pl.DataFrame:
-    """The table of an outer group with its key, if the data are grouped."""
-    return keys[outer : outer + 1].join(table, how="cross") if keys.width else table
 
 
 def refuse_given(subject: str, keywords: Mapping[str, Any], refused: Mapping[str, str]) -> None:

@@ -20,7 +20,8 @@ from tidyfair.calling.runner import Run
 from tidyfair.errors import ArgumentError, in_short
 from tidyfair.evaluation.evaluated import Evaluated
 from tidyfair.evaluation.statistics import GROUP_CELL, LEVEL, ONE_LABEL
-from tidyfair.inference.on_data import CalledOnTallies, GroupwiseOnData, outer_keys_of, with_outer_key
+from tidyfair.inference.on_data import CalledOnTallies, GroupwiseOnData
+from tidyfair.inference.result_frames import outer_keys_of, with_outer_key
 from tidyfair.intervals.progress import in_progress
 from tidyfair.intervals.proportions import adjusted
 from tidyfair.intervals.resampling import check_shuffled, generator

@@ -21,6 +21,7 @@ from tidyfair.errors import ArgumentError, ColumnError, in_short, listed
 from tidyfair.evaluation.group_cells import texts_of
 from tidyfair.inference.joint_counts import HALF_ROW, JointCounts, influences_of
 from tidyfair.inference.on_data import refuse_others
+from tidyfair.inference.result_frames import frame_of, schema_of
 from tidyfair.intervals.progress import in_progress
 from tidyfair.intervals.proportions import student_limits, z_value
 from tidyfair.intervals.shares import is_of_cells, values_of_tables
@@ -41,16 +42,12 @@ _MOST_GAPS = 128
 _NOT_KNOWN = 1e3
 """The factor of errors where one row says nothing about them, so that limits are the ends of the range."""
 _JITTER = 1e-9
-_FRONTIER = {
-    ".model": pl.String,
-    ".performance": pl.Float64, ".performance_lower": pl.Float64, ".performance_upper": pl.Float64,
-    ".disparity": pl.Float64, ".disparity_lower": pl.Float64, ".disparity_upper": pl.Float64,
-    ".performance_change": pl.Float64, ".performance_change_lower": pl.Float64, ".performance_change_upper": pl.Float64,
-    ".disparity_change": pl.Float64, ".disparity_change_lower": pl.Float64, ".disparity_change_upper": pl.Float64,
-    ".performance_metric": pl.String, ".disparity_metric": pl.String, ".by": pl.String,
-    ".on_frontier": pl.Boolean, ".verdict": pl.String, ".n": pl.Int64, ".n_missing": pl.Int64,
-    ".groups_left_out": pl.List(pl.String),
-}  # fmt: skip
+_FRONTIER = schema_of("""
+    .model .performance .performance_lower .performance_upper .disparity .disparity_lower .disparity_upper
+    .performance_change .performance_change_lower .performance_change_upper .disparity_change .disparity_change_lower
+    .disparity_change_upper .performance_metric .disparity_metric .by .on_frontier .verdict .n .n_missing
+    .groups_left_out
+""")  # fmt: skip
 _BASELINE, _ALIKE = "baseline", "not told apart"
 _CHANGES = {
     "maximize": ("worse performance", "better performance"),
@@ -116,11 +113,9 @@ class ModelFrontier:
         }  # fmt: skip
         if not rows.is_empty():
             table |= _Comparison(self.performance, self.disparity, JointCounts.of(rows), groups, checked).columns()
-        shown = pl.DataFrame({name: table.get(name) for name in _FRONTIER}, schema=_FRONTIER)
-        shown = shown.with_columns(pl.col(pl.Float64).fill_nan(None))
         # the baseline is not compared with itself
-        is_baseline = pl.int_range(pl.len()) == 0
-        return source.restore(shown.with_columns(pl.when(~is_baseline).then(pl.col(r"^\..*_change.*$"))))
+        changes = pl.when(pl.int_range(pl.len()) > 0).then(pl.col(r"^\..*_change.*$"))
+        return source.restore(frame_of(table, _FRONTIER).with_columns(changes))
 
     def _check_columns(self, source: Source, truth: Column, models: Sequence[Column]) -> None:
         """Refuse columns that do not exist, and predictions that are the truth or define the groups."""

@@ -24,6 +24,7 @@ from tidyfair.inference.rate_tests import (
     groupwise,
     rate_counts,
 )
+from tidyfair.inference.result_frames import frame_of, no_rows, schema_of
 from tidyfair.inference.testing.permutation_test import by_chance, compared_draws
 from tidyfair.inference.testing.studentized import farthest
 from tidyfair.intervals.resampling import check_shuffled, generator
@@ -35,11 +36,9 @@ from tidyfair.specs.segments import Array
 __all__ = ["PeriodTest", "compare_periods"]
 
 _OUTER = "\0outer"
-_CHANGED = {
-    ".metric": pl.String, ".by": pl.String, ".estimate_before": pl.Float64, ".estimate": pl.Float64,
-    ".change": pl.Float64, ".expected": pl.Float64, ".expected_lower": pl.Float64, ".expected_upper": pl.Float64,
-    ".p_value": pl.Float64,
-}  # fmt: skip
+_CHANGED = schema_of("""
+    .metric .by .estimate_before .estimate .change .expected .expected_lower .expected_upper .p_value
+""")  # fmt: skip
 
 
 @dataclass(frozen=True, repr=False)
@@ -54,15 +53,14 @@ class PeriodTest(RateTest):
         keys = case.evaluated.group_cells.outer_keys
         check_periods("compare_periods", keys, self.period)
         named = keys.rename({self.period: ".period"})
-        # the columns of a result follow from the call, not from the data
         before = keys[self.period].alias(".before")
-        yield named.with_columns(before).join(pl.DataFrame(schema=_CHANGED), how="cross")
+        yield no_rows(named.with_columns(before), _CHANGED)
         others = keys.drop(self.period).columns
         numbered = keys.with_row_index(_OUTER)
         series = numbered.partition_by(others, maintain_order=True) if others else [numbered]
         for periods in series:
             for first, second in itertools.pairwise(periods[_OUTER].to_list()):
-                row = pl.DataFrame([self._tested(case, first, second)], schema=_CHANGED)
+                row = frame_of(self._tested(case, first, second), _CHANGED)
                 yield named[second].with_columns(before[[first]]).join(row, how="cross")
 
     def _tested(self, case: Case, before: int, after: int) -> dict[str, Any]:

@@ -25,6 +25,7 @@ from tidyfair.evaluation.group_index import KeyCodes
 from tidyfair.evaluation.label_counts import LabelCounts
 from tidyfair.evaluation.statistics import CELLS
 from tidyfair.inference.on_data import RateOnData
+from tidyfair.inference.result_frames import frame_of, schema_of
 from tidyfair.inference.testing.subgroups import checked_rate
 from tidyfair.intervals.progress import in_progress
 from tidyfair.intervals.proportions import difference_limits, wilson, z_value
@@ -48,13 +49,10 @@ _HIT, _MISS, _OTHER = range(3)
 """The kinds of rows: in the numerator; only in the denominator; in neither."""
 _UNSURE = 1.5
 """Standard errors within which the order of two shares is uncertain."""
-_SHOWN = {
-    ".metric": pl.String, ".group": pl.String, ".n_expected": pl.Float64, ".estimate": pl.Float64,
-    ".lower_bound": pl.Float64, ".upper_bound": pl.Float64, ".lower": pl.Float64, ".upper": pl.Float64,
-    ".reference": pl.String, ".disparity": pl.Float64, ".disparity_lower_bound": pl.Float64,
-    ".disparity_upper_bound": pl.Float64, ".disparity_lower": pl.Float64, ".disparity_upper": pl.Float64,
-    ".status": pl.String,
-}  # fmt: skip
+_SHOWN = schema_of("""
+    .metric .group .n_expected .estimate .lower_bound .upper_bound .lower .upper .reference .disparity
+    .disparity_lower_bound .disparity_upper_bound .disparity_lower .disparity_upper .status
+""")  # fmt: skip
 
 
 class ProbabilisticOptions(TypedDict, total=False):
@@ -243,7 +241,7 @@ class ProbabilisticGroups(RateOnData):
                 if other is not None and group != reference:
                     row |= rate.less(other, z)
             rows.append(row)
-        return pl.DataFrame(rows, schema=_SHOWN).with_columns(pl.col(pl.Float64).fill_nan(None))
+        return frame_of(rows, _SHOWN)
 
 
 def _ends(probabilities: pl.Series) -> tuple[float, float]:

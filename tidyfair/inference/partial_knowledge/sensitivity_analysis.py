@@ -25,7 +25,8 @@ from tidyfair.evaluation.statistics import CELLS
 from tidyfair.inference.gates.checks import Gate, gate_of
 from tidyfair.inference.gates.verdicts import FAIL, PASS, UNSURE, Side
 from tidyfair.inference.joint_counts import influences_of
-from tidyfair.inference.on_data import CalledOnTallies, no_rows, refuse_several_cuts, with_outer_key
+from tidyfair.inference.on_data import CalledOnTallies, refuse_several_cuts
+from tidyfair.inference.result_frames import frame_of, no_rows, schema_of, with_outer_key
 from tidyfair.intervals.progress import in_progress
 from tidyfair.intervals.shares import is_of_cells, values_of_tables
 from tidyfair.specs.columns import Column, names_of
@@ -71,11 +72,9 @@ _NO_EFFECT = 1e-12
 """Moves that add less to a value, and less relative to the most that one adds, add nothing but rounding errors."""
 _MANY_ROWS = 1e8
 """Moves in larger groups are compared in a group of so many rows, where what a row adds is no rounding error."""
-_SHOWN = {
-    ".metric": pl.String, ".by": pl.String, ".error": pl.String, ".group": pl.String, ".to": pl.String,
-    ".estimate": pl.Float64, ".limit": pl.Float64, ".verdict": pl.String, ".becomes": pl.String, ".share": pl.Float64,
-    ".rows": pl.Int64, ".n": pl.Int64, ".moved": pl.String, ".lowest": pl.Float64, ".highest": pl.Float64,
-}  # fmt: skip
+_SHOWN = schema_of("""
+    .metric .by .error .group .to .estimate .limit .verdict .becomes .share .rows .n .moved .lowest .highest
+""")  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -352,7 +351,7 @@ class _Study:
                 table.append(row)
             if error == MISSING_TRUTH:
                 table.append(common | {".error": error, ".n": sum(exposed)} | self._bounds(None))
-        return pl.DataFrame(table, schema=_SHOWN)
+        return frame_of(table, _SHOWN)
 
     def _best_paths(self, lines: Sequence[_Line], now: Mapping[str, Any]) -> list[_Path]:
         """Of each kind of error, group and way to another verdict the line on which fewest rows are expected to do."""

@@ -22,6 +22,7 @@ from tidyfair.inference.partial_knowledge.pooling import (
     pooled,
 )
 from tidyfair.inference.rate_tests import REFUSED_OF_RATES, CountedRate, OuterGroup, OuterGroupTest, groupwise
+from tidyfair.inference.result_frames import Schema, frame_of, schema_of
 from tidyfair.intervals.estimates import Shares
 from tidyfair.intervals.proportions import adjusted, difference_limits, z_value
 from tidyfair.specs.arguments import how_often, is_value, proper_share, text, whole
@@ -36,18 +37,16 @@ _MISSING = ("missing", "size", "other missing", "other size")
 _LEVEL = 0.95
 _OF_DRAWS = ("conf_level", "times", "seed")
 """The options of a call that are those of draws from a model."""
-_SHRUNKEN = {
-    ".metric": pl.String, ".by": pl.String, ".group": pl.String, ".estimator": pl.String, ".estimate": pl.Float64,
-    ".lower": pl.Float64, ".upper": pl.Float64, ".raw": pl.Float64, ".n": pl.Int64,
-}  # fmt: skip
+_SHRUNKEN = schema_of("""
+    .metric .by .group .estimator .estimate .lower .upper .raw .n
+""")  # fmt: skip
 _OF_POOLING = {
-    "beta_binomial": {".weight": pl.Float64},
-    "additive": {".additive": pl.Float64, ".vpc": pl.Float64, ".interaction_share": pl.Float64},
+    "beta_binomial": schema_of(".weight"),
+    "additive": schema_of(".additive .vpc .interaction_share"),
 }
-_WORST = {
-    ".metric": pl.String, ".by": pl.String, ".group": pl.String, ".estimate": pl.Float64, ".lower": pl.Float64,
-    ".upper": pl.Float64, ".worst": pl.String, ".p_worst": pl.Float64, ".n": pl.Int64,
-}  # fmt: skip
+_WORST = schema_of("""
+    .metric .by .group .estimate .lower .upper .worst .p_worst .n
+""")  # fmt: skip
 
 
 @refuse_unknown_keywords
@@ -152,16 +151,13 @@ class _TableOfRates(OuterGroupTest):
         schema = self._schema()
         tables = [pl.DataFrame(schema=schema)]
         for count in part.counts:
+            names = {".metric": count.name, ".by": part.case.metric.by.text, ".group": part.texts[count.group_cells]}
             if len(count.group_cells):
-                columns = {
-                    ".metric": count.name, ".by": part.case.metric.by.text,
-                    ".group": part.texts.gather(count.group_cells), **self._columns(part, count),
-                }  # fmt: skip
-                tables.append(pl.DataFrame(columns, schema=schema))
+                tables.append(frame_of(names | self._columns(part, count), schema))
         return pl.concat(tables)
 
     @abstractmethod
-    def _schema(self) -> dict[str, Any]:
+    def _schema(self) -> Schema:
         """The columns of the table."""
 
     @abstractmethod
@@ -176,8 +172,8 @@ class _ShrunkenRates(_TableOfRates):
     subject: ClassVar[str] = "shrunken_rates()"
     pooling: Pooling = "beta_binomial"
 
-    def _schema(self) -> dict[str, Any]:
-        return _SHRUNKEN | _OF_POOLING[self.pooling]
+    def _schema(self) -> Schema:
+        return {**_SHRUNKEN, **_OF_POOLING[self.pooling]}
 
     def _columns(self, part: OuterGroup, count: CountedRate) -> dict[str, Any]:
         rates, counts = pooled(part, count, self.pooling), count.of_groups
@@ -201,7 +197,7 @@ class WorstGroups(_TableOfRates):
     subject: ClassVar[str] = "worst_groups()"
     findings: ClassVar[tuple[str, ...]] = (".lower", ".upper", ".worst", ".p_worst")
 
-    def _schema(self) -> dict[str, Any]:
+    def _schema(self) -> Schema:
         return _WORST
 
     def _columns(self, part: OuterGroup, count: CountedRate) -> dict[str, Any]:

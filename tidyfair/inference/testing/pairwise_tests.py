@@ -43,6 +43,7 @@ from tidyfair.inference.rate_tests import (
     groupwise,
     numbered,
 )
+from tidyfair.inference.result_frames import frame_of, schema_of
 from tidyfair.intervals.comparisons import scale_of
 from tidyfair.intervals.estimates import Shares
 from tidyfair.intervals.limits import families
@@ -72,13 +73,10 @@ from tidyfair.tallies.tally import Tally
 
 __all__ = ["PairwiseTest", "StratifiedTest", "pairwise", "stratified"]
 
-_PAIRS = {
-    ".group": pl.String, ".other": pl.String, ".level": pl.String, ".estimator": pl.String, ".n": pl.Int64,
-    ".n_other": pl.Int64, ".estimate": pl.Float64, ".estimate_other": pl.Float64, ".scale": pl.String,
-    ".disparity": pl.Float64, ".lower": pl.Float64, ".upper": pl.Float64, ".method": pl.String,
-    ".p_value": pl.Float64, ".p_adjusted": pl.Float64, ".test": pl.String, ".adjustment": pl.String,
-    ".status": pl.String,
-}  # fmt: skip
+_PAIRS = schema_of("""
+    .group .other .level .estimator .n .n_other .estimate .estimate_other .scale .disparity .lower .upper .method
+    .p_value .p_adjusted .test .adjustment .status
+""")  # fmt: skip
 _TESTS = {"chi_squared": chi_squared, "g": likelihood_ratio}
 """The tests of two groups by their counts, but Fisher's."""
 _USUAL_LEVEL = 0.95
@@ -88,14 +86,10 @@ _BLOCK = 2**18
 """The pairs that are worked out at once."""
 _MANY_GROUPS = 100
 """With more groups, all remaining pairs are assumed to be equal."""
-_STRATIFIED = {
-    ".metric": pl.String, ".by": pl.String, ".group": pl.String, ".other": pl.String, ".strata": pl.Int64,
-    ".crude": pl.Float64, ".adjusted": pl.Float64, ".lower": pl.Float64, ".upper": pl.Float64, ".std_error": pl.Float64,
-    ".p_value": pl.Float64, ".p_homogeneity": pl.Float64, ".p_equal_odds": pl.Float64, ".pattern": pl.String,
-    ".ratio": pl.Float64, ".ratio_lower": pl.Float64, ".ratio_upper": pl.Float64,
-    ".odds_ratio": pl.Float64, ".odds_ratio_lower": pl.Float64, ".odds_ratio_upper": pl.Float64,
-    ".n": pl.Int64, ".n_other": pl.Int64,
-}  # fmt: skip
+_STRATIFIED = schema_of("""
+    .metric .by .group .other .strata .crude .adjusted .lower .upper .std_error .p_value .p_homogeneity .p_equal_odds
+    .pattern .ratio .ratio_lower .ratio_upper .odds_ratio .odds_ratio_lower .odds_ratio_upper .n .n_other
+""")  # fmt: skip
 
 
 @dataclass(frozen=True, eq=False)
@@ -320,7 +314,7 @@ class PairwiseTest(AdjustedTest, GroupsCompared):
             ".p_value": p_values, ".p_adjusted": adjusted_values, ".test": "mid_p" if self.mid_p else test,
             ".adjustment": adjustment.get(self.adjust, f"{self.adjust} over {self.family}"), ".status": str(Status.OK),
         }  # fmt: skip
-        table = pl.DataFrame(columns, schema=_PAIRS, nan_to_null=True)
+        table = frame_of(columns, _PAIRS)
         is_undefined, is_open = pl.col(".disparity").is_null(), pl.Series(lower_is_open | upper_is_open)
         method_shown = pl.when(is_open).then(pl.lit(opened(method, equality))).otherwise(".method")
         table = table.with_columns(
@@ -432,7 +426,7 @@ class StratifiedTest(OuterGroupTest):
             reference = _reference(part, count)
             groups = [group for group in range(len(count.group_cells)) if group != reference]
             rows += [self._compared(part, count, group, reference) for group in groups]
-        return pl.DataFrame(rows, schema=_STRATIFIED)
+        return frame_of(rows, _STRATIFIED)
 
     def _compared(self, part: OuterGroup, count: CountedRate, group: int, reference: int) -> dict[str, Any]:
         """The crude difference of a group from the reference, and that within their common strata."""
@@ -451,7 +445,7 @@ class StratifiedTest(OuterGroupTest):
         tables, z = (hits, rows, other_hits, other_rows), z_value(self.conf_level)
         adjusted_value, error = mantel_haenszel(*tables)
         (lower,), (upper,) = mantel_haenszel_limits(*tables, z)
-        p_homogeneity, p_equal_odds = homogeneity(*tables), equal_odds(*tables)
+        p_homogeneity = homogeneity(*tables)
         differences = hits / rows - other_hits / other_rows
         pattern = "alike"
         if ((differences > 0).all() and crude < 0) or ((differences < 0).all() and crude > 0):
@@ -461,11 +455,10 @@ class StratifiedTest(OuterGroupTest):
         row |= {
             ".adjusted": adjusted_value, ".lower": lower, ".upper": upper, ".std_error": error or None,
             ".p_value": cochran_mantel_haenszel(*tables), ".p_homogeneity": p_homogeneity,
-            ".p_equal_odds": None if math.isnan(p_equal_odds) else p_equal_odds, ".pattern": pattern,
+            ".p_equal_odds": equal_odds(*tables), ".pattern": pattern,
         }  # fmt: skip
         for name, relative in ((".ratio", mantel_haenszel_ratio), (".odds_ratio", mantel_haenszel_odds_ratio)):
-            for column, end in zip((name, f"{name}_lower", f"{name}_upper"), relative(*tables, z), strict=True):
-                row[column] = None if math.isnan(end) else end
+            row |= zip((name, f"{name}_lower", f"{name}_upper"), relative(*tables, z), strict=True)
         return row
 
 

@@ -17,7 +17,6 @@ from tidyfair.evaluation.evaluated import Evaluated
 from tidyfair.evaluation.results import frames_of, tidy_results
 from tidyfair.evaluation.statistics import GROUP_CELL
 from tidyfair.evaluation.value_rows import ValueRows
-from tidyfair.inference.on_data import with_outer_key
 from tidyfair.inference.rate_tests import (
     ADJUSTMENTS,
     FAMILIES,
@@ -31,6 +30,7 @@ from tidyfair.inference.rate_tests import (
     groupwise,
     reads_one_label,
 )
+from tidyfair.inference.result_frames import frame_of, schema_of, with_outer_key
 from tidyfair.inference.testing.permutation import shuffled_cells, shuffled_rows
 from tidyfair.inference.testing.studentized import Families, all_distances, joint_distances, rate_distances, slack
 from tidyfair.intervals.progress import in_progress
@@ -54,11 +54,9 @@ _MOST_DRAWN = 2_000_000
 """The most counts that are drawn at once, so that memory does not grow with the groups."""
 _MOST_VALUES = 2**16
 """The most values of groups that are compared at once, so that they stay in the cache."""
-_TESTED = {
-    ".metric": pl.String, ".by": pl.String, ".hypothesis": pl.String, ".n": pl.Int64, ".estimate": pl.Float64,
-    ".expected": pl.Float64, ".expected_lower": pl.Float64, ".expected_upper": pl.Float64, ".p_value": pl.Float64,
-    ".method": pl.String,
-}  # fmt: skip
+_TESTED = schema_of("""
+    .metric .by .hypothesis .n .estimate .expected .expected_lower .expected_upper .p_value .method
+""")  # fmt: skip
 
 
 @dataclass(frozen=True, repr=False)
@@ -172,9 +170,9 @@ class DisparityTest(OuterGroupTest):
         hypothesis = f"{' and '.join(names)} {verb} the same in all groups of {metric.by.text}"
         if self.within:
             hypothesis += f" within {', '.join(names_of(self.within))}"
-        row = dict.fromkeys(_TESTED) | {".metric": metric.name, ".by": metric.by.text, ".hypothesis": hypothesis}
+        row: dict[str, Any] = {".metric": metric.name, ".by": metric.by.text, ".hypothesis": hypothesis}
         if values is None or severity is None or np.isnan(values[-1]):
-            return pl.DataFrame([row], schema=_TESTED)
+            return frame_of(row, _TESTED)
         has_value = ~np.isnan(values)
         values, severity = values[has_value], severity[has_value]
         row |= {".estimate": float(values[-1]), ".n": rows, ".method": f"{method}, mid-p" if self.mid_p else method}
@@ -183,10 +181,10 @@ class DisparityTest(OuterGroupTest):
             # without any distance there is no scale of distances
             if severity[-1]:
                 values = on_scale(values[-1], severity, metric.aggregate.equality, metric.range)
-        return pl.DataFrame([row | by_chance(values, severity, mid_p=self.mid_p)], schema=_TESTED)
+        return frame_of(row | by_chance(values, severity, mid_p=self.mid_p), _TESTED)
 
 
-def by_chance(values: Array, severity: Array, *, mid_p: bool = False) -> dict[str, float | None]:
+def by_chance(values: Array, severity: Array, *, mid_p: bool = False) -> dict[str, float]:
     """The values expected by chance: the mean of draws, the range of those that are not significant, and the p-value.
 
     The last draw is the observed one, which lies outside of the range if its p-value is below 5 %, and only then.
@@ -194,11 +192,10 @@ def by_chance(values: Array, severity: Array, *, mid_p: bool = False) -> dict[st
     p_values = _p_values(severity, mid_p=mid_p)
     likely = values[p_values >= _ERROR]
     with np.errstate(invalid="ignore"):
-        numbers = {
-            ".expected": values[:-1].mean(), ".expected_lower": likely.min(), ".expected_upper": likely.max(),
-            ".p_value": p_values[-1],
+        return {
+            ".expected": float(values[:-1].mean()), ".expected_lower": float(likely.min()),
+            ".expected_upper": float(likely.max()), ".p_value": float(p_values[-1]),
         }  # fmt: skip
-    return {name: None if np.isnan(number) else float(number) for name, number in numbers.items()}
 
 
 def on_scale(observed: float, severity: Array, centre: float | None, ends: tuple[float, float]) -> Array:

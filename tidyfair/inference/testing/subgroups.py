@@ -24,6 +24,7 @@ from tidyfair.evaluation.group_cells import UNGROUPED, texts_of
 from tidyfair.evaluation.states import OUTSIDE
 from tidyfair.evaluation.statistics import GROUP_CELL
 from tidyfair.inference.on_data import RateOnData
+from tidyfair.inference.result_frames import frame_of, schema_of
 from tidyfair.intervals.progress import in_progress
 from tidyfair.intervals.proportions import clopper_pearson
 from tidyfair.intervals.resampling import check_shuffled, placed
@@ -56,25 +57,19 @@ _RATES_OR_CALIBRATION = "fall_out, miss_rate or accuracy, or calibration_in_the_
 _TEXT = "\0text"
 _SLOPE_DIGITS, _CENTER_DIGITS = 4, 10
 """Significant digits in the text of a linear subgroup."""
-_SEARCHED = {
-    ".metric": pl.String, ".subgroup": pl.String, ".depth": pl.Int64, ".estimate": pl.Float64, ".rest": pl.Float64,
-    ".difference": pl.Float64, ".n": pl.Int64, ".denominator": pl.Int64, ".share": pl.Float64,
-    ".p_value": pl.Float64, ".p_adjusted": pl.Float64, ".status": pl.String,
-}  # fmt: skip
-_SPLIT = {
-    ".metric": pl.String, ".subgroup": pl.String, ".estimate": pl.Float64, ".overall": pl.Float64,
-    ".violation": pl.Float64, ".denominator": pl.Int64, ".share": pl.Float64, ".status": pl.String,
-}  # fmt: skip
-_CERTIFICATE = {
-    ".metric": pl.String, ".epsilon": pl.Float64, ".subgroup": pl.String, ".estimate": pl.Float64,
-    ".compared_with": pl.Float64, ".difference": pl.Float64, ".denominator": pl.Int64, ".searched": pl.Int64,
-    ".not_searched": pl.Int64, ".min_n": pl.Int64, ".confidence": pl.Float64, ".status": pl.String,
-}  # fmt: skip
-_LIMITS = {
-    ".metric": pl.String, ".subgroup": pl.String, ".depth": pl.Int64, ".estimate": pl.Float64,
-    ".compared_with": pl.Float64, ".difference": pl.Float64, ".upper": pl.Float64, ".n": pl.Int64,
-    ".denominator": pl.Int64, ".status": pl.String,
-}  # fmt: skip
+_SEARCHED = schema_of("""
+    .metric .subgroup .depth .estimate .rest .difference .n .denominator .share .p_value .p_adjusted .status
+""")  # fmt: skip
+_SPLIT = schema_of("""
+    .metric .subgroup .estimate .overall .violation .denominator .share .status
+""")  # fmt: skip
+_CERTIFICATE = schema_of("""
+    .metric .epsilon .subgroup .estimate .compared_with .difference .denominator .searched .not_searched .min_n
+    .confidence .status
+""")  # fmt: skip
+_LIMITS = schema_of("""
+    .metric .subgroup .depth .estimate .compared_with .difference .upper .n .denominator .status
+""")  # fmt: skip
 
 
 class AuditOptions(TypedDict, total=False):
@@ -230,7 +225,7 @@ class LinearSubgroup(SubgroupAudit):
         denominator, numerator = combinations.denominator[counted], combinations.numerator[counted]
         if not len(denominator):
             empty = {".metric": self.metric.name, ".denominator": 0, ".share": 0.0, ".status": Status.ZERO_DENOMINATOR}
-            return pl.DataFrame([empty, empty], schema=_SPLIT)
+            return frame_of([empty, empty], _SPLIT)
         overall = numerator.sum() / denominator.sum()
         points = combinations.keys.select(pl.all().cast(pl.Float64)).to_numpy()[counted]
         slopes, middle = _slopes(points, denominator, numerator)
@@ -255,7 +250,7 @@ class LinearSubgroup(SubgroupAudit):
             else:
                 row |= {".violation": 0.0, ".denominator": 0, ".status": Status.NOBODY}
             rows.append(row)
-        return pl.DataFrame(rows, schema=_SPLIT)
+        return frame_of(rows, _SPLIT)
 
 
 def _slopes(points: Array, denominator: Array, numerator: Array) -> tuple[Array, Array]:
@@ -335,12 +330,8 @@ class SubgroupCertificate(SubgroupAudit):
                 Status.UNKNOWN,
             )  # fmt: skip
             reason = next((reason for reason in reasons if reason in found), Status.NO_GROUPS)
-            empty = shared | {".metric": self.metric.name, ".status": reason}
-            return pl.DataFrame([empty], schema=_CERTIFICATE)
-        worst = searched[:1].rename({".upper": ".epsilon"})
-        return worst.with_columns(pl.lit(value).alias(name) for name, value in shared.items()).select(
-            pl.col(name).cast(dtype) for name, dtype in _CERTIFICATE.items()
-        )
+            return frame_of(shared | {".metric": self.metric.name, ".status": reason}, _CERTIFICATE)
+        return frame_of(searched.rename({".upper": ".epsilon"}).row(0, named=True) | shared, _CERTIFICATE)
 
     def _limits(self, combinations: _Combinations) -> pl.DataFrame:
         """The upper limits of all conjunctions that are searched, the largest first."""
@@ -472,12 +463,12 @@ class _Conjunctions:
                 conditions.append([f"{name}={text}" for text in named[_TEXT]])
             texts += map(" & ".join, zip(*conditions, strict=True))
         counts = {
-            ".metric": [metric.name] * len(texts), ".subgroup": texts,
+            ".metric": metric.name, ".subgroup": texts,
             ".depth": np.repeat([len(names) for names in self.subsets], self.sizes),
             ".n": self.rows.astype(int), ".denominator": self.denominator.astype(int),
             ".status": self.status.astype(str),
         }  # fmt: skip
-        return pl.DataFrame({**counts, **columns}, schema=schema).with_columns(pl.col(pl.Float64).fill_nan(None))
+        return frame_of({**counts, **columns}, schema)
 
     def listed(self, table: pl.DataFrame) -> pl.DataFrame:
         """The subgroups that results show: those of unknown people unless they are dropped, without a comparison."""
