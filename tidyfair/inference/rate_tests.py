@@ -21,7 +21,7 @@ from tidyfair.errors import ArgumentError, in_short
 from tidyfair.evaluation.evaluated import Evaluated
 from tidyfair.evaluation.statistics import GROUP_CELL, LEVEL, ONE_LABEL
 from tidyfair.inference.on_data import CalledOnTallies, GroupwiseOnData
-from tidyfair.inference.result_frames import outer_keys_of, with_outer_key
+from tidyfair.inference.result_frames import Schema, frame_of, no_rows, outer_keys_of, with_outer_key
 from tidyfair.intervals.progress import in_progress
 from tidyfair.intervals.proportions import adjusted
 from tidyfair.intervals.resampling import check_shuffled, generator
@@ -51,27 +51,26 @@ REFUSED_OF_RATES = REFUSED | dict.fromkeys(
 
 
 @dataclass(frozen=True, eq=False)
-class RateCounts:
-    """The numerators and denominators of a rate by group, and by stratum where there are strata."""
+class CountedRate:
+    """A rate, and its counts by stratum and group."""
 
     numerator: Array
     denominator: Array
-
-    @property
-    def of_groups(self) -> RateCounts:
-        """All strata together."""
-        return RateCounts(self.numerator.sum(axis=0), self.denominator.sum(axis=0))
-
-
-@dataclass(frozen=True, eq=False)
-class CountedRate(RateCounts):
-    """A rate, and its counts by stratum and group."""
-
     name: str
     among: frozenset[str]
     holds: frozenset[str]
     group_cells: Array
     """The group cells of the groups."""
+
+    @property
+    def group_numerator(self) -> Array:
+        """The numerator of each group, all strata together."""
+        return self.numerator.sum(axis=0)
+
+    @property
+    def group_denominator(self) -> Array:
+        """The denominator of each group, all strata together."""
+        return self.denominator.sum(axis=0)
 
     def shuffled(self, times: int, random: np.random.Generator) -> Array:
         """The numerator of each group with group labels shuffled within strata, `times` over."""
@@ -107,11 +106,6 @@ class Case:
             return None
         return self.by_strata.run.evaluate(self.tally, self.options, are_features=False)[0]
 
-    @property
-    def outer_keys(self) -> pl.DataFrame:
-        """The keys of the outer groups; without columns where the data are not grouped."""
-        return outer_keys_of(self.evaluated)
-
 
 @dataclass(frozen=True, eq=False)
 class OuterGroup:
@@ -128,9 +122,8 @@ class OuterGroup:
 
     @cached_property
     def counts(self) -> list[CountedRate]:
-        """The counts of each rate; none if the data have no outer groups."""
-        has_rows = self.outer < len(self.case.evaluated.group_cells.outer_keys)
-        return rate_counts(self.case, self.outer) if has_rows else []
+        """The counts of each rate."""
+        return rate_counts(self.case, self.outer)
 
     @cached_property
     def random(self) -> np.random.Generator:
@@ -173,13 +166,6 @@ class AdjustedTest(GroupwiseOnData, CalledOnTallies):
             # errors about metrics that do not go together show their own names
             metric_set(*self.metrics)
 
-    def _adjusted(self, table: pl.DataFrame) -> pl.DataFrame:
-        """The table with p-values, if it has any, adjusted for all tests of a family."""
-        if ".p_value" not in table.columns:
-            return table
-        table = with_adjusted_p_values(table, [] if self.family == "all" else [f".{self.family}"], self.adjust)
-        return table.with_columns(pl.lit(f"{self.adjust} over {self.family}").alias(".adjustment"))
-
 
 @dataclass(frozen=True, repr=False)
 class RateTest(AdjustedTest):
@@ -209,7 +195,11 @@ class RateTest(AdjustedTest):
         for index, metric in enumerate(in_progress(self.metrics, "testing")):
             by_strata = self._strata[index] if self.within else None
             tables += self._tables(Case(metric, tally, options, by_strata))
-        return self._adjusted(pl.concat(tables, how="diagonal_relaxed"))
+        table = pl.concat(tables, how="diagonal_relaxed")
+        if ".p_value" not in table.columns:
+            return table
+        table = with_adjusted_p_values(table, [] if self.family == "all" else [f".{self.family}"], self.adjust)
+        return table.with_columns(pl.lit(f"{self.adjust} over {self.family}").alias(".adjustment"))
 
     @cached_property
     def _strata(self) -> tuple[GroupwiseMetric, ...]:
@@ -304,17 +294,19 @@ def numbered(metrics: Sequence[GroupwiseMetric], prefix: str = "\0") -> tuple[Gr
 class OuterGroupTest(RateTest):
     """A test within each outer group on its own."""
 
+    _schema: ClassVar[Schema]
+    """The columns of results beside the keys of outer groups."""
+
     def _tables(self, case: Case) -> Iterator[pl.DataFrame]:
-        keys, outers = case.outer_keys, len(case.evaluated.group_cells.outer_keys)
-        for outer in range(outers):
-            yield with_outer_key(keys, outer, self._tested(OuterGroup(case, outer, self.seed)))
-        if not outers:
-            # the columns of a result follow from the call, not from the data
-            yield keys.join(self._tested(OuterGroup(case, 0, self.seed)), how="cross").clear()
+        keys = outer_keys_of(case.evaluated)
+        yield no_rows(keys, self._schema)
+        for outer in range(len(case.evaluated.group_cells.outer_keys)):
+            for tested in self._tested(OuterGroup(case, outer, self.seed)):
+                yield with_outer_key(keys, outer, frame_of(tested, self._schema))
 
     @abstractmethod
-    def _tested(self, part: OuterGroup) -> pl.DataFrame:
-        """The tests of an outer group."""
+    def _tested(self, part: OuterGroup) -> Iterator[dict[str, Any]]:
+        """The rows, or the columns of tables, of the tests of an outer group."""
 
 
 def reads_one_label(formula: Formula, rows: pl.DataFrame) -> bool:

@@ -120,8 +120,8 @@ class _Shuffled:
         cls, one: CountedRate, other: CountedRate, texts: pl.Series, times: int, random: np.random.Generator
     ) -> _Shuffled:
         """Shuffle the rows of the groups that both periods have; `texts` are the names of group cells."""
-        first, second = one.of_groups, other.of_groups
-        drawn_before, drawn_after = np.tile(first.numerator, (times, 1)), np.tile(second.numerator, (times, 1))
+        drawn_before, drawn_after = (np.tile(rate.group_numerator, (times, 1)) for rate in (one, other))
+        rows_before, rows_after = one.group_denominator, other.group_denominator
         index_of = {texts[int(group_cell)]: index for index, group_cell in enumerate(other.group_cells)}
         indices: list[int] = []
         matches: list[int] = []
@@ -129,10 +129,9 @@ class _Shuffled:
             match = index_of.get(texts[int(group_cell)])
             if match is None:
                 continue
-            rows = first.denominator[index] + second.denominator[match]
-            hits = first.numerator[index] + second.numerator[match]
+            rows, hits = rows_before[index] + rows_after[match], drawn_before[0, index] + drawn_after[0, match]
             check_shuffled(int(rows))
-            drawn_before[:, index] = random.hypergeometric(hits, rows - hits, first.denominator[index], times)
+            drawn_before[:, index] = random.hypergeometric(hits, rows - hits, rows_before[index], times)
             drawn_after[:, match] = hits - drawn_before[:, index]
             indices.append(index)
             matches.append(match)
@@ -144,10 +143,9 @@ class _Shuffled:
         Or that of its logarithm (`relative`), with half a row more, so that all rates have one.
         """
         more = 0.5 if relative else 0.0
-        first, second = self.before.of_groups, self.after.of_groups
-        rows, other_rows = first.denominator[self.indices], second.denominator[self.matches]
-        hits = np.vstack([self.drawn_before, first.numerator])[:, self.indices].astype(float)
-        other_hits = np.vstack([self.drawn_after, second.numerator])[:, self.matches].astype(float)
+        rows, other_rows = self.before.group_denominator[self.indices], self.after.group_denominator[self.matches]
+        hits = np.vstack([self.drawn_before, self.before.group_numerator])[:, self.indices].astype(float)
+        other_hits = np.vstack([self.drawn_after, self.after.group_numerator])[:, self.matches].astype(float)
         share = (hits[-1] + other_hits[-1] + more) / (rows + other_rows + 2 * more)
         before, after = (hits + more) / (rows + 2 * more), (other_hits + more) / (other_rows + 2 * more)
         of_one_row = 1 / rows + 1 / other_rows

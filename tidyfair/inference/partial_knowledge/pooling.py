@@ -355,8 +355,7 @@ def check_pooling(function: str, pooling: object, metrics: Iterable[GroupwiseMet
 
 def pooled(part: OuterGroup, count: CountedRate, pooling: Pooling) -> PooledRates:
     """A rate of the groups of an outer group under a model."""
-    counts, by = count.of_groups, part.case.metric.by
-    hits, rows = counts.numerator.astype(float), counts.denominator.astype(float)
+    hits, rows, by = count.group_numerator.astype(float), count.group_denominator.astype(float), part.case.metric.by
     if pooling == "beta_binomial":
         return BetaBinomial(hits, rows)
     first, _ = part.case.evaluated.group_cells.spans[by]

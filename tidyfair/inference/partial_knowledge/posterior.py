@@ -100,7 +100,7 @@ class ProbabilityOf(MetricSetOnData):
             return None
 
         def draw(count: CountedRate) -> Array:
-            return pooled(part, count, pooling).draws(self.times, part.random) * count.of_groups.denominator
+            return pooled(part, count, pooling).draws(self.times, part.random) * count.group_denominator
 
         drawn_rates = drawn_together(part.counts, draw)
         values = compared_draws(case.evaluated, part.rows, part.counts, drawn_rates)["value"]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, ClassVar, Unpack
 
@@ -22,14 +23,15 @@ from tidyfair.inference.partial_knowledge.pooling import (
     pooled,
 )
 from tidyfair.inference.rate_tests import REFUSED_OF_RATES, CountedRate, OuterGroup, OuterGroupTest, groupwise
-from tidyfair.inference.result_frames import Schema, frame_of, schema_of
+from tidyfair.inference.result_frames import Schema, schema_of
 from tidyfair.intervals.estimates import Shares
 from tidyfair.intervals.proportions import adjusted, difference_limits, z_value
 from tidyfair.specs.arguments import how_often, is_value, proper_share, text, whole
 from tidyfair.specs.columns import Column, ColumnLike
-from tidyfair.specs.options import DEFAULTS, REPLICATES, CallOptions, refuse_unknown_keywords, show_keywords
+from tidyfair.specs.options import DEFAULTS, REPLICATES, CallOptions, Options, refuse_unknown_keywords, show_keywords
 from tidyfair.specs.result_columns import refuse_reserved
 from tidyfair.tallies.source import open_frame
+from tidyfair.tallies.tally import Tally
 
 __all__ = ["WorstGroups", "lump_rare", "missing_truth", "shrunken_rates", "worst_groups"]
 
@@ -38,15 +40,9 @@ _LEVEL = 0.95
 _OF_DRAWS = ("conf_level", "times", "seed")
 """The options of a call that are those of draws from a model."""
 _SHRUNKEN = schema_of("""
-    .metric .by .group .estimator .estimate .lower .upper .raw .n
+    .metric .by .group .estimator .estimate .lower .upper .raw .n .weight .additive .vpc .interaction_share
 """)  # fmt: skip
-_OF_POOLING = {
-    "beta_binomial": schema_of(".weight"),
-    "additive": schema_of(".additive .vpc .interaction_share"),
-}
-_WORST = schema_of("""
-    .metric .by .group .estimate .lower .upper .worst .p_worst .n
-""")  # fmt: skip
+_WORST = schema_of(".metric .by .group .estimate .lower .upper .worst .p_worst .n")
 
 
 @refuse_unknown_keywords
@@ -147,18 +143,11 @@ class _TableOfRates(OuterGroupTest):
     pooling: Pooling | None = "beta_binomial"
     """The model of the rates of all groups, if there is one."""
 
-    def _tested(self, part: OuterGroup) -> pl.DataFrame:
-        schema = self._schema()
-        tables = [pl.DataFrame(schema=schema)]
+    def _tested(self, part: OuterGroup) -> Iterator[dict[str, Any]]:
         for count in part.counts:
             names = {".metric": count.name, ".by": part.case.metric.by.text, ".group": part.texts[count.group_cells]}
             if len(count.group_cells):
-                tables.append(frame_of(names | self._columns(part, count), schema))
-        return pl.concat(tables)
-
-    @abstractmethod
-    def _schema(self) -> Schema:
-        """The columns of the table."""
+                yield names | self._columns(part, count)
 
     @abstractmethod
     def _columns(self, part: OuterGroup, count: CountedRate) -> dict[str, Any]:
@@ -170,17 +159,19 @@ class _ShrunkenRates(_TableOfRates):
     """The rates of groups under a model of all of them."""
 
     subject: ClassVar[str] = "shrunken_rates()"
+    _schema: ClassVar[Schema] = _SHRUNKEN
     pooling: Pooling = "beta_binomial"
 
-    def _schema(self) -> Schema:
-        return {**_SHRUNKEN, **_OF_POOLING[self.pooling]}
+    def _results(self, tally: Tally, options: Options) -> pl.DataFrame:
+        of_other_model = [".weight"] if self.pooling == "additive" else [".additive", ".vpc", ".interaction_share"]
+        return super()._results(tally, options).drop(of_other_model)
 
     def _columns(self, part: OuterGroup, count: CountedRate) -> dict[str, Any]:
-        rates, counts = pooled(part, count, self.pooling), count.of_groups
+        rates, rows = pooled(part, count, self.pooling), count.group_denominator
         lower, upper = rates.limits(self.conf_level, rates.draws(self.times, part.random))
         columns: dict[str, Any] = {
             ".estimator": self.pooling, ".estimate": rates.estimate, ".lower": lower, ".upper": upper,
-            ".raw": counts.numerator / counts.denominator, ".n": counts.denominator,
+            ".raw": count.group_numerator / rows, ".n": rows,
         }  # fmt: skip
         if isinstance(rates, BetaBinomial):
             columns[".weight"] = rates.weight
@@ -195,13 +186,11 @@ class WorstGroups(_TableOfRates):
     """Ranks groups by the probability of being the worst; made by `worst_groups`."""
 
     subject: ClassVar[str] = "worst_groups()"
+    _schema: ClassVar[Schema] = _WORST
     findings: ClassVar[tuple[str, ...]] = (".lower", ".upper", ".worst", ".p_worst")
 
-    def _schema(self) -> Schema:
-        return _WORST
-
     def _columns(self, part: OuterGroup, count: CountedRate) -> dict[str, Any]:
-        rows, hits = count.of_groups.denominator, count.of_groups.numerator
+        rows, hits = count.group_denominator, count.group_numerator
         if self.pooling:
             rates = pooled(part, count, self.pooling)
             drawn, estimate = rates.draws(self.times, part.random), rates.estimate

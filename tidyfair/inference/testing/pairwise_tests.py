@@ -43,7 +43,7 @@ from tidyfair.inference.rate_tests import (
     groupwise,
     numbered,
 )
-from tidyfair.inference.result_frames import frame_of, schema_of
+from tidyfair.inference.result_frames import Schema, frame_of, schema_of
 from tidyfair.intervals.comparisons import scale_of
 from tidyfair.intervals.estimates import Shares
 from tidyfair.intervals.limits import families
@@ -417,20 +417,20 @@ class StratifiedTest(OuterGroupTest):
     subject: ClassVar[str] = "stratified()"
     findings: ClassVar[tuple[str, ...]] = (".adjusted", ".lower", ".upper", ".p_adjusted")
 
-    def _tested(self, part: OuterGroup) -> pl.DataFrame:
+    _schema: ClassVar[Schema] = _STRATIFIED
+
+    def _tested(self, part: OuterGroup) -> Iterator[dict[str, Any]]:
         check_single(self.subject, part.case.metric)
-        rows: list[dict[str, Any]] = []
         for count in part.counts:
-            if not len(count.group_cells):
-                continue
-            reference = _reference(part, count)
-            groups = [group for group in range(len(count.group_cells)) if group != reference]
-            rows += [self._compared(part, count, group, reference) for group in groups]
-        return frame_of(rows, _STRATIFIED)
+            groups = range(len(count.group_cells))
+            reference = _reference(part, count) if groups else None
+            for group in groups:
+                if reference is not None and group != reference:
+                    yield self._compared(part, count, group, reference)
 
     def _compared(self, part: OuterGroup, count: CountedRate, group: int, reference: int) -> dict[str, Any]:
         """The crude difference of a group from the reference, and that within their common strata."""
-        denominator, numerator = count.of_groups.denominator, count.of_groups.numerator
+        denominator, numerator = count.group_denominator, count.group_numerator
         crude = float(numerator[group] / denominator[group] - numerator[reference] / denominator[reference])
         is_common = (count.denominator[:, [group, reference]] > 0).all(axis=1)
         row: dict[str, Any] = {
@@ -484,7 +484,7 @@ def _reference(part: OuterGroup, count: CountedRate) -> int:
             "name a group, or leave `to` out for the largest one."
         )
         raise ArgumentError(msg)
-    return int(count.of_groups.denominator.argmax())
+    return int(count.group_denominator.argmax())
 
 
 @refuse_unknown_keywords

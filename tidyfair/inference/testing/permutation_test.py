@@ -30,7 +30,7 @@ from tidyfair.inference.rate_tests import (
     groupwise,
     reads_one_label,
 )
-from tidyfair.inference.result_frames import frame_of, schema_of, with_outer_key
+from tidyfair.inference.result_frames import Schema, frame_of, no_rows, outer_keys_of, schema_of, with_outer_key
 from tidyfair.inference.testing.permutation import shuffled_cells, shuffled_rows
 from tidyfair.inference.testing.studentized import Families, all_distances, joint_distances, rate_distances, slack
 from tidyfair.intervals.progress import in_progress
@@ -54,9 +54,7 @@ _MOST_DRAWN = 2_000_000
 """The most counts that are drawn at once, so that memory does not grow with the groups."""
 _MOST_VALUES = 2**16
 """The most values of groups that are compared at once, so that they stay in the cache."""
-_TESTED = schema_of("""
-    .metric .by .hypothesis .n .estimate .expected .expected_lower .expected_upper .p_value .method
-""")  # fmt: skip
+_TESTED = schema_of(".metric .by .hypothesis .n .estimate .expected .expected_lower .expected_upper .p_value .method")
 
 
 @dataclass(frozen=True, repr=False)
@@ -71,6 +69,7 @@ class DisparityTest(OuterGroupTest):
     subject: ClassVar[str] = "disparity_test()"
     findings: ClassVar[tuple[str, ...]] = (".estimate", ".expected", ".p_value", ".p_adjusted")
     refused: ClassVar[Mapping[str, str]] = REFUSED
+    _schema: ClassVar[Schema] = _TESTED
     draws: int | None = None
     """The number of permutations, if given."""
     studentized: bool = True
@@ -90,10 +89,11 @@ class DisparityTest(OuterGroupTest):
             raise ArgumentError(msg)
         return super()._tables(case) if _is_exact(case) else self._shuffled(case)
 
-    def _tested(self, part: OuterGroup) -> pl.DataFrame:
+    def _tested(self, part: OuterGroup) -> Iterator[dict[str, Any]]:
         metric, rows, counts = part.case.metric, part.rows, part.counts
-        if not len(counts) or rows.is_empty():
-            return self._row(metric)
+        if rows.is_empty():
+            yield self._row(metric)
+            return
         times = self._draws_of(metric)
         step = max(1, _MOST_DRAWN // max(1, len(counts[0].group_cells)))
         values: list[pl.Series] = []
@@ -111,17 +111,18 @@ class DisparityTest(OuterGroupTest):
         method = "studentized permutation" if self.studentized else "permutation"
         # rates of the same rows share their denominator
         denominators = {count.among: int(count.denominator.sum()) for count in counts}
-        return self._row(
+        yield self._row(
             metric, pl.concat(values).to_numpy(), np.concatenate(severities), sum(denominators.values()), method,
             is_distance=self.studentized,
         )  # fmt: skip
 
     def _shuffled(self, case: Case) -> Iterator[pl.DataFrame]:
         """The tests of a metric that is no rate of equal rows: groups are shuffled, and all is evaluated again."""
-        metric, keys = case.metric, case.outer_keys
+        metric, keys = case.metric, outer_keys_of(case.evaluated)
         observed = tidy_results(case.evaluated, undefined_is_null=False)
         testable = observed[".estimate"].is_not_null()
         families = Families(case)
+        yield no_rows(keys, self._schema)
         parts = list(self._draws(case, families)) if testable.any() else []
         method = "permutation" if families.is_exact else "studentized permutation, asymptotic"
         for outer in range(len(observed)):
@@ -130,9 +131,7 @@ class DisparityTest(OuterGroupTest):
                 values, severity = (np.concatenate([part[kind][outer] for part in parts]) for kind in (0, 1))
                 is_distance = not families.is_exact
                 row = self._row(metric, values, severity, observed[".n"][outer], method, is_distance=is_distance)
-            yield with_outer_key(keys, outer, row)
-        if observed.is_empty():
-            yield keys.join(self._row(metric), how="cross").clear()
+            yield with_outer_key(keys, outer, frame_of(row, self._schema))
 
     def _draws(self, case: Case, families: Families) -> Iterator[tuple[list[Array], list[Array]]]:
         """The disparities of outer groups in some draws, and their severities, until all draws are made."""
@@ -163,7 +162,7 @@ class DisparityTest(OuterGroupTest):
     def _row(
         self, metric: GroupwiseMetric, values: Array | None = None, severity: Array | None = None, rows: int = 0,
         method: str = "", *, is_distance: bool = False,
-    ) -> pl.DataFrame:  # fmt: skip
+    ) -> dict[str, Any]:  # fmt: skip
         """The row of a test, from the value and the severity, or the distances, of each draw; the last is observed."""
         names = list(dict.fromkeys(base.name for base in (*metric.metrics, *metric.less)))
         verb = "is" if len(names) == 1 else "are"
@@ -172,7 +171,7 @@ class DisparityTest(OuterGroupTest):
             hypothesis += f" within {', '.join(names_of(self.within))}"
         row: dict[str, Any] = {".metric": metric.name, ".by": metric.by.text, ".hypothesis": hypothesis}
         if values is None or severity is None or np.isnan(values[-1]):
-            return frame_of(row, _TESTED)
+            return row
         has_value = ~np.isnan(values)
         values, severity = values[has_value], severity[has_value]
         row |= {".estimate": float(values[-1]), ".n": rows, ".method": f"{method}, mid-p" if self.mid_p else method}
@@ -181,7 +180,7 @@ class DisparityTest(OuterGroupTest):
             # without any distance there is no scale of distances
             if severity[-1]:
                 values = on_scale(values[-1], severity, metric.aggregate.equality, metric.range)
-        return frame_of(row | by_chance(values, severity, mid_p=self.mid_p), _TESTED)
+        return row | by_chance(values, severity, mid_p=self.mid_p)
 
 
 def by_chance(values: Array, severity: Array, *, mid_p: bool = False) -> dict[str, float]:
@@ -249,7 +248,7 @@ def _distances(rows: pl.DataFrame, counts: Sequence[CountedRate], drawn: Sequenc
         reference = compared.filter("is_reference")[GROUP_CELL].unique().to_list()
         kept = np.flatnonzero(np.isin(count.group_cells, compared[GROUP_CELL].to_numpy()))
         references = np.flatnonzero(np.isin(count.group_cells[kept], reference)).tolist()
-        denominator, observed = count.of_groups.denominator[kept], count.of_groups.numerator
+        denominator, observed = count.group_denominator[kept], count.group_numerator
         share = float(observed.sum() / max(1, count.denominator.sum()))
         hits = np.concatenate([numerators, observed[None]])[:, kept]
         step = max(1, _MOST_VALUES // max(1, len(kept)))
@@ -271,7 +270,7 @@ def drawn_together(counts: Sequence[CountedRate], draw: Callable[[CountedRate], 
         elif counts[first].holds == count.holds:
             drawn.append(drawn[first])
         else:
-            drawn.append(count.of_groups.denominator - drawn[first])
+            drawn.append(count.group_denominator - drawn[first])
     return drawn
 
 
@@ -315,7 +314,7 @@ def _as_drawn(rows: pl.DataFrame, counts: Sequence[CountedRate], drawn: Sequence
         is_of_rate = (rows["name"] == count.name).to_numpy()
         index = np.flatnonzero(is_of_rate & np.isin(cells, count.group_cells))
         group = np.searchsorted(count.group_cells, cells[index])
-        denominator, total = count.of_groups.denominator, numerators.sum(axis=1, keepdims=True)
+        denominator, total = count.group_denominator, numerators.sum(axis=1, keepdims=True)
         with np.errstate(divide="ignore", invalid="ignore"):
             values = {
                 "estimate": numerators[:, group] / denominator[group],

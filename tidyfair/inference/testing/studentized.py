@@ -11,6 +11,7 @@ from tidyfair.evaluation.evaluated import Evaluated
 from tidyfair.evaluation.results import tidy_results
 from tidyfair.evaluation.statistics import CELLS, GROUP_CELL, LEVEL, ONE_LABEL
 from tidyfair.inference.rate_tests import Case
+from tidyfair.inference.result_frames import outer_keys_of
 from tidyfair.inference.testing.permutation import VARIANT
 from tidyfair.intervals.resampling import DRAW
 from tidyfair.intervals.shares import odds_of, share_of
@@ -42,7 +43,7 @@ class Families:
 
     def __init__(self, case: Case) -> None:
         evaluated, formulas = case.evaluated, formulas_of(case.metric)
-        self.by, self.outer_keys, self.aggregate = case.metric.by, case.outer_keys, case.metric.aggregate
+        self.by, self.outer_keys, self.aggregate = case.metric.by, outer_keys_of(case.evaluated), case.metric.aggregate
         self.among = _odds_among(case)
         """The labels, true and predicted, of the rows that are shuffled, if not of all."""
         compares = any(formula.compares or formula.beyond for formula in formulas)

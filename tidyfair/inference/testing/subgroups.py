@@ -60,16 +60,12 @@ _SLOPE_DIGITS, _CENTER_DIGITS = 4, 10
 _SEARCHED = schema_of("""
     .metric .subgroup .depth .estimate .rest .difference .n .denominator .share .p_value .p_adjusted .status
 """)  # fmt: skip
-_SPLIT = schema_of("""
-    .metric .subgroup .estimate .overall .violation .denominator .share .status
-""")  # fmt: skip
+_SPLIT = schema_of(".metric .subgroup .estimate .overall .violation .denominator .share .status")
 _CERTIFICATE = schema_of("""
     .metric .epsilon .subgroup .estimate .compared_with .difference .denominator .searched .not_searched .min_n
     .confidence .status
 """)  # fmt: skip
-_LIMITS = schema_of("""
-    .metric .subgroup .depth .estimate .compared_with .difference .upper .n .denominator .status
-""")  # fmt: skip
+_LIMITS = schema_of(".metric .subgroup .depth .estimate .compared_with .difference .upper .n .denominator .status")
 
 
 class AuditOptions(TypedDict, total=False):
