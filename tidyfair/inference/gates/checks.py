@@ -69,8 +69,6 @@ from tidyfair.tallies.tally import Tally
 
 __all__ = ["Gate", "UnfairError", "assert_fair", "check", "four_fifths"]
 
-_CONFIDENCE = 0.95
-_HALF = 0.5
 _REFUSED: dict[str, str] = dict.fromkeys(("interval", "conf_level", "explain"), "; its `confidence` is that of `check`")
 """The options of metrics that a gate does not accept, and why."""
 _TESTS = (".p_value", ".p_adjusted", ".adjustment")
@@ -552,7 +550,7 @@ def gate_of(
 
 def _level(confidence: float | None) -> float:
     """The confidence level of verdicts."""
-    return _CONFIDENCE if confidence is None else proper_share("confidence", confidence, _HALF)
+    return 0.95 if confidence is None else proper_share("confidence", confidence, 0.5)
 
 
 def limited(name: str, below: object, above: object, least: float = 0) -> tuple[Side, float]:

@@ -24,7 +24,7 @@ from tidyfair.evaluation.group_cells import texts_of
 from tidyfair.evaluation.statistics import CELLS
 from tidyfair.inference.gates.checks import Gate, gate_of
 from tidyfair.inference.gates.verdicts import FAIL, PASS, UNSURE, Side
-from tidyfair.inference.joint_counts import influences_of
+from tidyfair.inference.models.frontier import influences_of
 from tidyfair.inference.on_data import CalledOnTallies, refuse_several_cuts
 from tidyfair.inference.result_frames import frame_of, no_rows, schema_of, with_outer_key
 from tidyfair.intervals.progress import in_progress

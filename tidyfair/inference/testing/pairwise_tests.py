@@ -192,9 +192,12 @@ class PairwiseTest(AdjustedTest, GroupsCompared):
         evaluated = self._run.evaluate(tally, options)
         comparisons = self._comparisons(evaluated, options)
         found = [comparison.p_values(self.test, mid_p=self.mid_p) for comparison in comparisons]
+        # the pairs that are adjusted together
         families: dict[object, list[int]] = {}
         for number, comparison in enumerate(comparisons):
-            families.setdefault(self._family_of(number, comparison), []).append(number)
+            name, by = comparison.family.rows["name"][0], comparison.metric.by.text
+            family = number if self.adjust == "max_t" else {"all": None, "metric": name, "by": by}[self.family]
+            families.setdefault(family, []).append(number)
         nothing = evaluated[0].rows.clear()
         empty = pl.DataFrame(evaluated[0].key_columns(nothing)).drop(".estimator").hstack(pl.DataFrame(schema=_PAIRS))
         tables = [empty] * (1 + len(comparisons))
@@ -245,13 +248,6 @@ class PairwiseTest(AdjustedTest, GroupsCompared):
             f"ones with `min_n=`{way_out}, or compare each group with one reference, by `compare_groups`."
         )
         raise ArgumentError(msg)
-
-    def _family_of(self, number: int, comparison: _Comparison) -> object:
-        """The family of pairs that those of a comparison are adjusted with."""
-        if self.adjust == "max_t":
-            return number
-        name: str = comparison.family.rows["name"][0]
-        return {"all": None, "metric": name, "by": comparison.metric.by.text}[self.family]
 
     def _adjusted_in_family(self, comparisons: Sequence[_Comparison], p_values: Array) -> tuple[Array, float]:
         """The adjusted p-values of a family of pairs, and the standard errors from disparities to their limits.

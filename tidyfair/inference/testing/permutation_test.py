@@ -146,13 +146,13 @@ class DisparityTest(OuterGroupTest):
             "varied": varied,
         }  # fmt: skip
         if of_rows:
-            draws = shuffled_rows(tally, metric.by, self.within, of_sums=families.of_sums, **shuffling)
+            draws = shuffled_rows(tally, metric.by, self.within, of_sums=families.reads_sums, **shuffling)
         else:
             draws = shuffled_cells(tally, metric.by, self.within, among=families.among, **shuffling)
         # the observed data decide which groups are left out
         run = metric.with_policy(metric.policy.with_all_sizes()).run
         for drawn in draws:
-            yield families.of_draws(run.evaluate(drawn, options)[0])
+            yield families.statistics_of_draws(run.evaluate(drawn, options)[0])
 
     def _draws_of(self, metric: GroupwiseMetric, *, of_rows: bool = False) -> int:
         """The number of shuffles; unless given, fewer where each of them takes time."""
@@ -188,7 +188,11 @@ def by_chance(values: Array, severity: Array, *, mid_p: bool = False) -> dict[st
 
     The last draw is the observed one, which lies outside of the range if its p-value is below 5 %, and only then.
     """
-    p_values = _p_values(severity, mid_p=mid_p)
+    rising, same = np.sort(severity), slack(severity)
+    # the share of draws, itself among them, that are as severe as each draw
+    below, up_to = np.searchsorted(rising, severity - same), np.searchsorted(rising, severity + same, "right")
+    worse, ties = len(severity) - up_to, up_to - below
+    p_values = (worse + ties / 2 if mid_p else worse + ties) / len(severity)
     likely = values[p_values >= _ERROR]
     with np.errstate(invalid="ignore"):
         return {
@@ -209,15 +213,6 @@ def on_scale(observed: float, severity: Array, centre: float | None, ends: tuple
         away = (observed - centre) * np.where(severity == severity[-1], 1, severity / severity[-1])
     sides = [centre + away, centre - away] if ends[0] < centre < ends[1] else [centre + away]
     return np.clip(np.stack(sides, axis=1), *ends)
-
-
-def _p_values(severity: Array, *, mid_p: bool) -> Array:
-    """The share of draws, itself among them, that are as severe as each draw."""
-    rising = np.sort(severity)
-    same = slack(severity)
-    below, up_to = np.searchsorted(rising, severity - same), np.searchsorted(rising, severity + same, "right")
-    worse, ties = len(severity) - up_to, up_to - below
-    return (worse + ties / 2 if mid_p else worse + ties) / len(severity)
 
 
 def _is_exact(case: Case) -> bool:

@@ -165,10 +165,7 @@ def _fewest_rows(is_enough: Callable[[int], bool], goal: str, guess: int, precis
         raise ArgumentError(msg)
     while enough - too_few > max(1, enough // precision):
         middle = (too_few + enough) // 2
-        if is_enough(middle):
-            enough = middle
-        else:
-            too_few = middle
+        too_few, enough = (too_few, middle) if is_enough(middle) else (middle, enough)
     return enough
 
 
@@ -337,18 +334,14 @@ def _smallest(study: _Study, names: Sequence[str], rows: Sequence[int], share: f
         ".groups": len(rows), ".share": share, ".power": study.power, ".confidence": study.confidence
     }  # fmt: skip
     if rows:
-        row[".rows"] = min(rows)
-        row[".smallest"] = names[rows.index(min(rows))]
+        row |= {".rows": min(rows), ".smallest": names[rows.index(min(rows))]}
     share = number("share", share, 0, 1)
     too_small, enough = 0.0, max(share, 1 - share)
     if len(rows) < 2 or not study.detects(enough, rows, share):
         return row
     for _ in in_progress(range(_HALVINGS), "searching"):
         middle = (too_small + enough) / 2
-        if study.detects(middle, rows, share):
-            enough = middle
-        else:
-            too_small = middle
+        too_small, enough = (too_small, middle) if study.detects(middle, rows, share) else (middle, enough)
     return row | {".difference": enough}
 
 

@@ -20,11 +20,11 @@ import polars as pl
 from tidyfair.calling.metric_sets import Metric, MetricSet, metric_set
 from tidyfair.errors import ArgumentError, Status, in_short
 from tidyfair.evaluation.evaluated import Evaluated
-from tidyfair.evaluation.group_cells import UNGROUPED, texts_of
+from tidyfair.evaluation.group_cells import texts_of
 from tidyfair.evaluation.states import OUTSIDE
 from tidyfair.evaluation.statistics import GROUP_CELL
 from tidyfair.inference.on_data import RateOnData
-from tidyfair.inference.result_frames import frame_of, schema_of
+from tidyfair.inference.result_frames import frame_of, outer_keys_of, schema_of
 from tidyfair.intervals.progress import in_progress
 from tidyfair.intervals.proportions import clopper_pearson
 from tidyfair.intervals.resampling import check_shuffled, placed
@@ -123,7 +123,7 @@ class SubgroupAudit(RateOnData):
 
     def _combinations(self, evaluated: Evaluated) -> list[_Combinations]:
         """The combinations of features in each outer group."""
-        group_cells, rows, keys = evaluated.group_cells, evaluated.rows.sort(GROUP_CELL), self._keys(evaluated)
+        rows, keys = evaluated.rows.sort(GROUP_CELL), self._keys(evaluated)
         denominator = rows["denominator"].fill_null(0).to_numpy().astype(float)
         numerator = rows["estimate"].fill_null(0.0).to_numpy() * denominator
         if self.metric.kind == "class":
@@ -131,11 +131,10 @@ class SubgroupAudit(RateOnData):
         size = rows["rows"].to_numpy().astype(float)
         texts = {name: keys.select(name, texts_of(keys.select(name)).alias(_TEXT)).unique() for name in keys.columns}
         combinations: list[_Combinations] = []
-        for outer, key in enumerate(group_cells.outer_keys.drop(UNGROUPED, strict=False).rows() or [()]):
+        for outer, key in enumerate(outer_keys_of(evaluated).rows() or [()]):
             index = (rows["outer"] == outer).to_numpy().nonzero()[0]
-            combinations.append(
-                _Combinations(numerator[index], denominator[index], keys[index], size[index], texts, key)
-            )
+            counts = numerator[index], denominator[index], keys[index], size[index]
+            combinations.append(_Combinations(*counts, texts, key))
         return combinations
 
 
@@ -236,15 +235,15 @@ class LinearSubgroup(SubgroupAudit):
             inside = sign * fitted > _DUST
             size = denominator[inside].sum()
             share = size / combinations.rows.sum()
-            row: dict[str, object] = {".metric": self.metric.name, ".overall": overall, ".share": share}
+            row: dict[str, object] = {
+                ".metric": self.metric.name, ".overall": overall, ".violation": 0.0, ".denominator": int(size),
+                ".share": share, ".status": Status.NOBODY,
+            }  # fmt: skip
             if size:
                 rate = numerator[inside].sum() / size
-                row |= {
-                    ".subgroup": f"{fit} {relation} 0", ".estimate": rate,
-                    ".violation": abs(rate - overall) * share, ".denominator": int(size), ".status": Status.OK,
-                }  # fmt: skip
-            else:
-                row |= {".violation": 0.0, ".denominator": 0, ".status": Status.NOBODY}
+                violation = abs(rate - overall) * share
+                row |= {".subgroup": f"{fit} {relation} 0", ".estimate": rate, ".violation": violation}
+                row[".status"] = Status.OK
             rows.append(row)
         return frame_of(rows, _SPLIT)
 
@@ -290,8 +289,7 @@ class SubgroupCertificate(SubgroupAudit):
         Returns:
             One row for each conjunction, those with the largest `.upper` first and those not searched last.
         """
-        of_all = _LimitsOfAll(self.metric, self.features, self.depth, self.policy, self.confidence)
-        return of_all(data, truth, estimate, **options)
+        return _LimitsOfAll(**vars(self))(data, truth, estimate, **options)
 
     @property
     def _counted(self) -> Metric | MetricSet:
@@ -341,7 +339,12 @@ class SubgroupCertificate(SubgroupAudit):
         hits, size = conjunctions.numerator[searched], conjunctions.denominator[searched]
         if combinations.scores is not None:
             differences = np.abs(rate - other)
-            upper[searched] = _upper_from_scores(hits, size, other[searched], error)
+            # events whose probabilities differ from row to row are no more spread than those of one probability with
+            # the same mean, beyond one event from it (Hoeffding, 1956): exact limits hold if they are one event away
+            lowest, highest = clopper_pearson(hits / size, size, error / 2)
+            highest = np.maximum(highest, np.minimum(hits + 1, size) / size)
+            lowest = np.minimum(lowest, np.maximum(hits - 1, 0) / size)
+            upper[searched] = np.maximum(highest - other[searched], other[searched] - lowest)
         else:
             differences = badness * (rate - other)
             other_hits = conjunctions.total_numerator[searched] - hits
@@ -497,18 +500,6 @@ def _excess(hits: Array, rows: Array, other_hits: Array, other_rows: Array, erro
     lowest, _ = clopper_pearson(other_hits / other_rows, other_rows, np.exp(splits[:-1, None] - log_product))
     _, highest = clopper_pearson(hits / rows, rows, np.exp(-splits[1:, None]))
     return (highest - lowest).max(axis=0)
-
-
-def _upper_from_scores(hits: Array, rows: Array, scores: Array, error: float) -> Array:
-    """Upper limits of the distances of shares of events from mean scores.
-
-    Events whose probabilities differ from row to row are no more spread than those of one probability with the same
-    mean, beyond one event from it (Hoeffding, 1956). So the exact binomial limits hold if they are one event away.
-    """
-    exact_lower, exact_upper = clopper_pearson(hits / rows, rows, error / 2)
-    upper = np.maximum(exact_upper, np.minimum(hits + 1, rows) / rows)
-    lower = np.minimum(exact_lower, np.maximum(hits - 1, 0) / rows)
-    return np.maximum(upper - scores, scores - lower)
 
 
 def checked_rate(name: str, metric: object, kinds: tuple[str, ...], takes: str = _RATES) -> Metric:
