@@ -113,11 +113,9 @@ class ProbabilisticGroups(RateOnData):
         return super()._results(tally, options)
 
     def _tables(self, evaluated: Evaluated, options: Options) -> Iterable[pl.DataFrame]:
-        of_outer = self._outcomes(evaluated)
-        self._warn(of_outer)
-        return (self._table(part, z_value(options.conf_level)) for part in in_progress(of_outer, "bounding rates"))
-
-    # Counting
+        parts = self._outcomes(evaluated)
+        self._warn(parts)
+        return (self._table(part, z_value(options.conf_level)) for part in in_progress(parts, "bounding rates"))
 
     def _check_probabilities(self, tally: Tally) -> None:
         """Refuse columns that are not the probabilities of mutually exclusive and exhaustive groups."""
@@ -136,7 +134,7 @@ class ProbabilisticGroups(RateOnData):
                     "the groups among all rows with `.fill_null(…)`."
                 )
                 raise ColumnError(msg)
-            low, high = _ends(values.cast(pl.Float64))
+            low, high = _ends(values.cast(pl.Float64).to_numpy())
             if low < 0 or high > 1:
                 hint = "; divide percent by 100" if low >= 0 and share_of_percent(high) else ""
                 msg = (
@@ -145,7 +143,7 @@ class ProbabilisticGroups(RateOnData):
                 )
                 raise ColumnError(msg)
         total = pl.sum_horizontal(pl.col(names).cast(pl.Float64))
-        low, high = _ends(tally.cells.select(total).to_series())
+        low, high = _ends(tally.cells.select(total).to_series().to_numpy())
         if max(1 - low, high - 1) > _ROUNDED:
             msg = (
                 f"`groups`: the row sums of {listed(names_of(self.probabilities))} range from {low:.6g} to "
@@ -170,16 +168,14 @@ class ProbabilisticGroups(RateOnData):
         keys = self._keys(evaluated)
         members = keys.select(pl.col(names_of(self.probabilities)).cast(pl.Float64)).to_numpy()
         outer = group_cells.outer[slice_of(group_cells, by)]
-        of_outer: list[_Outcomes] = []
+        parts: list[_Outcomes] = []
         for number in range(len(group_cells.outer_keys)):
-            own = np.flatnonzero((outer == number) & (measures[0].sum(axis=0) > 0))
-            value = np.arange(len(own))
-            if self.proxy:
-                value = KeyCodes(keys[own]).index(names_of(self.proxy)).of_cell
+            known = np.flatnonzero((outer == number) & (measures[0].sum(axis=0) > 0))
+            value = KeyCodes(keys[known]).index(names_of(self.proxy)).of_cell if self.proxy else np.arange(len(known))
             values = int(value.max(initial=-1)) + 1
-            by_value = [[np.bincount(value, kind, values) for kind in measure[:, own]] for measure in measures]
-            of_outer.append(_Outcomes(members[own], value, *measures[:2, :, own], *map(np.array, by_value)))
-        return of_outer
+            by_value = [[np.bincount(value, kind, values) for kind in measure[:, known]] for measure in measures]
+            parts.append(_Outcomes(members[known], value, *measures[:2, :, known], *map(np.array, by_value)))
+        return parts
 
     def _kinds_of_cells(self) -> dict[str, int]:
         """The kind of the rows in each cell of a table of labels; none of rows without a label that the rate reads."""
@@ -191,7 +187,7 @@ class ProbabilisticGroups(RateOnData):
                 kinds[name] = _HIT if name in share.holds else missed
         return kinds
 
-    def _warn(self, of_outer: Sequence[_Outcomes]) -> None:
+    def _warn(self, parts: Sequence[_Outcomes]) -> None:
         """Warn of the bias of the weighted estimator and, with few rows for each value of the proxy, of the bounds."""
         message = (
             f"`.estimate` weights rows by {listed(names_of(self.probabilities))}, which is unbiased only if members "
@@ -199,8 +195,8 @@ class ProbabilisticGroups(RateOnData):
             "covariance of outcome and membership among such rows, which these data cannot reveal (Chen et al., "
             "2019, Fairness under unawareness). Report `.lower_bound` and `.upper_bound`, which hold in any case."
         )
-        rows = sum(outcomes.rows.sum() for outcomes in of_outer)
-        values = sum(len(outcomes.total) for outcomes in of_outer)
+        rows = sum(outcomes.rows.sum() for outcomes in parts)
+        values = sum(len(outcomes.total) for outcomes in parts)
         if rows < _FEW_ROWS * values:
             of = listed(names_of(self.proxy)) if self.proxy else "the probabilities"
             message += (
@@ -209,29 +205,26 @@ class ProbabilisticGroups(RateOnData):
             )
         warn(message, ProxyWarning)
 
-    # Estimating
-
     def _table(self, outcomes: _Outcomes, z: float) -> pl.DataFrame:
         """The row of each group."""
         expected = outcomes.known_rows.sum(axis=0) @ outcomes.probabilities
         members, everybody = outcomes.probabilities.T, np.ones(len(outcomes.value))
-        rates = {group: outcomes.rate(own) for group, own in zip(self.groups, members, strict=True)}
+        rates = {group: outcomes.rate(shares) for group, shares in zip(self.groups, members, strict=True)}
         reference = self.groups[int(expected.argmax())] if self.to == "majority" else self.to
         others = [rates.get(reference)] * len(members)
         if reference == "overall":
             others = [outcomes.rate(everybody)] * len(members)
         elif reference == "rest":
-            others = [outcomes.rate(everybody - own) for own in members]
+            others = [outcomes.rate(everybody - shares) for shares in members]
         rows: list[dict[str, Any]] = []
         groups = list(zip(rates.items(), others, expected, strict=True))
         for (group, rate), other, size in in_progress(groups, "bounding rates"):
             row: dict[str, Any] = {
-                ".metric": self.metric.name, ".group": group, ".n_expected": size, ".reference": reference
+                ".metric": self.metric.name, ".group": group, ".n_expected": size, ".reference": reference,
+                ".status": Status.ZERO_DENOMINATOR,
             }  # fmt: skip
-            lowest, highest = rate.lowest, rate.highest
-            if math.isnan(rate.estimate):
-                row[".status"] = Status.ZERO_DENOMINATOR
-            else:
+            if not math.isnan(rate.estimate):
+                lowest, highest = rate.lowest, rate.highest
                 row |= {
                     ".estimate": rate.estimate, ".lower_bound": lowest.bound, ".upper_bound": highest.bound,
                     ".lower": max(0.0, min(lowest.bound, float(lowest.limits(z)[0]))),
@@ -244,9 +237,9 @@ class ProbabilisticGroups(RateOnData):
         return frame_of(rows, _SHOWN)
 
 
-def _ends(probabilities: pl.Series) -> tuple[float, float]:
-    """The least and the largest probability, 1 without rows."""
-    numbers = probabilities.to_numpy() if len(probabilities) else np.ones(1)
+def _ends(probabilities: Array) -> tuple[float, float]:
+    """The least and the largest probability; 1 without rows."""
+    numbers = probabilities if len(probabilities) else np.ones(1)
     return float(numbers.min()), float(numbers.max())
 
 
@@ -284,12 +277,12 @@ class _Outcomes:
     @cached_property
     def share_of_others(self) -> Array:
         """The share of each kind among the rows other than one of a kind: kinds by kinds of that row by values."""
-        own = _divided(self.weights, self.rows)
-        # the row is missing among those of its own kind
-        others = self.weights[:, None] - own * np.eye(len(own))[:, :, None]
-        known = (self.rows.sum(axis=0) > 1) & (self.total > own)
+        row = _divided(self.weights, self.rows)
+        # the row is missing among those of its kind
+        others = self.weights[:, None] - row * np.eye(len(row))[:, :, None]
+        known = (self.rows.sum(axis=0) > 1) & (self.total > row)
         with np.errstate(divide="ignore", invalid="ignore"):
-            return np.where(known, others / (self.total - own), np.nan)
+            return np.where(known, others / (self.total - row), np.nan)
 
     def highest(self, members: Array, hit: int = _HIT, miss: int = _MISS) -> _End:
         """The highest rate that a group may have, with the most hits and the fewest misses.

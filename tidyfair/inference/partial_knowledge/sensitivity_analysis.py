@@ -31,7 +31,7 @@ from tidyfair.intervals.progress import in_progress
 from tidyfair.intervals.shares import is_of_cells, values_of_tables
 from tidyfair.specs.columns import Column, names_of
 from tidyfair.specs.contrasts import Contrast
-from tidyfair.specs.formulas import Formula
+from tidyfair.specs.metric_specs import formulas_of
 from tidyfair.specs.options import Options, refuse_unknown_keywords
 from tidyfair.specs.segments import Array
 from tidyfair.tallies.source import open_frame
@@ -130,14 +130,12 @@ class VerdictSensitivity(CalledOnTallies):
             # groups have the same name in all outer groups
             cells = cells.with_columns(texts_of(cells.select(names)).alias(f"{_TEXT}{index}"))
             judged.append((metric, limit, [*names, f"{_TEXT}{index}"]))
-        parts: dict[tuple[Any, ...], pl.DataFrame] = {} if cells.is_empty() else {(): cells}
-        if outer:
-            parts = cells.partition_by(outer, as_dict=True)
-        # in the order of their keys, null last
-        for key in sorted(parts, key=lambda key: [(value is None, "" if value is None else value) for value in key]):
+        in_order = cells.sort(outer, nulls_last=True, maintain_order=True) if outer else cells
+        parts = in_order.partition_by(outer, maintain_order=True) if outer else [cells] * (len(cells) > 0)
+        for part in parts:
             for metric, limit, names in judged:
-                table = _Study.of(metric, limit, self.gate.confidence, parts[key], names).table()
-                tables.append(with_outer_key(parts[key].select(keys), 0, table))
+                table = _Study.of(metric, limit, self.gate.confidence, part, names).table()
+                tables.append(with_outer_key(part.select(keys), 0, table))
         return pl.concat(tables)
 
 
@@ -150,11 +148,6 @@ class _Line:
     to: int | None
     moves: tuple[tuple[int, int], ...]
     """Cells that rows leave and enter."""
-
-    def capacity(self, cells: Array) -> int:
-        """The most rows that can be moved."""
-        sources = {source for source, _ in self.moves}
-        return int(sum(cells[self.group, source] for source in sources))
 
     def applied(self, cells: Array, rows: int) -> Array:
         """The cells after so many rows have been moved."""
@@ -190,11 +183,6 @@ class _Path:
     """Rows that do not turn it."""
     becomes: str | None = None
     """The verdict with `high` rows."""
-
-    @property
-    def rank(self) -> tuple[float, float]:
-        """The expected rows and, where they are equal, how far it falls short of all others."""
-        return self.expected, -self.reach
 
     def probe(self, rounds: int) -> int:
         """The number of rows tried next: where the verdict is expected to turn, then around it, then halfway."""
@@ -254,14 +242,9 @@ class _Study:
         return cls(plain, gate, cells, groups, texts, unknown)
 
     @property
-    def formulas(self) -> list[Formula]:
-        """The formulas of the disparity."""
-        return [formula for _, formula in self.metric.formulas]
-
-    @property
     def errors(self) -> tuple[str, ...]:
         """The kinds of errors that may change the disparity."""
-        reads_truth = any("truth" in formula.reads for formula in self.formulas)
+        reads_truth = any("truth" in formula.reads for formula in formulas_of(self.metric))
         return (WRONG_TRUTH, MISSING_TRUTH, WRONG_GROUP) if reads_truth else (WRONG_GROUP,)
 
     def judged(self, scenarios: Sequence[Array], *, interval: bool = True) -> pl.DataFrame:
@@ -292,7 +275,7 @@ class _Study:
         """All errors that are tried, in the order in which moves have most effect, and in others."""
         scale = np.maximum(self.cells.sum(axis=1) / _MANY_ROWS, 1)
         groups = range(len(self.cells))
-        for formula, sign in itertools.product(self.formulas, (1, -1)):
+        for formula, sign in itertools.product(formulas_of(self.metric), (1, -1)):
             effect = sign * np.nan_to_num(influences_of(formula, self.cells / scale[:, None]))
             for group, error in itertools.product(groups, self.errors):
                 if error != WRONG_GROUP:
@@ -330,8 +313,7 @@ class _Study:
         if lines and now[".estimate"] is not None:
             for path in self._turning(self._best_paths(lines, now), now[".verdict"]):
                 key = path.line.error, path.line.group
-                if key not in fewest or path.high < fewest[key].high:
-                    fewest[key] = path
+                fewest[key] = min(fewest.get(key, path), path, key=lambda path: path.high)
         common = {name: now[name] for name in (".metric", ".by", ".estimate", ".limit", ".verdict")}
         table: list[dict[str, Any]] = []
         for error in self.errors:
@@ -356,7 +338,9 @@ class _Study:
     def _best_paths(self, lines: Sequence[_Line], now: Mapping[str, Any]) -> list[_Path]:
         """Of each kind of error, group and way to another verdict the line on which fewest rows are expected to do."""
         steps = max(_FEWEST_STEPS, min(_MOST_STEPS, _MOST_SCENARIOS // len(lines)))
-        sizes = [np.unique(np.linspace(0, line.capacity(self.cells), steps + 1).astype(int)) for line in lines]
+        # up to all rows that can be moved
+        most = [self.cells[line.group, [*dict(line.moves)]].sum() for line in lines]
+        sizes = [np.unique(np.linspace(0, rows, steps + 1).astype(int)) for rows in most]
         scenarios = [
             line.applied(self.cells, rows) for line, of_line in zip(lines, sizes, strict=True) for rows in of_line
         ]
@@ -367,8 +351,9 @@ class _Study:
             for way, needed in self._ways(now).items():
                 path = _path(line, of_line, way * (along - now[".estimate"]), needed)
                 key = line.error, line.group, way
-                if path.reach > 0 and (key not in best or path.rank < best[key].rank):
-                    best[key] = path
+                if path.reach > 0:
+                    # the fewest expected rows and, where they are equal, the one that reaches farthest
+                    best[key] = min(best.get(key, path), path, key=lambda path: (path.expected, -path.reach))
         return list(best.values())
 
     def _ways(self, now: Mapping[str, Any]) -> dict[int, float]:
@@ -414,11 +399,11 @@ class _Study:
         aggregate = self.metric.aggregate
         is_range = isinstance(aggregate, Contrast) and aggregate.to == "range"
         is_known = is_range and aggregate.kind in {"difference", "ratio"} and not self.metric.less
-        if not is_known or (len(self.formulas) > 1 and aggregate.across != "worst"):
+        if not is_known or (len(self.metric.formulas) > 1 and aggregate.across != "worst"):
             return unknown
         chosen = np.ones(len(self.cells), dtype=bool) if group is None else np.arange(len(self.cells)) == group
         pairs: list[tuple[float, float]] = []
-        for formula in self.formulas:
+        for formula in formulas_of(self.metric):
             # a rate is at its ends where all missing truths of what is selected, and of what is not, are of one kind
             filled: list[Array] = []
             for targets in itertools.product(("tp", "fp"), ("fn", "tn")):
@@ -454,18 +439,15 @@ def _range_bounds(low: Array, high: Array, *, ratio: bool) -> tuple[float, float
 
 
 def _path(line: _Line, sizes: Array, along: Array, needed: float) -> _Path:
-    """The way of a disparity along a line, as a distance from where it is."""
-    known = np.nan_to_num(along, nan=-math.inf)
-    last = int(known.argmax())
-    reach = float(known[last])
-    expected = math.inf
-    reached = np.flatnonzero(known >= needed)
+    """The way of a disparity along a line, from its distances from where it is."""
+    known, expected = np.nan_to_num(along, nan=-math.inf), math.inf
+    last, reached = int(known.argmax()), np.flatnonzero(known >= needed)
     if len(reached) and needed > 0:
         at = max(int(reached[0]), 1)
         before, after = known[at - 1], known[at]
         part = (needed - before) / (after - before) if math.isfinite(before) and after > before else 1.0
         expected = float(sizes[at - 1] + part * (sizes[at] - sizes[at - 1]))
-    return _Path(line, int(sizes[last]), expected, reach)
+    return _Path(line, int(sizes[last]), expected, float(known[last]))
 
 
 @refuse_unknown_keywords
