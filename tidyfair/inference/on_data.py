@@ -110,8 +110,8 @@ class CalledOnData(ABC):
 
     def _repr_html_(self) -> str:
         """The same for notebooks, with a table of the metrics."""
-        settings = ", ".join(self._settings())
-        return display("", self._html_columns(), name=type(self).__name__, remark=settings, call=CALL)
+        remark = ", ".join(self._settings())
+        return display("", self._html_columns(), name=type(self).__name__, remark=remark, call=CALL)
 
     def _settings(self) -> list[str]:
         """The settings that are not off or empty, as texts."""

@@ -28,6 +28,7 @@ from tidyfair.intervals.shares import is_mean, share_of
 from tidyfair.specs.arguments import flag, is_list, number, proper_share, whole
 from tidyfair.specs.columns import ColumnLike
 from tidyfair.specs.contrasts import Difference, Ratio
+from tidyfair.specs.metric_specs import formulas_of
 from tidyfair.specs.options import CallOptions, Options, ReadOptions, refuse_unknown_keywords, show_keywords
 from tidyfair.specs.segments import Array, Floats
 from tidyfair.specs.spreads import GroupMaximum, GroupMinimum
@@ -123,7 +124,7 @@ class Monitor(CalledOnTallies):
         if sum(of_metric.pairs for of_metric in sums) > _MOST_PAIRS:
             most = max(sums, key=lambda of_metric: of_metric.pairs)
             msg = (
-                f"monitor(): {most.spec.name} compares {most.pairs:,} pairs of groups of {most.by_text!r}, both ways "
+                f"monitor(): {most.spec.name} compares {most.pairs:,} pairs of groups of {most.spec.by!r}, both ways "
                 f"round and at all looks; the limit is {_MOST_PAIRS:,} for all metrics. Pool rare groups "
                 "with `lump_rare`, leave out small ones with `min_n=`, look less often, compare each group with the "
                 'rest (`to="rest"`) or with one group, or monitor `group_minimum` or `group_maximum`.'
@@ -142,25 +143,24 @@ class _GroupMonitor(Monitor):
     """The values of the groups of a monitor."""
 
     def _results(self, tally: Tally, options: Options) -> pl.DataFrame:
-        looks, sums = self._sums(tally, options)
+        looks, every_sums = self._sums(tally, options)
         tables: list[pl.DataFrame] = []
-        shown: list[Array] = [np.arange(len(looks.last))] * len(sums)
+        shown: list[Array] = [np.arange(len(looks.last))] * len(every_sums)
         if self.change:
-            shown = [table[_LOOK].to_numpy() for table in self._verdicts(looks, sums)]
-        for of_metric, windows in zip(sums, shown, strict=True):
-            of_windows = of_metric.at(windows)
-            lower, upper = _limits_of_groups(of_windows)
-            cells = np.nonzero(of_windows.are_compared)
+            shown = [table[_LOOK].to_numpy() for table in self._verdicts(looks, every_sums)]
+        for all_sums, windows in zip(every_sums, shown, strict=True):
+            sums = all_sums.at(windows)
+            lower, upper = _limits_of_groups(sums)
+            cells = np.nonzero(sums.are_compared)
             window, formula, group = cells
-            rows = of_windows.totals.rows[cells]
-            names = pl.Series([name for name, _ in of_windows.spec.formulas], dtype=pl.String)
-            groups = _named(of_windows, windows[window]).with_columns(
+            names = pl.Series([name for name, _ in sums.spec.formulas], dtype=pl.String)
+            groups = _named(sums, windows[window]).with_columns(
                 names[formula].alias(".metric"),
-                of_windows.texts[group].alias(".group"),
-                pl.Series(".n", rows).cast(pl.Int64),
-                pl.Series(".estimate", of_windows.on_scale(of_windows.totals.total[cells] / rows)),
-                pl.Series(".lower", of_windows.on_scale(lower[cells])),
-                pl.Series(".upper", of_windows.on_scale(upper[cells])),
+                sums.texts[group].alias(".group"),
+                pl.Series(".n", sums.totals.rows[cells]).cast(pl.Int64),
+                pl.Series(".estimate", sums.on_scale(sums.totals.mean[cells])),
+                pl.Series(".lower", sums.on_scale(lower[cells])),
+                pl.Series(".upper", sums.on_scale(upper[cells])),
             )
             tables.append(looks.keyed(groups.with_columns(pl.col(pl.Float64).fill_nan(None))))
         table = pl.concat(tables)
@@ -203,9 +203,9 @@ def _judged(sums: RunningSums, side: Side, limit: float) -> pl.DataFrame:
 
 def _named(sums: RunningSums, looks: Array) -> pl.DataFrame:
     """The columns that name a metric, for each of some looks."""
+    by = sums.spec.by.text if sums.spec.by else None
     named = pl.DataFrame({_LOOK: pl.Series(looks, dtype=pl.Int64)})
-    texts = {".metric": sums.spec.name, ".by": sums.by_text}
-    return named.with_columns(pl.lit(text, pl.String).alias(name) for name, text in texts.items())
+    return named.with_columns(pl.lit(sums.spec.name).alias(".metric"), pl.lit(by, pl.String).alias(".by"))
 
 
 def _limits_of_groups(sums: RunningSums) -> tuple[Floats, Floats]:
@@ -251,15 +251,13 @@ def _contrasts(sums: RunningSums, limit: float) -> tuple[Floats, Floats, Floats,
     def by_look(values: Array, groups: Array) -> Array:
         return values[:, :, groups].reshape(looks, formulas * len(groups))
 
-    def totals_of(groups: Array) -> Totals:
-        return Totals(by_look(totals.total, groups), by_look(totals.rows, groups))
-
     farthest = smallest = largest = np.full(looks, np.nan)
     e_value = np.zeros(looks)
     step = max(_PAIRS_AT_ONCE // max(looks * formulas, 1), 1)
     for first in range(0, len(one), step):
         some, others = one[first : first + step], other[first : first + step]
-        pair = Pair(totals_of(some), totals_of(others))
+        sides = [Totals(by_look(totals.total, groups), by_look(totals.rows, groups)) for groups in (some, others)]
+        pair = Pair(*sides)
         compared = by_look(are_compared, some) & by_look(are_compared, others)
         threshold = np.broadcast_to(sums.log_threshold(statements)[:, None], compared.shape)
         e_values = np.zeros(compared.shape)
@@ -490,11 +488,6 @@ class RunningSums:
             groups=groups,
         )
 
-    @property
-    def by_text(self) -> str | None:
-        """The features as results show them."""
-        return self.spec.by.text if self.spec.by else None
-
     def log_threshold(self, statements: Floats) -> Floats:
         """Logarithm of the e-value required for one of a number of statements."""
         return np.log(np.maximum(statements, 1) / (self.error * self.share))
@@ -651,6 +644,15 @@ def _problem_of(metric: GroupwiseMetric) -> str | None:
     return None if type(aggregate) in {GroupMinimum, GroupMaximum} else f"compares groups by {aggregate!r}"
 
 
+def _checked_bounds(bounds: object) -> Bounds:
+    """The bounds of the values of rows, or an error."""
+    values = [number("bounds", value, -math.inf) for value in bounds] if is_list(bounds) else []
+    if len(values) != 2 or values[0] >= values[1]:
+        msg = f"`bounds` must be two numbers, the smaller one first, not {bounds!r}."
+        raise ArgumentError(msg)
+    return values[0], values[1]
+
+
 @refuse_unknown_keywords
 def monitor(
     given: Metric | GroupwiseMetric | MetricSet, *, below: float | None = None, above: float | None = None,
@@ -713,15 +715,10 @@ def monitor(
     if groups is not None:
         groups = whole("groups", groups, 2)
     if bounds is not None:
-        values = [number("bounds", value, -math.inf) for value in bounds] if is_list(bounds) else []
-        if len(values) != 2 or values[0] >= values[1]:
-            msg = f"`bounds` must be two numbers, the smaller one first, not {bounds!r}."
-            raise ArgumentError(msg)
-        bounds = values[0], values[1]
+        bounds = _checked_bounds(bounds)
     for metric in metrics:
         _check_metric(metric, limit, bounds)
-    formulas = [formula for metric in metrics for _, formula in metric.formulas]
-    if bounds is not None and all(share_of(formula) is not None for formula in formulas):
+    if bounds is not None and all(share_of(formula) is not None for formula in formulas_of(*metrics)):
         msg = "monitor(): shares of rows always lie between 0 and 1; leave out `bounds`."
         raise ArgumentError(msg)
     return Monitor(metrics, side, limit, confidence, period, groups, bounds, change)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar
+from typing import Any, ClassVar, cast
 
 import numpy as np
 import polars as pl
@@ -58,7 +58,6 @@ class ProbabilityOf(MetricSetOnData):
             if not is_of_labels(spec):
                 msg = f"probability() needs metrics of predicted labels, not {spec.name}; use intervals or a test."
                 raise ArgumentError(msg)
-        for spec in self.metrics.specs:
             if not any(formula.reads for formula in formulas_of(spec)):
                 msg = (
                     f"{spec.name} depends on the size of groups, for which no prior is defined; use intervals or a "
@@ -71,15 +70,13 @@ class ProbabilityOf(MetricSetOnData):
 
     def _results(self, tally: Tally, options: Options) -> pl.DataFrame:
         tables: list[pl.DataFrame] = []
-        if self.pooling:
-            for metric in groupwise((self.metrics,), "probability"):
-                case = Case(metric, tally, options)
-                outers = range(len(case.evaluated.group_cells.outer_keys))
-                shares = [self._share_of_pooled(case, outer, self.pooling) for outer in outers]
-                tables.append(self._table(case.evaluated, pl.Series(shares, dtype=pl.Float64)))
-        else:
-            for evaluated in self.metrics.run.evaluate(tally, options):
-                tables.append(self._table(evaluated, self._shares(evaluated, replace(options, interval="bayes"))))
+        for metric in groupwise((self.metrics,), "probability") if self.pooling else ():
+            case = Case(metric, tally, options)
+            outers = range(len(case.evaluated.group_cells.outer_keys))
+            shares = [self._share_of_pooled(case, outer) for outer in outers]
+            tables.append(self._table(case.evaluated, pl.Series(shares, dtype=pl.Float64)))
+        for evaluated in self.metrics.run.evaluate(tally, options) if not self.pooling else ():
+            tables.append(self._table(evaluated, self._shares(evaluated, replace(options, interval="bayes"))))
         return pl.concat(tables, how="vertical_relaxed")
 
     def _shares(self, evaluated: Evaluated, options: Options) -> pl.Series:
@@ -93,9 +90,9 @@ class ProbabilityOf(MetricSetOnData):
         with np.errstate(invalid="ignore"):
             return pl.Series(within / drawn, nan_to_null=True)
 
-    def _share_of_pooled(self, case: Case, outer: int, pooling: Pooling) -> float | None:
+    def _share_of_pooled(self, case: Case, outer: int) -> float | None:
         """The share of draws of the pooled rates of an outer group on the good side of the limit."""
-        part = OuterGroup(case, outer, self.seed)
+        part, pooling = OuterGroup(case, outer, self.seed), cast("Pooling", self.pooling)
         if not all(len(count.group_cells) for count in part.counts):
             return None
 
