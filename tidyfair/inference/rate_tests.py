@@ -311,8 +311,8 @@ class OuterGroupTest(RateTest):
 
 def reads_one_label(formula: Formula, rows: pl.DataFrame) -> bool:
     """Check whether a formula reads one label or all of them at once."""
-    of_one = set(rows["estimator"]) <= set(ONE_LABEL) or formula.over_levels
-    return of_one and rows[LEVEL].n_unique() <= 1
+    reads_one = set(rows["estimator"]) <= set(ONE_LABEL) or formula.over_levels
+    return reads_one and rows[LEVEL].n_unique() <= 1
 
 
 def _cells_and_strata(

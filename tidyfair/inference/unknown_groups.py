@@ -88,11 +88,11 @@ def pass_in_each_group(
             features.setdefault(metric.by, set()).update((name, metric.by.text) for name in names)
     passed: set[Key] = set()
     for by, names in features.items():
-        of_feature = {key for key in undecided if key[-2:] in names}
-        in_each_group = list(verdicts_of(by)) if of_feature else []
+        keys_of_feature = {key for key in undecided if key[-2:] in names}
+        in_each_group = list(verdicts_of(by)) if keys_of_feature else []
         if in_each_group:
             failing = [verdicts.filter(pl.col(".verdict") != PASS) for verdicts in in_each_group]
-            passed |= of_feature.difference(*map(keys_of_verdicts, failing))
+            passed |= keys_of_feature.difference(*map(keys_of_verdicts, failing))
     return passed
 
 

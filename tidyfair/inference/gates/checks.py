@@ -129,9 +129,9 @@ class Gate(MetricSetOnData, CalledOnTallies):
         return {"metric": columns.pop("metric"), "by": columns.pop("by"), "limit": self._limits(), **columns}
 
     def _check_call(self, keywords: Mapping[str, Any]) -> None:
-        for name, own in self.options:
-            if (other := keywords.get(name)) not in (None, own):
-                msg = f"`{name}` is given twice: {own!r} for the gate, and {other!r} here."
+        for name, value in self.options:
+            if (other := keywords.get(name)) not in (None, value):
+                msg = f"`{name}` is given twice: {value!r} for the gate, and {other!r} here."
                 raise ArgumentError(msg)
 
     def _fixed(self) -> dict[str, Any]:
@@ -304,10 +304,10 @@ def judged_changes(
             yield replace(changes, compared=parts).verdicts()
 
     def pass_in_each(undecided: set[Key]) -> set[Key]:
-        of_parts = [
+        passing_of_parts = [
             pass_in_each_group(part.comparison.metrics, partial(verdicts_of, part), undecided) for part in compared
         ]
-        return set[Key]().union(*of_parts)
+        return set[Key]().union(*passing_of_parts)
 
     judged = with_unknown_groups(results, counted, outside, lambda: with_all.verdicts()[".verdict"], pass_in_each)
     return judged.with_columns(pl.col(WITH_UNKNOWN).replace(FAIL, UNSURE))

@@ -413,13 +413,13 @@ class _Gaps:
         most = self.most
         return columns | _columns_of(".disparity_change", disparity - disparity[0], lower, upper, (-most, most))
 
-    def _distances_of_changes(self, of_baseline: int) -> Array:
+    def _distances_of_changes(self, baseline_gap: int) -> Array:
         """The largest distance of draws of the changes of all gaps from a gap of the baseline, in standard errors."""
         # covariances of values with this gap, and so of all gaps with it
-        shared = self.signs @ np.tensordot(self.signs[of_baseline], self.with_baseline, (0, 1))
-        errors = _errors_of_changes(self.gap_variances, self.gap_variances[of_baseline, 0], shared)
+        shared = self.signs @ np.tensordot(self.signs[baseline_gap], self.with_baseline, (0, 1))
+        errors = _errors_of_changes(self.gap_variances, self.gap_variances[baseline_gap, 0], shared)
         drawn = self.drawn_gaps
-        return _largest(drawn - drawn[of_baseline, :, :1], errors[:, None]).max(axis=0)
+        return _largest(drawn - drawn[baseline_gap, :, :1], errors[:, None]).max(axis=0)
 
     def _changes(self, critical: float) -> tuple[Array, Array]:
         """The limits of the changes of disparities from the baseline's.
@@ -434,28 +434,28 @@ class _Gaps:
         largest = np.argsort(-surely, axis=0)[:_MOST_GAPS]
         every = np.arange(len(self.gaps))
         for model in in_progress(range(models), "comparing models"):
-            of_baseline, of_model = largest[:, 0], largest[:, model]
+            baseline_gap, gaps_of_model = largest[:, 0], largest[:, model]
             # covariances of gaps with values of the baseline
             shared = self.signs @ self.with_baseline[:, :, model]
             paired = self._change(model, every, every, (shared * self.signs).sum(axis=1), critical)
-            above = self._change(model, every[:, None], of_baseline, shared @ self.signs[of_baseline].T, critical)
-            below = self._change(model, of_model[:, None], every, shared[of_model] @ self.signs.T, critical)
+            above = self._change(model, every[:, None], baseline_gap, shared @ self.signs[baseline_gap].T, critical)
+            below = self._change(model, gaps_of_model[:, None], every, shared[gaps_of_model] @ self.signs.T, critical)
             upper[model] = np.minimum(above[1].min(axis=1), paired[1]).max()
             lower[model] = np.maximum(below[0].max(axis=0), paired[0]).min()
         return lower, upper
 
     def _change(
-        self, model: int, gap: Array, of_baseline: Array, shared: Array, critical: float
+        self, model: int, gap: Array, baseline_gap: Array, shared: Array, critical: float
     ) -> tuple[Array, Array]:
         """Lower and upper limits of gaps of a model less gaps of the baseline, with these covariances."""
-        errors = _errors_of_changes(self.gap_variances[gap, model], self.gap_variances[of_baseline, 0], shared)
-        change = self.gaps[gap, model] - self.gaps[of_baseline, 0]
+        errors = _errors_of_changes(self.gap_variances[gap, model], self.gap_variances[baseline_gap, 0], shared)
+        change = self.gaps[gap, model] - self.gaps[baseline_gap, 0]
         return change - critical * errors, change + critical * errors
 
 
-def _errors_of_changes(variance: Array, of_baseline: Array, shared: Array) -> Array:
+def _errors_of_changes(variance: Array, baseline_gap: Array, shared: Array) -> Array:
     """Standard errors of values less those of the baseline."""
-    return np.sqrt(np.maximum(variance + of_baseline - 2 * shared, 0))
+    return np.sqrt(np.maximum(variance + baseline_gap - 2 * shared, 0))
 
 
 def _columns_of(name: str, values: Array, lower: Array, upper: Array, ends: tuple[float, float]) -> dict[str, Array]:

@@ -153,12 +153,12 @@ class _PairedRows:
                 msg = f"{_SUBJECT}: the data are grouped by {column.name!r}; group by another column."
                 raise ColumnError(msg)
         wanted = {_PAIR: ("pair", comparison.pair), _GROUP: ("by", comparison.by), **_columns_of_call(options)}
-        of_outer = {f"o{index}": ("group_by", column) for index, column in enumerate(source.outer)}
-        self.outer = list(of_outer)
+        outer_columns = {f"o{index}": ("group_by", column) for index, column in enumerate(source.outer)}
+        self.outer = list(outer_columns)
         """The internal names of the outer groups."""
         self.names = {name: wanted[name][1].name for name in (_TRUTH, _ESTIMATE) if name in wanted}
         """The user's columns of truth and predictions, by their names in the rows."""
-        wanted |= of_outer
+        wanted |= outer_columns
         rows = (source if source.kind == "polars" else source.here(wanted)).read(wanted)
         if missing := rows[_PAIR].null_count():
             msg = f"`pair`: the column {comparison.pair.name!r} is null in {missing} rows; fill or filter them first."
@@ -167,9 +167,9 @@ class _PairedRows:
         unknown, is_unknown = (comparison.policy.is_unknown(groups.select(_GROUP)) for groups in (every, rows))
         every = every.with_columns(texts_of(every).alias(".group"))
         if unknown.any() and comparison.policy.unknown == "apart":
-            of_rows = f"{is_unknown.sum():,} of {len(rows):,} rows ({listed(every.filter(unknown)['.group'])})"
+            rows_in_words = f"{is_unknown.sum():,} of {len(rows):,} rows ({listed(every.filter(unknown)['.group'])})"
             warn(
-                f"{_SUBJECT}: {comparison.by.name} is unknown in {of_rows}, which are not compared. "
+                f"{_SUBJECT}: {comparison.by.name} is unknown in {rows_in_words}, which are not compared. "
                 '`unknown="group"` compares them, and `unknown="drop"` leaves them out without notice.',
                 UnknownGroupWarning,
             )
@@ -318,8 +318,10 @@ class _PairedRows:
             quantity = quantities[row[".metric"]]
             pairs = parts.get(tuple(row[name] for name in (*self.outer, _COMPARISON)))
             if quantity is not None and pairs is not None:
-                of_one, of_other = (quantity(pl.col(name).cast(pl.Float64)) for name in (_ONE, _OTHER))
-                differences = pairs.select(of_other - of_one).to_series().drop_nulls().to_numpy()
+                quantity_of_one, quantity_of_other = (
+                    quantity(pl.col(name).cast(pl.Float64)) for name in (_ONE, _OTHER)
+                )
+                differences = pairs.select(quantity_of_other - quantity_of_one).to_series().drop_nulls().to_numpy()
                 random, count = generator(self.options.seed, "flipped signs"), len(differences)
                 row[".p_value"] = _sign_flip_test(differences, self.options.replicates, random)
                 row.update(dict.fromkeys((".lower", ".upper", ".std_error")))

@@ -241,7 +241,7 @@ class PairedModels:
         pairs, labels = self.pairs, evaluated.labels
         if isinstance(pairs, _Rows) or labels.event is None or pairs.tally.weights is not None:
             return {}
-        one, other = pairs.of_both(pairs.tally)
+        one, other = pairs.tallies_of_both(pairs.tally)
         indices = [labels.index(*side) for side in ((one, TRUTH), (one, ESTIMATE), (other, ESTIMATE))]
         truth, guess, guess_of_other = (np.where(index < 0, -1, index == labels.event) for index in indices)
         outer, rows = KeyCodes(one.cells).index(one.outer_names).of_cell, one.cells["n"].to_numpy()
@@ -249,7 +249,7 @@ class PairedModels:
         def are_in(names: Collection[str], guess: Integers) -> Booleans:
             """Mask of the counts in some cells of the table of truth and one prediction."""
             codes = [[_CODES[label] for label in CELLS[name]] for name in names]
-            return np.any([(truth == of_truth) & (guess == of_guess) for of_truth, of_guess in codes], axis=0)
+            return np.any([(truth == truth_code) & (guess == guess_code) for truth_code, guess_code in codes], axis=0)
 
         rates: dict[int, tuple[list[Floats], list[float]]] = {}
         for number, metric in enumerate(self.comparison.metrics):
@@ -284,15 +284,15 @@ class PairedModels:
             changes = _changes(pairs.redrawn(sides, number, options))[:, 0]
             summary = Summary.of(changes, options.conf_level, clusters_of(pairs.sides[0]))
             limits[:, number] = summary.lower, summary.upper, summary.error
-        for of_feature in smooth.values():
-            units, results = pairs.left_out(sides, of_feature, options)
-            ranges = [metrics[number].range for number in of_feature]
+        for numbers_of_feature in smooth.values():
+            units, results = pairs.left_out(sides, numbers_of_feature, options)
+            ranges = [metrics[number].range for number in numbers_of_feature]
             width = np.array([[float(highest) - float(lowest)] for lowest, highest in ranges])
             # shares have the rounding errors of 1, and others those of their values
             size = np.fmax(np.abs(results[:, 0]).max(axis=0), np.where(np.isfinite(width), 1.0, 0.0))
             added = _ADDED_CHANGES if isinstance(pairs, _Rows) else 0.0
             lower, upper, error = units.limits(_changes(results), size, options.conf_level, added_changes=added)
-            limits[:, of_feature] = np.maximum(lower, -width), np.minimum(upper, width), error
+            limits[:, numbers_of_feature] = np.maximum(lower, -width), np.minimum(upper, width), error
         if smooth:
             warn_of_few_clusters(pairs.sides[0])
         return limits
@@ -377,7 +377,7 @@ class _Cells:
         old = self.tally.names([key.column for key in keys])
         named = [pl.col(name).alias(f"k{index}") for index, name in enumerate(old)]
         sides: list[Tally] = []
-        for tally, estimate in zip(self.of_both(self.tally), (self.tally.estimate, self.second), strict=True):
+        for tally, estimate in zip(self.tallies_of_both(self.tally), (self.tally.estimate, self.second), strict=True):
             sums = [name for name in ("n", "w", "w2") if name in tally.cells.columns]
             pooled = tally.cells.group_by(*named, *LABELS).agg(pl.col(sums).sum())
             sides.append(replace(tally, cells=pooled, keys=keys, estimate=estimate))
@@ -413,13 +413,13 @@ class _Cells:
         return self._results(sides, [number], drawn)
 
     def _results(self, sides: Sequence[Evaluated], numbers: Sequence[int], drawn: DrawnCells) -> Floats:
-        by, pairs = sides[0].specs[numbers[0]].by, [*zip(sides, self.of_both(drawn.tally), strict=True)]
+        by, pairs = sides[0].specs[numbers[0]].by, [*zip(sides, self.tallies_of_both(drawn.tally), strict=True)]
         replicates = (
             [Replicates.of_sums(side, numbers, by, tally, sums) for side, tally in pairs] for sums in drawn.parts
         )
         return _results_of(replicates)[:, :, numbers]
 
-    def of_both(self, tally: Tally) -> list[Tally]:
+    def tallies_of_both(self, tally: Tally) -> list[Tally]:
         """A tally with the second prediction among its keys, with either of them as the estimate."""
         (second,) = tally.names([self.second])
         return [tally, replace(tally, cells=tally.cells.with_columns(pl.col(second).alias(ESTIMATE)))]

@@ -93,9 +93,9 @@ class PeriodTest(RateTest):
             largest = np.zeros(len(has_value))
             for rate in shuffled:
                 values, variance = rate.changes(relative=metric.aggregate.is_relative)
-                of_rate = rows_after.filter((pl.col("name") == rate.after.name) & pl.col("is_reference"))
+                reference_rows = rows_after.filter((pl.col("name") == rate.after.name) & pl.col("is_reference"))
                 group_cells = rate.after.group_cells[rate.matches]
-                reference = np.flatnonzero(np.isin(group_cells, of_rate[GROUP_CELL].to_numpy())).tolist()
+                reference = np.flatnonzero(np.isin(group_cells, reference_rows[GROUP_CELL].to_numpy())).tolist()
                 np.fmax(largest, farthest(values, variance[None], reference), out=largest)
             # what is not significant then is no range of changes of the disparity
             row |= by_chance(np.full(len(change), math.nan), largest[has_value]) | {".expected": expected}
@@ -148,10 +148,10 @@ class _Shuffled:
         other_hits = np.vstack([self.drawn_after, self.after.group_numerator])[:, self.matches].astype(float)
         share = (hits[-1] + other_hits[-1] + more) / (rows + other_rows + 2 * more)
         before, after = (hits + more) / (rows + 2 * more), (other_hits + more) / (other_rows + 2 * more)
-        of_one_row = 1 / rows + 1 / other_rows
+        inverse_rows = 1 / rows + 1 / other_rows
         if relative:
-            return np.log(after) - np.log(before), (1 - share) / share * of_one_row
-        return after - before, share * (1 - share) * of_one_row
+            return np.log(after) - np.log(before), (1 - share) / share * inverse_rows
+        return after - before, share * (1 - share) * inverse_rows
 
 
 @refuse_unknown_keywords

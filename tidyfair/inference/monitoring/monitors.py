@@ -121,8 +121,8 @@ class Monitor(CalledOnTallies):
 
     def _verdicts(self, looks: Looks, sums: Sequence[RunningSums]) -> list[pl.DataFrame]:
         """The verdicts on each metric, a row for each look."""
-        if sum(of_metric.pairs for of_metric in sums) > _MOST_PAIRS:
-            most = max(sums, key=lambda of_metric: of_metric.pairs)
+        if sum(sums_of_metric.pairs for sums_of_metric in sums) > _MOST_PAIRS:
+            most = max(sums, key=lambda sums_of_metric: sums_of_metric.pairs)
             msg = (
                 f"monitor(): {most.spec.name} compares {most.pairs:,} pairs of groups of {most.spec.by!r}, both ways "
                 f"round and at all looks; the limit is {_MOST_PAIRS:,} for all metrics. Pool rare groups "
@@ -131,7 +131,7 @@ class Monitor(CalledOnTallies):
             )
             raise ArgumentError(msg)
         tables: list[list[pl.DataFrame]] = [[] for _ in sums]
-        parts = [(index, *part) for index, of_metric in enumerate(sums) for part in of_metric.parts()]
+        parts = [(index, *part) for index, sums_of_metric in enumerate(sums) for part in sums_of_metric.parts()]
         for index, first, part in in_progress(parts, "monitoring"):
             judged = _judged(part, self.side, self.limit)
             tables[index].append(judged.with_columns(pl.col(_LOOK) + first))
@@ -317,7 +317,7 @@ class Looks:
     """The keys of the outer group of each look, the period last."""
     number: Array
     """The number of each look in its series, from 1."""
-    of_outer: Array
+    look_of_outer: Array
     """The index of the look of each outer group of the tally."""
     last: Array
     """The index of the look of each window."""
@@ -336,23 +336,23 @@ class Looks:
         series = outer_keys.drop(period or [], UNGROUPED, strict=False)
         periods = outer_keys.select([] if period is None else pl.col(period).alias(".period"))
         codes = KeyCodes(outer_keys)
-        of_series = codes.index(series.columns).of_cell
-        of_period = codes.index([] if period is None else [period]).of_cell
-        order = np.lexsort((of_period, of_series))
-        of_series, of_period, every = of_series[order], of_period[order], np.arange(len(order))
-        number = every - np.searchsorted(of_series, of_series) + 1
+        series_index = codes.index(series.columns).of_cell
+        period_index = codes.index([] if period is None else [period]).of_cell
+        order = np.lexsort((period_index, series_index))
+        series_index, period_index, every = series_index[order], period_index[order], np.arange(len(order))
+        number = every - np.searchsorted(series_index, series_index) + 1
         last, before, share = _windows(number) if change else (every, 0, np.ones(len(order)))
         share_of_error = np.ones(len(last))
         if series.width:
             # with k series so far it is 1 / (k (k + 1)): the shares of the first k, and of each later one when it
             # occurs, add up to 2 / (k + 1), which never exceeds 1
-            begin = of_period[number == 1]
-            so_far = (begin <= of_period[:, None]).sum(axis=1)[last]
+            begin = period_index[number == 1]
+            so_far = (begin <= period_index[:, None]).sum(axis=1)[last]
             share_of_error = 1 / (so_far * (so_far + 1))
         return cls(
             keys=pl.concat([series, periods], how="horizontal")[order],
             number=number,
-            of_outer=np.argsort(order),
+            look_of_outer=np.argsort(order),
             last=last,
             first=last - number[last] + 1 + before,
             share_of_window=share,
@@ -453,16 +453,18 @@ class RunningSums:
 
         def positions(rows: pl.DataFrame) -> tuple[Array, Array]:
             """The look and the group of each row."""
-            return looks.of_outer[rows["outer"].to_numpy()], index_of_keys.of_cell[rows[GROUP_CELL].to_numpy() - first]
+            return looks.look_of_outer[rows["outer"].to_numpy()], index_of_keys.of_cell[
+                rows[GROUP_CELL].to_numpy() - first
+            ]
 
         look, group = positions(rows)
         numbers = {name: number for number, (name, _) in enumerate(spec.formulas)}
         formula = rows["name"].replace_strict(numbers, return_dtype=pl.Int64).to_numpy()
         shape = len(looks.number), len(index_of_keys)
         total, counted = np.zeros((2, shape[0], len(numbers), shape[1]))
-        of_rows = _between(rows, bounds, spec.name)
-        np.add.at(total, (look, formula, group), of_rows.total)
-        np.add.at(counted, (look, formula, group), of_rows.rows)
+        totals_of_rows = _between(rows, bounds, spec.name)
+        np.add.at(total, (look, formula, group), totals_of_rows.total)
+        np.add.at(counted, (look, formula, group), totals_of_rows.rows)
         totals = Totals(looks.add_up(total), looks.add_up(counted))
         seen, sizes = np.zeros((2, *shape))
         seen[look, group] = 1

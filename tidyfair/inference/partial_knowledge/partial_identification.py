@@ -162,9 +162,9 @@ class ProbabilisticGroups(RateOnData):
         kinds = self._kinds_of_cells()
         measures = np.zeros((3, 3, len(index)))
         for measure, name in zip(measures, ("n", "w", "w2"), strict=True):
-            for cell, (of_event,) in counts.of(cells.measure(name)).items():
+            for cell, (counts_of_event,) in counts.of(cells.measure(name)).items():
                 if cell in kinds:
-                    measure[kinds[cell]] += of_event
+                    measure[kinds[cell]] += counts_of_event
         keys = self._keys(evaluated)
         members = keys.select(pl.col(names_of(self.probabilities)).cast(pl.Float64)).to_numpy()
         outer = group_cells.outer[slice_of(group_cells, by)]

@@ -118,11 +118,11 @@ class ProbabilityOf(MetricSetOnData):
         is_alone: list[bool] = []
         for number, spec in enumerate(evaluated.specs):
             needed = spec.aggregate.groups_needed if spec.aggregate else 1
-            of_spec = [0 < groups.get((number, outer), 0) < needed for outer in outers]
-            is_alone += of_spec
-            if any(of_spec) and spec.by:
-                of_group = Status.text_of(Status.TOO_FEW_GROUPS)
-                warn(f"{spec.name} by {spec.by.text} has no probability ({of_group}).", UndefinedWarning)
+            alone_of_spec = [0 < groups.get((number, outer), 0) < needed for outer in outers]
+            is_alone += alone_of_spec
+            if any(alone_of_spec) and spec.by:
+                reason = Status.text_of(Status.TOO_FEW_GROUPS)
+                warn(f"{spec.name} by {spec.by.text} has no probability ({reason}).", UndefinedWarning)
         is_known = pl.col(".estimate").is_not_null() & ~pl.lit(pl.Series(is_alone, dtype=pl.Boolean))
         columns = dict.fromkeys([*key_columns(results), ".metric", ".by", ".estimator", ".estimate"])
         return results.select(

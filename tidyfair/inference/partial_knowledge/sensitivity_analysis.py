@@ -342,14 +342,16 @@ class _Study:
         most = [self.cells[line.group, [*dict(line.moves)]].sum() for line in lines]
         sizes = [np.unique(np.linspace(0, rows, steps + 1).astype(int)) for rows in most]
         scenarios = [
-            line.applied(self.cells, rows) for line, of_line in zip(lines, sizes, strict=True) for rows in of_line
+            line.applied(self.cells, rows)
+            for line, sizes_of_line in zip(lines, sizes, strict=True)
+            for rows in sizes_of_line
         ]
         values = self.judged(scenarios, interval=False)[".estimate"].to_numpy()
-        ends = np.cumsum([len(of_line) for of_line in sizes])
+        ends = np.cumsum([len(sizes_of_line) for sizes_of_line in sizes])
         best: dict[tuple[str, int, int], _Path] = {}
-        for line, of_line, along in zip(lines, sizes, np.split(values, ends[:-1]), strict=True):
+        for line, sizes_of_line, along in zip(lines, sizes, np.split(values, ends[:-1]), strict=True):
             for way, needed in self._ways(now).items():
-                path = _path(line, of_line, way * (along - now[".estimate"]), needed)
+                path = _path(line, sizes_of_line, way * (along - now[".estimate"]), needed)
                 key = line.error, line.group, way
                 if path.reach > 0:
                     # the fewest expected rows and, where they are equal, the one that reaches farthest

@@ -18,7 +18,6 @@ from tidyfair.inference.partial_knowledge.pooling import (
     Additive,
     BetaBinomial,
     Pooling,
-    cell_variance,
     check_pooling,
     pooled,
 )
@@ -127,13 +126,13 @@ def shrunken_rates(
     """
     members = groupwise((metric,), "shrunken_rates", takes_data=True)
     check_pooling("shrunken_rates", pooling, members)
-    given: dict[str, Any] = dict(options)
-    of_draws = {name: given.pop(name, DEFAULTS[name]) for name in _OF_DRAWS}
+    call_options: dict[str, Any] = dict(options)
+    draw_options = {name: call_options.pop(name, DEFAULTS[name]) for name in _OF_DRAWS}
     rates = _ShrunkenRates(
-        members, times=how_often(of_draws["times"] or REPLICATES), seed=whole("seed", of_draws["seed"], 0),
-        conf_level=proper_share("conf_level", of_draws["conf_level"]), pooling=pooling,
+        members, times=how_often(draw_options["times"] or REPLICATES), seed=whole("seed", draw_options["seed"], 0),
+        conf_level=proper_share("conf_level", draw_options["conf_level"]), pooling=pooling,
     )  # fmt: skip
-    return rates(data, truth, estimate, **given)
+    return rates(data, truth, estimate, **call_options)
 
 
 @dataclass(frozen=True, repr=False)
@@ -163,8 +162,10 @@ class _ShrunkenRates(_TableOfRates):
     pooling: Pooling = "beta_binomial"
 
     def _results(self, tally: Tally, options: Options) -> pl.DataFrame:
-        of_other_model = [".weight"] if self.pooling == "additive" else [".additive", ".vpc", ".interaction_share"]
-        return super()._results(tally, options).drop(of_other_model)
+        columns_of_other_model = (
+            [".weight"] if self.pooling == "additive" else [".additive", ".vpc", ".interaction_share"]
+        )
+        return super()._results(tally, options).drop(columns_of_other_model)
 
     def _columns(self, part: OuterGroup, count: CountedRate) -> dict[str, Any]:
         rates, rows = pooled(part, count, self.pooling), count.group_denominator
@@ -176,9 +177,8 @@ class _ShrunkenRates(_TableOfRates):
         if isinstance(rates, BetaBinomial):
             columns[".weight"] = rates.weight
         if isinstance(rates, Additive):
-            variance = cell_variance(rates)
             columns[".additive"] = rates.additive
-            columns[".vpc"], columns[".interaction_share"] = variance.share, variance.of_interactions
+            columns[".vpc"], columns[".interaction_share"] = rates.variance_shares
         return columns
 
 

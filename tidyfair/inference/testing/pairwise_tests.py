@@ -129,8 +129,8 @@ class _Comparison:
             return np.concatenate(blocks)
         rows = self.rows_of_values()
         hits = np.round(self.family.estimates.value * rows).astype(np.int64)
-        of_counts = _TESTS.get(test) or partial(fisher, mid_p=mid_p)
-        return of_counts(hits[one], rows[one], hits[other], rows[other])
+        test_of_counts = _TESTS.get(test) or partial(fisher, mid_p=mid_p)
+        return test_of_counts(hits[one], rows[one], hits[other], rows[other])
 
     def covariance(self) -> Array:
         """The covariances of the values of groups by chance, if all are equal; those of rates but for a factor."""
@@ -191,7 +191,7 @@ class PairwiseTest(AdjustedTest, GroupsCompared):
         options = replace(options, interval="auto", conf_level=self.conf_level, times=self.times, seed=self.seed)
         evaluated = self._run.evaluate(tally, options)
         comparisons = self._comparisons(evaluated, options)
-        found = [comparison.p_values(self.test, mid_p=self.mid_p) for comparison in comparisons]
+        found_p_values = [comparison.p_values(self.test, mid_p=self.mid_p) for comparison in comparisons]
         # the pairs that are adjusted together
         families: dict[object, list[int]] = {}
         for number, comparison in enumerate(comparisons):
@@ -202,11 +202,11 @@ class PairwiseTest(AdjustedTest, GroupsCompared):
         empty = pl.DataFrame(evaluated[0].key_columns(nothing)).drop(".estimator").hstack(pl.DataFrame(schema=_PAIRS))
         tables = [empty] * (1 + len(comparisons))
         for numbers in families.values():
-            joint = np.concatenate([found[number] for number in numbers])
+            joint = np.concatenate([found_p_values[number] for number in numbers])
             adjusted_values, z = self._adjusted_in_family([comparisons[number] for number in numbers], joint)
-            ends = np.cumsum([len(found[number]) for number in numbers])
-            for number, of_pairs in zip(numbers, np.split(adjusted_values, ends[:-1]), strict=True):
-                tables[1 + number] = self._table(comparisons[number], found[number], of_pairs, z)
+            ends = np.cumsum([len(found_p_values[number]) for number in numbers])
+            for number, adjusted_of_pairs in zip(numbers, np.split(adjusted_values, ends[:-1]), strict=True):
+                tables[1 + number] = self._table(comparisons[number], found_p_values[number], adjusted_of_pairs, z)
         table = pl.concat(tables, how="vertical_relaxed")
         cuts = [name for name in CUTS if name in table.columns]
         return table.select(*key_columns(table), ".metric", ".by", *cuts, *_PAIRS)
@@ -217,19 +217,19 @@ class PairwiseTest(AdjustedTest, GroupsCompared):
         numbers = {spec.name: number for number, spec in enumerate(self._run.specs)}
         for part in evaluated:
             # metrics at several times are evaluated apart from the others
-            of_specs = [numbers[spec.name] for spec in part.specs]
-            for number in of_specs:
+            numbers_of_specs = [numbers[spec.name] for spec in part.specs]
+            for number in numbers_of_specs:
                 metric = self.metrics[number]
                 if metric.aggregate.reference is not None:
                     # each group is compared with all others, but a reference is still one of them
                     part.group_cells.find(metric.by, metric.aggregate.reference, metric.name)
             for family in families(part, options):
-                number = of_specs[family.spec]
+                number = numbers_of_specs[family.spec]
                 if len(family.rows) > 1:
                     check_positive(family, self.scales[number])
                     comparison = _Comparison(self.metrics[number], part, family, self.scales[number])
                     comparisons[number].append(comparison)
-        in_order = [comparison for of_metric in comparisons for comparison in of_metric]
+        in_order = [comparison for comparisons_of_metric in comparisons for comparison in comparisons_of_metric]
         self._check_pairs(in_order)
         return in_order
 
@@ -549,10 +549,10 @@ def pairwise(
     scales: list[Scale] = []
     for metric in members:
         check_single("pairwise()", metric)
-        own = scale_of(metric.aggregate) if scale is None else cast("Scale", one_of("scale", scale, SCALES))
+        scale_of_metric = scale_of(metric.aggregate) if scale is None else cast("Scale", one_of("scale", scale, SCALES))
         base = metric.metrics[0]
-        check_scale(base.name, base.definition, base.range, own)
-        scales.append(own)
+        check_scale(base.name, base.definition, base.range, scale_of_metric)
+        scales.append(scale_of_metric)
     return PairwiseTest(
         members, times=how_often(times), seed=whole("seed", seed, 0),
         adjust=one_of("adjust", adjust, (*ADJUSTMENTS, "max_t")), family=one_of("family", family, FAMILIES),

@@ -136,17 +136,17 @@ class DisparityTest(OuterGroupTest):
     def _draws(self, case: Case, families: Families) -> Iterator[tuple[list[Array], list[Array]]]:
         """The disparities of outer groups in some draws, and their severities, until all draws are made."""
         metric, tally, options = case.metric, case.tally.on_sides(), case.options
-        of_rows = bool(tally.clusters) or tally.weights is not None or not is_of_labels(metric)
+        reads_rows = bool(tally.clusters) or tally.weights is not None or not is_of_labels(metric)
         # formulas with a variance need no variants of the draws
         varied = not (families.is_exact or families.has_variance)
         if not varied:
             options = replace(options, interval="auto")
         shuffling: dict[str, Any] = {
-            "times": self._draws_of(metric, of_rows=of_rows), "random": generator(self.seed, "shuffled groups"),
+            "times": self._draws_of(metric, reads_rows=reads_rows), "random": generator(self.seed, "shuffled groups"),
             "varied": varied,
         }  # fmt: skip
-        if of_rows:
-            draws = shuffled_rows(tally, metric.by, self.within, of_sums=families.reads_sums, **shuffling)
+        if reads_rows:
+            draws = shuffled_rows(tally, metric.by, self.within, reads_sums=families.reads_sums, **shuffling)
         else:
             draws = shuffled_cells(tally, metric.by, self.within, among=families.among, **shuffling)
         # the observed data decide which groups are left out
@@ -154,9 +154,9 @@ class DisparityTest(OuterGroupTest):
         for drawn in draws:
             yield families.statistics_of_draws(run.evaluate(drawn, options)[0])
 
-    def _draws_of(self, metric: GroupwiseMetric, *, of_rows: bool = False) -> int:
+    def _draws_of(self, metric: GroupwiseMetric, *, reads_rows: bool = False) -> int:
         """The number of shuffles; unless given, fewer where each of them takes time."""
-        one_by_one = of_rows or metric.aggregate.calls_python
+        one_by_one = reads_rows or metric.aggregate.calls_python
         return self.draws or (_FEWER if one_by_one else _MANY)
 
     def _row(
@@ -249,8 +249,8 @@ def _distances(rows: pl.DataFrame, counts: Sequence[CountedRate], drawn: Sequenc
         step = max(1, _MOST_VALUES // max(1, len(kept)))
         for first in range(0, len(hits), step):
             part = slice(first, first + step)
-            of_rate = rate_distances(hits[part], denominator, share, references)
-            distances[part] = all_distances(distances[part], of_rate)
+            distances_of_rate = rate_distances(hits[part], denominator, share, references)
+            distances[part] = all_distances(distances[part], distances_of_rate)
     return distances
 
 
@@ -290,8 +290,8 @@ def compared_draws(
     step = max(1, _MOST_VALUES // max(1, len(rows)))
     parts: list[pl.Series] = []
     for first in range(0, times, step):
-        of_step = [numerators[first : first + step] for numerators in drawn]
-        parts.append(compared(_as_drawn(observed, counts, of_step)))
+        drawn_in_step = [numerators[first : first + step] for numerators in drawn]
+        parts.append(compared(_as_drawn(observed, counts, drawn_in_step)))
     values = pl.concat([*parts, compared(observed)])
     severity = aggregate.severity(values.fill_null(np.nan).to_numpy())
     return pl.DataFrame({"value": values, "severity": pl.Series(severity, nan_to_null=True)})

@@ -107,8 +107,8 @@ class Families:
         values: list[Array] = []
         severities: list[Array] = []
         for outer in range(len(self.outer_keys) if names else 1):
-            of_outer = disparities.filter(pl.Series((observed_outer == outer) & (variant == 0)))
-            value = of_outer.cast(pl.Float64).fill_null(np.nan).to_numpy()
+            disparities_of_outer = disparities.filter(pl.Series((observed_outer == outer) & (variant == 0)))
+            value = disparities_of_outer.cast(pl.Float64).fill_null(np.nan).to_numpy()
             values.append(value)
             if self.is_exact:
                 severities.append(self.aggregate.severity(value))

@@ -317,13 +317,13 @@ class SubgroupCertificate(SubgroupAudit):
             ".min_n": self.policy.min_n, ".confidence": self.confidence,
         }  # fmt: skip
         if searched.is_empty():
-            found = set(limits[".status"])
+            found_reasons = set(limits[".status"])
             # of several reasons, the one that concerns most rows
             reasons = (
                 Status.BELOW_MIN_N, Status.BELOW_MIN_SHARE, Status.NO_OTHER_GROUP, Status.ZERO_DENOMINATOR,
                 Status.UNKNOWN,
             )  # fmt: skip
-            reason = next((reason for reason in reasons if reason in found), Status.NO_GROUPS)
+            reason = next((reason for reason in reasons if reason in found_reasons), Status.NO_GROUPS)
             return frame_of(shared | {".metric": self.metric.name, ".status": reason}, _CERTIFICATE)
         return frame_of(searched.rename({".upper": ".epsilon"}).row(0, named=True) | shared, _CERTIFICATE)
 
