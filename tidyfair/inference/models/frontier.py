@@ -332,12 +332,14 @@ class _Comparison:
             for numbers in (values, centres)
         )
         # gaps are of one formula each; the second half are the opposite ones
-        pairs = np.arange(formulas)[:, None, None] * len(chosen) + np.triu_indices(len(chosen), 1)
-        first, second = np.concatenate([pairs.swapaxes(0, 1), pairs.swapaxes(0, 1)[::-1]], axis=1).reshape(2, -1)
+        one, other = np.triu_indices(len(chosen), 1)
+        start = np.repeat(np.arange(formulas) * len(chosen), len(one))
+        one, other = start + np.tile(one, formulas), start + np.tile(other, formulas)
+        both = np.concatenate([one, other]), np.concatenate([other, one])
         gaps = _Gaps(
             values=values, centres=centres, variances=variances.reshape(size, models),
             with_baseline=with_baseline.reshape(size, size, models), drawn=drawn.reshape(size, _DRAWS, models),
-            one=first, other=second, level=self.options.conf_level, most=self.disparity.range[1],
+            one=both[0], other=both[1], level=self.options.conf_level, most=self.disparity.range[1],
         )  # fmt: skip
         return gaps, is_compared
 

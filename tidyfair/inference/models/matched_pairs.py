@@ -252,12 +252,11 @@ class _PairedRows:
                 f"{most[-1][0] + unmatched} lack one of two groups, or its prediction, and are left out.",
                 SelectionWarning,
             )
-        groups, others = ([self.groups[group] for group in side] for side in zip(*comparisons, strict=True))
         table = table.with_columns(
             # without a difference, because rows without a prediction are not left out, there is no test of it
             pl.when(pl.col(".change").is_not_null()).then(".p_value"),
-            pl.Series(groups)[table[_COMPARISON]].alias(".group"),
-            pl.Series(others)[table[_COMPARISON]].alias(".other_group"),
+            pl.Series([self.groups[group] for group, _ in comparisons])[table[_COMPARISON]].alias(".group"),
+            pl.Series([self.groups[other] for _, other in comparisons])[table[_COMPARISON]].alias(".other_group"),
             pl.lit(self.comparison.by.name).alias(".by"),
         )
         columns = [

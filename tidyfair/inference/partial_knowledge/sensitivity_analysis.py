@@ -339,7 +339,7 @@ class _Study:
         """Of each kind of error, group and way to another verdict the line on which fewest rows are expected to do."""
         steps = max(_FEWEST_STEPS, min(_MOST_STEPS, _MOST_SCENARIOS // len(lines)))
         # up to all rows that can be moved
-        most = [self.cells[line.group, [*dict(line.moves)]].sum() for line in lines]
+        most = [int(self.cells[line.group, [*dict(line.moves)]].sum()) for line in lines]
         sizes = [np.unique(np.linspace(0, rows, steps + 1).astype(int)) for rows in most]
         scenarios = [
             line.applied(self.cells, rows)
