@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import NamedTuple, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
 from tidyfair.intervals.progress import in_progress
-from tidyfair.intervals.proportions import correction, root, shares_apart, squared
+from tidyfair.intervals.proportions import correction, root, shares_apart, squared, z_value
 from tidyfair.specs.segments import Array
 
 Counts: TypeAlias = "Array | int"
@@ -351,6 +351,21 @@ def mantel_haenszel_odds_ratio(
     mixed = (agree * across + differ * along).sum() / (2 * above * below)
     variance = (agree * along).sum() / (2 * above**2) + mixed + (differ * across).sum() / (2 * below**2)
     return _about(above / below, z * math.sqrt(variance))
+
+
+def within_strata(hits: Array, rows: Array, other_hits: Array, other_rows: Array, level: float) -> dict[str, Any]:
+    """What strata with both groups say together, as columns of results: contrasts with their limits, and tests."""
+    tables, z = (hits, rows, other_hits, other_rows), z_value(level)
+    difference, error = mantel_haenszel(*tables)
+    (lower,), (upper,) = mantel_haenszel_limits(*tables, z)
+    columns: dict[str, Any] = {
+        ".adjusted": difference, ".lower": lower, ".upper": upper, ".std_error": error or None,
+        ".p_value": cochran_mantel_haenszel(*tables), ".p_homogeneity": homogeneity(*tables),
+        ".p_equal_odds": equal_odds(*tables),
+    }  # fmt: skip
+    for name, relative in ((".ratio", mantel_haenszel_ratio), (".odds_ratio", mantel_haenszel_odds_ratio)):
+        columns |= zip((name, f"{name}_lower", f"{name}_upper"), relative(*tables, z), strict=True)
+    return columns
 
 
 def _about(value: float, half: float) -> tuple[float, float, float]:

@@ -14,7 +14,6 @@ import polars as pl
 
 from tidyfair.calling.calls import Evaluable
 from tidyfair.calling.metric_sets import (
-    CALL,
     GroupwiseFactory,
     GroupwiseMetric,
     Metric,
@@ -111,10 +110,8 @@ class Gate(MetricSetOnData, CalledOnTallies):
     outside: Outside = "hold"
     """The effect of groups outside the policy of a metric: they hold a pass back, or the result states them."""
 
-    def __repr__(self) -> str:
-        limits = [f"{metric} {limit}" for metric, limit in zip(self._members(), self._limits(), strict=True)]
-        made_of = f"{', '.join(limits)}; {', '.join(self._settings())}"
-        return visible(f"<Gate of {made_of}; call it with {CALL}>")
+    def _members(self) -> list[str]:
+        return [f"{metric} {limit}" for metric, limit in zip(super()._members(), self._limits(), strict=True)]
 
     def _limits(self) -> list[str]:
         """The limits as texts."""

@@ -17,18 +17,7 @@ from tidyfair.calling.runner import Run
 from tidyfair.errors import ArgumentError, Status
 from tidyfair.evaluation.evaluated import Evaluated
 from tidyfair.evaluation.statistics import GROUP_CELL
-from tidyfair.inference.contingency import (
-    chi_squared,
-    cochran_mantel_haenszel,
-    equal_odds,
-    fisher,
-    homogeneity,
-    likelihood_ratio,
-    mantel_haenszel,
-    mantel_haenszel_limits,
-    mantel_haenszel_odds_ratio,
-    mantel_haenszel_ratio,
-)
+from tidyfair.inference.contingency import chi_squared, fisher, likelihood_ratio, within_strata
 from tidyfair.inference.gates.checks import GroupsCompared
 from tidyfair.inference.rate_tests import (
     ADJUSTMENTS,
@@ -438,24 +427,14 @@ class StratifiedTest(OuterGroupTest):
             return row | {".pattern": "no common stratum"}
         hits, other_hits = count.numerator[is_common][:, [group, reference]].T.astype(float)
         rows, other_rows = count.denominator[is_common][:, [group, reference]].T.astype(float)
-        tables, z = (hits, rows, other_hits, other_rows), z_value(self.conf_level)
-        adjusted_value, error = mantel_haenszel(*tables)
-        (lower,), (upper,) = mantel_haenszel_limits(*tables, z)
-        p_homogeneity = homogeneity(*tables)
+        row |= within_strata(hits, rows, other_hits, other_rows, self.conf_level)
         differences = hits / rows - other_hits / other_rows
         pattern = "alike"
         if ((differences > 0).all() and crude < 0) or ((differences < 0).all() and crude > 0):
             pattern = "simpson"
-        elif p_homogeneity < 1 - self.conf_level:
+        elif row[".p_homogeneity"] < 1 - self.conf_level:
             pattern = "heterogeneous"
-        row |= {
-            ".adjusted": adjusted_value, ".lower": lower, ".upper": upper, ".std_error": error or None,
-            ".p_value": cochran_mantel_haenszel(*tables), ".p_homogeneity": p_homogeneity,
-            ".p_equal_odds": equal_odds(*tables), ".pattern": pattern,
-        }  # fmt: skip
-        for name, relative in ((".ratio", mantel_haenszel_ratio), (".odds_ratio", mantel_haenszel_odds_ratio)):
-            row |= zip((name, f"{name}_lower", f"{name}_upper"), relative(*tables, z), strict=True)
-        return row
+        return row | {".pattern": pattern}
 
 
 def _reference(part: OuterGroup, count: CountedRate) -> int:
