@@ -40,8 +40,8 @@ from tidyfair.tallies.source import Source, open_frame
 from tidyfair.tallies.tally import Tally, check_tally
 
 _INTERNAL = frozenset({
-    "accepted", "at_level", "findings", "follows_designs", "follows_points", "is_chosen_by_value", "lists_unknown",
-    "judged", "refused", "scales_of_metrics", "subject", "warns_of_missing", "with_unknown_groups",
+    "accepted", "findings", "follows_designs", "follows_points", "is_chosen_by_value", "lists_unknown",
+    "judged", "refused", "scales_of_metrics", "subject", "warns_of_missing",
 })  # fmt: skip
 """The names not offered by completion."""
 

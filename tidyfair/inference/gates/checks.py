@@ -8,7 +8,7 @@ from abc import abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, ClassVar, Self, Unpack, cast
+from typing import Any, ClassVar, Unpack, cast
 
 import polars as pl
 
@@ -27,21 +27,7 @@ from tidyfair.escapes import visible
 from tidyfair.evaluation.states import OUTSIDE
 from tidyfair.inference.gates.listeners import notify
 from tidyfair.inference.gates.texts import groups_behind, outcome_of, table_of, way_out
-from tidyfair.inference.gates.verdicts import (
-    FAIL,
-    HIGH,
-    LOW,
-    PASS,
-    UNSURE,
-    Outside,
-    Side,
-    compares_all,
-    failed_after_holm,
-    fails,
-    passes,
-    verdict,
-    with_limits,
-)
+from tidyfair.inference.gates.verdicts import FAIL, PASS, UNSURE, Outside, Side, compares_all, with_verdicts
 from tidyfair.inference.models.model_comparison import COMPARISON_CALL, REFUSED_OF_MODELS, ModelComparison, PairedModels
 from tidyfair.inference.on_data import CalledOnTallies, GroupwiseOnData, MetricSetOnData
 from tidyfair.inference.unknown_groups import (
@@ -168,28 +154,21 @@ class Gate(MetricSetOnData, CalledOnTallies):
 
     def _verdicts(self, tally: Tally, options: Options, *, after_holm: bool = False) -> pl.DataFrame:
         """The results of known groups with their verdicts; failures are adjusted for their number `after_holm`."""
-        results, numbers = self._at(tally, 1 - self.confidence, options)
+        error, silent = 1 - self.confidence, _silent(options)
+        results, numbers = self._at(tally, error, options)
         metrics = [self.metrics.metrics[number] for number in numbers]
         signed = pl.Series([metric.direction in {"zero", "one"} for metric in metrics], dtype=pl.Boolean)
-        results = with_limits(results, [self.limits[number] for number in numbers], signed)
         # replicates of what may be a distance lie beyond equality even where groups are equal
         may_be_distance = [metric.aggregate is not None and metric.aggregate.equality_is_unknown for metric in metrics]
-        may_fail = ~pl.Series(may_be_distance, dtype=pl.Boolean)
-        failed = fails() & may_fail
-        if after_holm:
-            silent = _silent(options)
-            may_fail &= results[".estimate"].is_not_null()
-            failed = pl.lit(
-                failed_after_holm(
-                    results, may_fail, lambda error: self._at(tally, error, silent)[0], 1 - self.confidence
-                )
-            )
+        may_fail = results[".estimate"].is_not_null() & ~pl.Series(may_be_distance, dtype=pl.Boolean)
         # rows on neither side are not compared
         two_sided = pl.Series([_is_two_sided(metric) for metric in metrics], dtype=pl.Boolean)
         neither = pl.concat_list(pl.when(two_sided).then(pl.lit("neither")).otherwise(pl.lit(None, pl.String)))
         left_out = pl.col(".groups_left_out").list.set_difference(neither)
         is_complete = compares_all(self.outside, left_out) & (pl.col(".metrics_left_out").list.len() == 0)
-        return results.with_columns(verdict(failed, passes() & is_complete)).drop(LOW, HIGH)
+        stricter = (lambda error: self._at(tally, error, silent)[0]) if after_holm else None
+        limits = [self.limits[number] for number in numbers]
+        return with_verdicts(results, limits, signed, is_complete, may_fail=may_fail, stricter=stricter, error=error)
 
     def _at(self, tally: Tally, error: float, options: Options) -> tuple[pl.DataFrame, list[int]]:
         """Results with one-sided limits at that error rate, and the number of the metric of each row.
@@ -292,7 +271,7 @@ def judged_changes(
     results = changes.verdicts(outside, after_holm=True)
     if not any(part.has_unknown() for part in compared):
         return results
-    counted = changes.limited([part.unknown() for part in compared]).select(UNKNOWN_ROWS, UNKNOWN_SHARE)
+    counted = changes.with_limit([part.unknown() for part in compared]).select(UNKNOWN_ROWS, UNKNOWN_SHARE)
     with_all = _Changes(tuple(part.with_unknown_groups() for part in compared), limits, confidence)
 
     def verdicts_of(part: PairedModels, by: By) -> Iterator[pl.DataFrame]:
@@ -320,24 +299,24 @@ class _Changes:
 
     def at(self, error: float) -> pl.DataFrame:
         """The changes with a limit, with one-sided bounds of an error rate."""
-        return self.limited([part.compared(1 - 2 * error) for part in self.compared])
+        return self.with_limit([part.compared(1 - 2 * error) for part in self.compared])
 
-    def limited(self, tables: Sequence[pl.DataFrame]) -> pl.DataFrame:
-        """The changes that have a limit, from tables of all of them, and the ends of what is acceptable."""
+    def with_limit(self, tables: Sequence[pl.DataFrame]) -> pl.DataFrame:
+        """The changes that have a limit, from tables of all of them."""
         changes = pl.concat(tables, how="vertical_relaxed")
         keys = changes.select(".metric", ".by").rows()
-        judged = changes.filter(pl.Series([key in self.limits for key in keys], dtype=pl.Boolean))
-        return with_limits(judged, [self.limits[key] for key in keys if key in self.limits], pl.lit(value=False))
+        return changes.filter(pl.Series([key in self.limits for key in keys], dtype=pl.Boolean))
 
     def verdicts(self, outside: Outside = "hold", *, after_holm: bool = False) -> pl.DataFrame:
         """The changes of known groups with their verdicts; failures are adjusted for their number `after_holm`."""
         changes, error = self.at(1 - self.confidence), 1 - self.confidence
-        left_out = self.limited([part.left_out() for part in self.compared])
-        failed = fails()
-        if after_holm:
-            failed = pl.lit(failed_after_holm(changes, changes[".change"].is_not_null(), self.at, error))
+        left_out = self.with_limit([part.left_out() for part in self.compared])
         changes = changes.with_columns(left_out.select(".groups_left_out", ".groups_outside", ".left_out"))
-        return changes.with_columns(verdict(failed, passes(at_limit=True) & compares_all(outside))).drop(LOW, HIGH)
+        limits = [self.limits[key] for key in changes.select(".metric", ".by").rows()]
+        return with_verdicts(
+            changes, limits, pl.lit(value=False), compares_all(outside), at_limit=True,
+            may_fail=changes[".change"].is_not_null(), stricter=self.at if after_holm else None, error=error,
+        )  # fmt: skip
 
 
 @dataclass(frozen=True, repr=False)
@@ -353,15 +332,6 @@ class GroupsCompared(GroupwiseOnData):
     def is_chosen_by_value(self) -> bool:
         """True if the values say which group is the reference of a metric."""
         return False
-
-    def at_level(self, level: float) -> Self:
-        """The same comparison at another confidence level, without an adjustment for the number of rows."""
-        changed: Any = self
-        return replace(changed, conf_level=level, adjust="none")
-
-    def with_unknown_groups(self) -> Self:
-        """The same comparison with unknown groups compared like all others."""
-        return replace(self, metrics=tuple(map(with_unknown, self.metrics)))
 
     def _counting_options(self, options: Options) -> Options:
         # intervals need to see how much sums vary from part to part
@@ -422,7 +392,8 @@ class ComparisonGate(CalledOnTallies):
         is_unknown = verdicts[".status"] == Status.UNKNOWN.value
         if self.outside == "state" or not is_unknown.any():
             return verdicts
-        compared = replace(self, comparison=self.comparison.with_unknown_groups())
+        metrics = tuple(map(with_unknown, self.comparison.metrics))
+        compared = replace(self, comparison=replace(self.comparison, metrics=metrics))
         is_compared = ~pl.col(".status").is_in(OUTSIDE)
         not_passing = compared._verdicts(tally, options).filter(is_compared, pl.col(".verdict") != PASS)  # noqa: SLF001 - of the same class
         held_back = set(keys_of_verdicts(not_passing))
@@ -439,22 +410,22 @@ class ComparisonGate(CalledOnTallies):
 
     def _verdicts(self, tally: Tally, options: Options) -> pl.DataFrame:
         """The verdict on each comparison of known groups: passes one by one, failures after Holm."""
-        results = self._compared(tally, options, 1 - self.confidence)
-        results = with_limits(results, [(self.side, self.limit)] * len(results), pl.lit(value=True))
+        results, error = self._compared(tally, options, 1 - self.confidence), 1 - self.confidence
         is_judged = pl.col(".disparity").is_not_null() & ~pl.col(".status").is_in(OUTSIDE) & ~_is_reference(results)
         judged = results.select(is_judged).to_series()
         # any of the groups may have been the best, so that failures are adjusted for all pairs
         pairs = max(1.0, results[".group"].n_unique() / 2) if self.comparison.is_chosen_by_value else 1.0
-        failed = failed_after_holm(
-            results, judged, lambda error: self._compared(tally, options, error), (1 - self.confidence) / pairs
-        )
-        results = results.with_columns(verdict(pl.lit(failed), passes() & pl.lit(judged)))
+        results = with_verdicts(
+            results, [(self.side, self.limit)] * len(results), pl.lit(value=True), pl.lit(judged), may_fail=judged,
+            stricter=partial(self._compared, tally, options), error=error / pairs,
+        )  # fmt: skip
         # its p-values would be of no difference, and not adjusted, while verdicts are about the limit
-        return _without_references(results, self.outside).drop(LOW, HIGH, *_TESTS, strict=False)
+        return _without_references(results, self.outside).drop(*_TESTS, strict=False)
 
     def _compared(self, tally: Tally, options: Options, error: float) -> pl.DataFrame:
         """The comparisons with one-sided limits of an error rate, and the groups that are in none of them."""
-        table = self.comparison.at_level(1 - 2 * error)._results(tally, options)  # noqa: SLF001 # pyright: ignore[reportPrivateUsage] - as above
+        level: dict[str, Any] = {"conf_level": 1 - 2 * error, "adjust": "none"}
+        table = replace(self.comparison, **level)._results(tally, options)  # noqa: SLF001 # pyright: ignore[reportPrivateUsage] - as above
         if ".reference" in table.columns:
             return table
         values_alone = replace(options, interval=None, on_undefined="ignore")
@@ -650,7 +621,7 @@ def _judged(result: Any, below: float | None, above: float | None, outside: Outs
         verdicts = _judged_comparisons(frame, limit, side, outside, at_limit=is_change)
     else:
         verdicts = _judged_values(frame, limit, side, outside)
-    return source.restore(verdicts.drop(LOW, HIGH))
+    return source.restore(verdicts)
 
 
 def _judged_values(frame: pl.DataFrame, limit: float, side: Side, outside: Outside) -> pl.DataFrame:
@@ -671,9 +642,8 @@ def _judged_values(frame: pl.DataFrame, limit: float, side: Side, outside: Outsi
         signed = pl.col(".lower").is_not_null()
     else:
         signed = pl.col(".upper").is_not_null() & pl.col(".by").is_not_null() & (limit < 1)
-    frame = with_limits(frame, [(side, limit)] * len(frame), signed)
     is_complete = compares_all(outside) & (pl.col(".metrics_left_out").list.len() == 0)
-    return frame.with_columns(verdict(fails(), passes() & is_complete))
+    return with_verdicts(frame, [(side, limit)] * len(frame), signed, is_complete)
 
 
 def _judged_comparisons(
@@ -692,8 +662,8 @@ def _judged_comparisons(
             "verdicts about the groups in the result alone."
         )
         raise ArgumentError(msg)
-    table = with_limits(table, [(side, limit)] * len(table), pl.lit(not at_limit))
-    table = table.with_columns(verdict(fails(), passes(at_limit=at_limit)))
+    is_complete = pl.lit(value=True)
+    table = with_verdicts(table, [(side, limit)] * len(table), pl.lit(not at_limit), is_complete, at_limit=at_limit)
     return _without_references(table, outside)
 
 
