@@ -269,7 +269,7 @@ def judged_changes(
     """
     changes = _Changes(tuple(compared), limits, confidence)
     results = changes.verdicts(outside, after_holm=True)
-    if not any(part.has_unknown() for part in compared):
+    if not any(has_unknown(metric) for part in compared for metric in part.comparison.metrics):
         return results
     counted = changes.with_limit([part.unknown() for part in compared]).select(UNKNOWN_ROWS, UNKNOWN_SHARE)
     with_all = _Changes(tuple(part.with_unknown_groups() for part in compared), limits, confidence)

@@ -24,7 +24,6 @@ from tidyfair.inference.contingency import mcnemar
 from tidyfair.inference.on_data import refuse_given, refuse_points
 from tidyfair.inference.unknown_groups import (
     counted_unknown,
-    has_unknown,
     with_unknown,
     with_unknown_in_each_group,
 )
@@ -309,10 +308,6 @@ class PairedModels:
         either = [one[name].list.set_union(other[name]) for name in names]
         reasons = one[".left_out"].list.concat(other[".left_out"]).list.unique(maintain_order=True)
         return one.select(*self._outer, ".metric", ".by").with_columns(*either, reasons)
-
-    def has_unknown(self) -> bool:
-        """Check whether rows of unknown groups are counted and not compared."""
-        return any(map(has_unknown, self.comparison.metrics))
 
     def unknown(self) -> pl.DataFrame:
         """The rows of unknown groups, which are not compared, `.unknown` and `.unknown_share`, in the same order."""

@@ -169,9 +169,6 @@ class _GroupMonitor(Monitor):
         return table.unique(names, keep="first", maintain_order=True)
 
 
-# Limits
-
-
 def _judged(sums: RunningSums, side: Side, limit: float) -> pl.DataFrame:
     """The verdicts on a metric, a row for each look."""
     with np.errstate(over="ignore"):
@@ -301,9 +298,6 @@ def _smallest(values: Floats, compared: Array) -> Floats:
     axes = tuple(range(1, values.ndim))
     smallest = np.where(is_value, values, np.inf).min(axis=axes, initial=np.inf)
     return np.where(is_value.any(axis=axes), smallest, np.nan)
-
-
-# Looks and sums
 
 
 @dataclass(frozen=True, eq=False)
@@ -569,9 +563,6 @@ def _between(rows: pl.DataFrame, bounds: Bounds, name: str) -> Totals:
     # counts of rows, but for errors of rounding
     is_whole = abs(total - nearest) <= _SLACK * np.maximum(counted, 1)
     return Totals(np.where(is_whole, nearest, total), counted)
-
-
-# What can be monitored
 
 
 def bounds_of(metric: Metric | GroupwiseMetric, given: Bounds | None) -> Bounds:

@@ -289,7 +289,8 @@ class SubgroupCertificate(SubgroupAudit):
         Returns:
             One row for each conjunction, those with the largest `.upper` first and those not searched last.
         """
-        return _LimitsOfAll(**vars(self))(data, truth, estimate, **options)
+        every_limit = _LimitsOfAll(self.metric, self.features, self.depth, self.policy, self.confidence)
+        return every_limit(data, truth, estimate, **options)
 
     @property
     def _counted(self) -> Metric | MetricSet:
