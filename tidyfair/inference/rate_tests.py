@@ -305,7 +305,7 @@ class OuterGroupTest(RateTest):
                 yield with_outer_key(keys, outer, frame_of(tested, self._schema))
 
     @abstractmethod
-    def _tested(self, part: OuterGroup) -> Iterator[dict[str, Any]]:
+    def _tested(self, outer_group: OuterGroup) -> Iterator[dict[str, Any]]:
         """The rows, or the columns of tables, of the tests of an outer group."""
 
 

@@ -269,19 +269,20 @@ def judged_changes(
     """
     changes = _Changes(tuple(compared), limits, confidence)
     results = changes.verdicts(outside, after_holm=True)
-    if not any(has_unknown(metric) for part in compared for metric in part.comparison.metrics):
+    if not any(has_unknown(metric) for models in compared for metric in models.comparison.metrics):
         return results
-    counted = changes.with_limit([part.unknown() for part in compared]).select(UNKNOWN_ROWS, UNKNOWN_SHARE)
-    with_all = _Changes(tuple(part.with_unknown_groups() for part in compared), limits, confidence)
+    counted = changes.with_limit([models.unknown() for models in compared]).select(UNKNOWN_ROWS, UNKNOWN_SHARE)
+    with_all = _Changes(tuple(models.with_unknown_groups() for models in compared), limits, confidence)
 
-    def verdicts_of(part: PairedModels, by: By) -> Iterator[pl.DataFrame]:
-        for joined in part.with_unknown_in_each_group(by):
-            parts = tuple(joined if other is part else other for other in compared)
-            yield replace(changes, compared=parts).verdicts()
+    def verdicts_of(models: PairedModels, by: By) -> Iterator[pl.DataFrame]:
+        for joined in models.with_unknown_in_each_group(by):
+            all_models = tuple(joined if other is models else other for other in compared)
+            yield replace(changes, compared=all_models).verdicts()
 
     def pass_in_each(undecided: set[Key]) -> set[Key]:
         passing_of_parts = [
-            pass_in_each_group(part.comparison.metrics, partial(verdicts_of, part), undecided) for part in compared
+            pass_in_each_group(models.comparison.metrics, partial(verdicts_of, models), undecided)
+            for models in compared
         ]
         return set[Key]().union(*passing_of_parts)
 
@@ -299,7 +300,7 @@ class _Changes:
 
     def at(self, error: float) -> pl.DataFrame:
         """The changes with a limit, with one-sided bounds of an error rate."""
-        return self.with_limit([part.compared(1 - 2 * error) for part in self.compared])
+        return self.with_limit([models.compared(1 - 2 * error) for models in self.compared])
 
     def with_limit(self, tables: Sequence[pl.DataFrame]) -> pl.DataFrame:
         """The changes that have a limit, from tables of all of them."""
@@ -310,7 +311,7 @@ class _Changes:
     def verdicts(self, outside: Outside = "hold", *, after_holm: bool = False) -> pl.DataFrame:
         """The changes of known groups with their verdicts; failures are adjusted for their number `after_holm`."""
         changes, error = self.at(1 - self.confidence), 1 - self.confidence
-        left_out = self.with_limit([part.left_out() for part in self.compared])
+        left_out = self.with_limit([models.left_out() for models in self.compared])
         changes = changes.with_columns(left_out.select(".groups_left_out", ".groups_outside", ".left_out"))
         limits = [self.limits[key] for key in changes.select(".metric", ".by").rows()]
         return with_verdicts(

@@ -498,11 +498,11 @@ def _features(spec: MetricSpec) -> tuple[Column, ...]:
 
 def _results_of(replicates: Iterable[Sequence[Replicates]]) -> Floats:
     """The results of both models in all replicates: an array of models by replicates, metrics and outer groups."""
-    parts: list[Floats] = []
+    blocks: list[Floats] = []
     for sides in replicates:
         shape = (sides[0].times, len(sides[0].evaluated.specs), -1)
-        parts.append(np.stack([side.results.reshape(shape) for side in sides]))
-    return np.concatenate(parts, axis=1)
+        blocks.append(np.stack([side.results.reshape(shape) for side in sides]))
+    return np.concatenate(blocks, axis=1)
 
 
 def share_of_same_rows(metric: Metric | GroupwiseMetric) -> Share | None:

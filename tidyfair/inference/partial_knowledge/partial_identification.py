@@ -113,9 +113,9 @@ class ProbabilisticGroups(RateOnData):
         return super()._results(tally, options)
 
     def _tables(self, evaluated: Evaluated, options: Options) -> Iterable[pl.DataFrame]:
-        parts = self._outcomes(evaluated)
-        self._warn(parts)
-        return (self._table(part, z_value(options.conf_level)) for part in in_progress(parts, "bounding rates"))
+        outers, z = self._outcomes(evaluated), z_value(options.conf_level)
+        self._warn(outers)
+        return (self._table(outcomes, z) for outcomes in in_progress(outers, "bounding rates"))
 
     def _check_probabilities(self, tally: Tally) -> None:
         """Refuse columns that are not the probabilities of mutually exclusive and exhaustive groups."""
@@ -168,14 +168,14 @@ class ProbabilisticGroups(RateOnData):
         keys = self._keys(evaluated)
         members = keys.select(pl.col(names_of(self.probabilities)).cast(pl.Float64)).to_numpy()
         outer = group_cells.outer[slice_of(group_cells, by)]
-        parts: list[_Outcomes] = []
+        outers: list[_Outcomes] = []
         for number in range(len(group_cells.outer_keys)):
             known = np.flatnonzero((outer == number) & (measures[0].sum(axis=0) > 0))
             value = KeyCodes(keys[known]).index(names_of(self.proxy)).of_cell if self.proxy else np.arange(len(known))
             values = int(value.max(initial=-1)) + 1
             by_value = [[np.bincount(value, kind, values) for kind in measure[:, known]] for measure in measures]
-            parts.append(_Outcomes(members[known], value, *measures[:2, :, known], *map(np.array, by_value)))
-        return parts
+            outers.append(_Outcomes(members[known], value, *measures[:2, :, known], *map(np.array, by_value)))
+        return outers
 
     def _kinds_of_cells(self) -> dict[str, int]:
         """The kind of the rows in each cell of a table of labels; none of rows without a label that the rate reads."""
@@ -187,7 +187,7 @@ class ProbabilisticGroups(RateOnData):
                 kinds[name] = _HIT if name in share.holds else missed
         return kinds
 
-    def _warn(self, parts: Sequence[_Outcomes]) -> None:
+    def _warn(self, outers: Sequence[_Outcomes]) -> None:
         """Warn of the bias of the weighted estimator and, with few rows for each value of the proxy, of the bounds."""
         message = (
             f"`.estimate` weights rows by {listed(names_of(self.probabilities))}, which is unbiased only if members "
@@ -195,8 +195,8 @@ class ProbabilisticGroups(RateOnData):
             "covariance of outcome and membership among such rows, which these data cannot reveal (Chen et al., "
             "2019, Fairness under unawareness). Report `.lower_bound` and `.upper_bound`, which hold in any case."
         )
-        rows = sum(outcomes.rows.sum() for outcomes in parts)
-        values = sum(len(outcomes.total) for outcomes in parts)
+        rows = sum(outcomes.rows.sum() for outcomes in outers)
+        values = sum(len(outcomes.total) for outcomes in outers)
         if rows < _FEW_ROWS * values:
             of = listed(names_of(self.proxy)) if self.proxy else "the probabilities"
             message += (

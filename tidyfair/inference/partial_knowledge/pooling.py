@@ -319,15 +319,15 @@ class Additive(PooledRates):
         """Draws of the rates, averaged over the spread of interactions."""
         logits, (indicators, _) = self._logits, self._design
         draws_of_spread = random.multinomial(times, self._probability)
-        parts: list[Array] = []
+        rates_drawn: list[Array] = []
         for number in np.flatnonzero(draws_of_spread).tolist():
             size = int(draws_of_spread[number])
             factor = cast("Array", np.linalg.cholesky(logits.information[number]))
             effects = np.linalg.solve(factor.T, random.standard_normal((len(factor), size)))
             moved = (indicators @ effects).T * logits.damping[number]
             interactions_drawn = random.standard_normal((size, len(self.rows))) * logits.given_effects[number] ** 0.5
-            parts.append(share_of_logit(logits.mean[number] + moved + interactions_drawn))
-        return np.concatenate(parts)
+            rates_drawn.append(share_of_logit(logits.mean[number] + moved + interactions_drawn))
+        return np.concatenate(rates_drawn)
 
 
 def check_pooling(function: str, pooling: object, metrics: Iterable[GroupwiseMetric]) -> None:
@@ -343,13 +343,13 @@ def check_pooling(function: str, pooling: object, metrics: Iterable[GroupwiseMet
             raise ArgumentError(msg)
 
 
-def pooled(part: OuterGroup, count: CountedRate, pooling: Pooling) -> PooledRates:
+def pooled(outer_group: OuterGroup, count: CountedRate, pooling: Pooling) -> PooledRates:
     """A rate of the groups of an outer group under a model."""
-    hits, rows, by = count.group_numerator.astype(float), count.group_denominator.astype(float), part.case.metric.by
+    hits, rows, case = count.group_numerator.astype(float), count.group_denominator.astype(float), outer_group.case
     if pooling == "beta_binomial":
         return BetaBinomial(hits, rows)
-    first, _ = part.case.evaluated.group_cells.spans[by]
-    keys = part.case.evaluated.group_cells.keys[by][count.group_cells - first]
+    first, _ = case.evaluated.group_cells.spans[case.metric.by]
+    keys = case.evaluated.group_cells.keys[case.metric.by][count.group_cells - first]
     # a missing value is a level too
     levels = [keys.select(pl.struct(name).rank("dense")).to_series().to_numpy() for name in keys.columns]
     return Additive(hits, rows, levels)

@@ -92,15 +92,15 @@ class ProbabilityOf(MetricSetOnData):
 
     def _share_of_pooled(self, case: Case, outer: int) -> float | None:
         """The share of draws of the pooled rates of an outer group on the good side of the limit."""
-        part, pooling = OuterGroup(case, outer, self.seed), cast("Pooling", self.pooling)
-        if not all(len(count.group_cells) for count in part.counts):
+        outer_group, pooling = OuterGroup(case, outer, self.seed), cast("Pooling", self.pooling)
+        if not all(len(count.group_cells) for count in outer_group.counts):
             return None
 
         def draw(count: CountedRate) -> Array:
-            return pooled(part, count, pooling).draws(self.times, part.random) * count.group_denominator
+            return pooled(outer_group, count, pooling).draws(self.times, outer_group.random) * count.group_denominator
 
-        drawn_rates = drawn_together(part.counts, draw)
-        values = compared_draws(case.evaluated, part.rows, part.counts, drawn_rates)["value"]
+        drawn_rates = drawn_together(outer_group.counts, draw)
+        values = compared_draws(case.evaluated, outer_group.rows, outer_group.counts, drawn_rates)["value"]
         drawn = values[:-1].drop_nulls().to_numpy()
         return float(self._is_within(drawn).mean()) if len(drawn) else None
 

@@ -142,14 +142,15 @@ class _TableOfRates(OuterGroupTest):
     pooling: Pooling | None = "beta_binomial"
     """The model of the rates of all groups, if there is one."""
 
-    def _tested(self, part: OuterGroup) -> Iterator[dict[str, Any]]:
-        for count in part.counts:
-            names = {".metric": count.name, ".by": part.case.metric.by.text, ".group": part.texts[count.group_cells]}
+    def _tested(self, outer_group: OuterGroup) -> Iterator[dict[str, Any]]:
+        by = outer_group.case.metric.by.text
+        for count in outer_group.counts:
+            names = {".metric": count.name, ".by": by, ".group": outer_group.texts[count.group_cells]}
             if len(count.group_cells):
-                yield names | self._columns(part, count)
+                yield names | self._columns(outer_group, count)
 
     @abstractmethod
-    def _columns(self, part: OuterGroup, count: CountedRate) -> dict[str, Any]:
+    def _columns(self, outer_group: OuterGroup, count: CountedRate) -> dict[str, Any]:
         """The columns of a rate of an outer group, beside the names of the rate and the groups."""
 
 
@@ -167,9 +168,9 @@ class _ShrunkenRates(_TableOfRates):
         )
         return super()._results(tally, options).drop(columns_of_other_model)
 
-    def _columns(self, part: OuterGroup, count: CountedRate) -> dict[str, Any]:
-        rates, rows = pooled(part, count, self.pooling), count.group_denominator
-        lower, upper = rates.limits(self.conf_level, rates.draws(self.times, part.random))
+    def _columns(self, outer_group: OuterGroup, count: CountedRate) -> dict[str, Any]:
+        rates, rows = pooled(outer_group, count, self.pooling), count.group_denominator
+        lower, upper = rates.limits(self.conf_level, rates.draws(self.times, outer_group.random))
         columns: dict[str, Any] = {
             ".estimator": self.pooling, ".estimate": rates.estimate, ".lower": lower, ".upper": upper,
             ".raw": count.group_numerator / rows, ".n": rows,
@@ -189,17 +190,19 @@ class WorstGroups(_TableOfRates):
     _schema: ClassVar[Schema] = _WORST
     findings: ClassVar[tuple[str, ...]] = (".lower", ".upper", ".worst", ".p_worst")
 
-    def _columns(self, part: OuterGroup, count: CountedRate) -> dict[str, Any]:
+    def _columns(self, outer_group: OuterGroup, count: CountedRate) -> dict[str, Any]:
         rows, hits = count.group_denominator, count.group_numerator
         if self.pooling:
-            rates = pooled(part, count, self.pooling)
-            drawn, estimate = rates.draws(self.times, part.random), rates.estimate
+            rates = pooled(outer_group, count, self.pooling)
+            drawn, estimate = rates.draws(self.times, outer_group.random), rates.estimate
             lower, upper = rates.simultaneous_limits(self.conf_level, drawn)
         else:
             raw = Shares.of_counts(hits, rows)
-            drawn, estimate = part.random.beta(hits + 0.5, rows - hits + 0.5, (self.times, len(rows))), raw.value
+            drawn, estimate = outer_group.random.beta(hits + 0.5, rows - hits + 0.5, (self.times, len(rows))), raw.value
             lower, upper = raw.limits(z_value(self.conf_level ** (1 / len(rows))))
-        directions = {base.name: base.direction for base in (*part.case.metric.metrics, *part.case.metric.less)}
+        directions = {
+            base.name: base.direction for base in (*outer_group.case.metric.metrics, *outer_group.case.metric.less)
+        }
         is_lowest = directions[count.name] == "maximize"
         worst = drawn.argmin(axis=1) if is_lowest else drawn.argmax(axis=1)
         return {

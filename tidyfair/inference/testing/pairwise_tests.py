@@ -404,23 +404,24 @@ class StratifiedTest(OuterGroupTest):
 
     _schema: ClassVar[Schema] = _STRATIFIED
 
-    def _tested(self, part: OuterGroup) -> Iterator[dict[str, Any]]:
-        check_single(self.subject, part.case.metric)
-        for count in part.counts:
-            groups = range(len(count.group_cells))
-            reference = _reference(part, count) if groups else None
-            for group in groups:
-                if reference is not None and group != reference:
-                    yield self._compared(part, count, group, reference)
+    def _tested(self, outer_group: OuterGroup) -> Iterator[dict[str, Any]]:
+        metric = outer_group.case.metric
+        check_single(self.subject, metric)
+        for count in outer_group.counts:
+            texts = outer_group.texts[count.group_cells].to_list()
+            reference = _reference(outer_group, count) if texts else 0
+            for group, text in enumerate(texts):
+                if group != reference:
+                    names = {".metric": count.name, ".by": metric.by.text, ".group": text, ".other": texts[reference]}
+                    yield names | self._compared(count, group, reference)
 
-    def _compared(self, part: OuterGroup, count: CountedRate, group: int, reference: int) -> dict[str, Any]:
+    def _compared(self, count: CountedRate, group: int, reference: int) -> dict[str, Any]:
         """The crude difference of a group from the reference, and that within their common strata."""
         denominator, numerator = count.group_denominator, count.group_numerator
         crude = float(numerator[group] / denominator[group] - numerator[reference] / denominator[reference])
         is_common = (count.denominator[:, [group, reference]] > 0).all(axis=1)
         row: dict[str, Any] = {
-            ".metric": count.name, ".by": part.case.metric.by.text, ".group": part.texts[int(count.group_cells[group])],
-            ".other": part.texts[int(count.group_cells[reference])], ".strata": int(is_common.sum()), ".crude": crude,
+            ".strata": int(is_common.sum()), ".crude": crude,
             ".n": int(denominator[group]), ".n_other": int(denominator[reference]),
         }  # fmt: skip
         if not is_common.any():
@@ -437,19 +438,19 @@ class StratifiedTest(OuterGroupTest):
         return row | {".pattern": pattern}
 
 
-def _reference(part: OuterGroup, count: CountedRate) -> int:
+def _reference(outer_group: OuterGroup, count: CountedRate) -> int:
     """The index of the reference of the metric among the groups of a rate, or else of the largest group."""
     is_reference = (pl.col("name") == count.name) & pl.col("is_reference")
-    references = set(part.rows.filter(is_reference)[GROUP_CELL])
+    references = set(outer_group.rows.filter(is_reference)[GROUP_CELL])
     for index, group_cell in enumerate(count.group_cells.tolist()):
         if group_cell in references:
             return index
-    metric, aggregate = part.case.metric, part.case.metric.aggregate
+    metric, aggregate = outer_group.case.metric, outer_group.case.metric.aggregate
     if references:
-        stated = metric.policy.stated
-        given = " or ".join(f"`{name}={stated[name]}`" for name in ("min_n", "min_share") if name in stated)
+        stated, text = metric.policy.stated, outer_group.texts[references.pop()]
+        minima = " or ".join(f"`{name}={stated[name]}`" for name in ("min_n", "min_share") if name in stated)
         msg = (
-            f"{metric.name}: the reference {part.texts[references.pop()]!r} is below {given or 'one row'} of the rows "
+            f"{metric.name}: the reference {text!r} is below {minima or 'one row'} of the rows "
             f"that {count.name} counts; take another reference, or leave smaller groups in."
         )
         raise ArgumentError(msg)

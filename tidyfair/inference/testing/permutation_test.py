@@ -89,8 +89,8 @@ class DisparityTest(OuterGroupTest):
             raise ArgumentError(msg)
         return super()._tables(case) if _is_exact(case) else self._shuffled(case)
 
-    def _tested(self, part: OuterGroup) -> Iterator[dict[str, Any]]:
-        metric, rows, counts = part.case.metric, part.rows, part.counts
+    def _tested(self, outer_group: OuterGroup) -> Iterator[dict[str, Any]]:
+        metric, rows, counts = outer_group.case.metric, outer_group.rows, outer_group.counts
         if rows.is_empty():
             yield self._row(metric)
             return
@@ -101,8 +101,8 @@ class DisparityTest(OuterGroupTest):
         # draws are taken in blocks, of which no counts are kept
         for first in in_progress(range(0, times, step), "shuffling"):
             draws = min(step, times - first)
-            drawn = drawn_together(counts, lambda count, draws=draws: count.shuffled(draws, part.random))
-            compared = compared_draws(part.case.evaluated, rows, counts, drawn)
+            drawn = drawn_together(counts, lambda count, draws=draws: count.shuffled(draws, outer_group.random))
+            compared = compared_draws(outer_group.case.evaluated, rows, counts, drawn)
             severity = _distances(rows, counts, drawn) if self.studentized else compared["severity"].to_numpy()
             # the observed values come last in every block, and are kept once
             last = first + draws == times
@@ -123,12 +123,12 @@ class DisparityTest(OuterGroupTest):
         testable = observed[".estimate"].is_not_null()
         families = Families(case)
         yield no_rows(keys, self._schema)
-        parts = list(self._draws(case, families)) if testable.any() else []
+        draws = list(self._draws(case, families)) if testable.any() else []
         method = "permutation" if families.is_exact else "studentized permutation, asymptotic"
         for outer in range(len(observed)):
             row = self._row(metric)
             if testable[outer]:
-                values, severity = (np.concatenate([part[kind][outer] for part in parts]) for kind in (0, 1))
+                values, severity = (np.concatenate([drawn[kind][outer] for drawn in draws]) for kind in (0, 1))
                 is_distance = not families.is_exact
                 row = self._row(metric, values, severity, observed[".n"][outer], method, is_distance=is_distance)
             yield with_outer_key(keys, outer, frame_of(row, self._schema))
@@ -288,11 +288,11 @@ def compared_draws(
 
     observed = rows.with_columns(pl.lit(0, pl.Int32).alias("spec"), pl.lit(0, pl.Int32).alias("outer"))
     step = max(1, _MOST_VALUES // max(1, len(rows)))
-    parts: list[pl.Series] = []
+    values_in_steps: list[pl.Series] = []
     for first in range(0, times, step):
         drawn_in_step = [numerators[first : first + step] for numerators in drawn]
-        parts.append(compared(_as_drawn(observed, counts, drawn_in_step)))
-    values = pl.concat([*parts, compared(observed)])
+        values_in_steps.append(compared(_as_drawn(observed, counts, drawn_in_step)))
+    values = pl.concat([*values_in_steps, compared(observed)])
     severity = aggregate.severity(values.fill_null(np.nan).to_numpy())
     return pl.DataFrame({"value": values, "severity": pl.Series(severity, nan_to_null=True)})
 

@@ -221,12 +221,12 @@ def joint_distances(drawn: Array) -> Array:
         return drawn[:, 0]
     ranks, falling = joint_ranks(drawn, drawn), np.sort(drawn, axis=0)[::-1]
     as_unlikely = falling[ranks - 1, 0], falling[-(-ranks // _RARER) - 1, 1]
-    parts: list[Array] = []
+    ratios: list[Array] = []
     for distance, observed in zip(as_unlikely, (in_all, largest), strict=True):
         # infinite distances are equal, too
         with np.errstate(invalid="ignore"):
-            parts.append(np.where(distance == observed, 1.0, distance / observed))
-    return np.minimum(*parts)
+            ratios.append(np.where(distance == observed, 1.0, distance / observed))
+    return np.minimum(*ratios)
 
 
 def farthest(value: Array, variance: Array, reference: list[int]) -> Array:
