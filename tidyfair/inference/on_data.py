@@ -147,7 +147,6 @@ class CalledOnData(ABC):
         self, run: Run, keywords: Mapping[str, Any], accepted: OptionsOf, *, truth: Any = None, estimate: Any = None
     ) -> Options:
         """The checked options of a call, with those that are fixed here."""
-        self._check_call(keywords)
         refuse_given(self.subject, keywords, self.refused)
         return replace(run.options(keywords, accepted, truth=truth, estimate=estimate), **self._fixed())
 
@@ -173,6 +172,7 @@ class CalledOnData(ABC):
         self, data: object, truth: TruthLike | None, estimate: Prediction | None, keywords: Mapping[str, Any]
     ) -> Any:
         """The result for data, as a frame of the caller's kind."""
+        self._check_call(keywords)
         run = self._run
         accepted = SurveyCallOptions if self.follows_designs else CallOptions
         options = self._options(run, keywords, accepted, truth=truth, estimate=estimate)
@@ -214,6 +214,7 @@ class CalledOnTallies(CalledOnData):
                 "without `design=`."
             )
             raise ArgumentError(msg)
+        self._check_call(options)
         called = self._reading(tally.given)
         read = called._options(called._run, options, ReadOptions)  # noqa: SLF001 - of the same class
         return called._result_of_tally(tally, read, options)  # noqa: SLF001 - as above
