@@ -1,21 +1,16 @@
-"""Rows of unknown groups in gates: how many are not compared, and where the gate would pass with them too.
-
-They may be a group of their own. If they are too few to tell, they may belong to any of the known groups.
-"""
+"""Rows of unknown groups: how many are not compared, compared as groups of their own, or in any of the known ones."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
-from itertools import compress
-from typing import Any, TypeAlias, TypeVar
+from typing import Any, TypeVar
 
 import polars as pl
 
 from tidyfair.calling.metric_sets import GroupwiseMetric, Metric
-from tidyfair.inference.gates.verdicts import PASS, UNSURE
 from tidyfair.specs.groups import By
-from tidyfair.specs.result_columns import CUTS, key_columns
+from tidyfair.specs.result_columns import key_columns
 from tidyfair.tallies.tally import Tally
 
 UNKNOWN_ROWS, UNKNOWN_SHARE = ".unknown", ".unknown_share"
@@ -24,8 +19,6 @@ WITH_UNKNOWN = ".with_unknown"
 """The verdict with unknown groups compared too, if the verdict on the known groups alone is a pass."""
 _MOST_GROUPS = 30
 """The most known groups of which each may be the one of the unknown rows."""
-
-Key: TypeAlias = tuple[Any, ...]
 
 AnyMetric = TypeVar("AnyMetric", Metric, GroupwiseMetric, Metric | GroupwiseMetric)
 
@@ -40,60 +33,6 @@ def with_unknown(metric: AnyMetric) -> AnyMetric:
     if isinstance(metric, GroupwiseMetric) and has_unknown(metric):
         return metric.with_policy(metric.policy.with_unknown())
     return metric
-
-
-def with_unknown_groups(
-    verdicts: pl.DataFrame, counted: pl.DataFrame, outside: str, compared: Callable[[], pl.Series],
-    pass_in_each: Callable[[set[Key]], set[Key]],
-) -> pl.DataFrame:  # fmt: skip
-    """Verdicts with the rows of unknown groups; a pass needs one with these rows, too, if groups outside hold it back.
-
-    Args:
-        verdicts: The verdicts on known groups.
-        counted: The rows of unknown groups, of each.
-        outside: The effect of groups outside the policy.
-        compared: Gives the verdicts with unknown groups compared.
-        pass_in_each: Gives those of some verdicts, by key, that pass with unknown rows in each known group.
-    """
-    passed = (verdicts[".verdict"] == PASS) & (counted[UNKNOWN_ROWS] > 0).fill_null(value=False) & (outside == "hold")
-    others = verdicts[".verdict"]
-    if passed.any():
-        others, keys = compared(), keys_of_verdicts(verdicts)
-        passing = pass_in_each(set(compress(keys, passed & (others == UNSURE))))
-        others = others.set(pl.Series([key in passing for key in keys], dtype=pl.Boolean), PASS)
-    turned = pl.when(passed & (others != PASS)).then(pl.lit(UNSURE)).otherwise(".verdict")
-    verdict = turned.alias(".verdict")
-    return verdicts.select(pl.exclude(".verdict"), *counted, pl.when(passed).then(others).alias(WITH_UNKNOWN), verdict)
-
-
-def keys_of_verdicts(verdicts: pl.DataFrame) -> list[Key]:
-    """The keys of verdicts: outer groups, cuts, and the metric and its feature."""
-    cuts = [name for name in CUTS if name in verdicts.columns]
-    return verdicts.select(*key_columns(verdicts), *cuts, ".metric", ".by").rows()
-
-
-def pass_in_each_group(
-    metrics: Iterable[Metric | GroupwiseMetric], verdicts_of: Callable[[By], Iterable[pl.DataFrame]],
-    undecided: set[Key],
-) -> set[Key]:  # fmt: skip
-    """The keys of undecided verdicts that pass whichever known group the rows of unknown groups belong to.
-
-    Rows that keep no gate from passing, whichever known group they belong to, are too few to matter. `verdicts_of`
-    gives the verdicts with these rows in each of the known groups of a feature; nothing if these are many.
-    """
-    features: dict[By, set[Key]] = {}
-    for metric in metrics:
-        if isinstance(metric, GroupwiseMetric) and has_unknown(metric):
-            names = (metric.name, *(base.name for base in metric.metrics))
-            features.setdefault(metric.by, set()).update((name, metric.by.text) for name in names)
-    passed: set[Key] = set()
-    for by, names in features.items():
-        keys_of_feature = {key for key in undecided if key[-2:] in names}
-        in_each_group = list(verdicts_of(by)) if keys_of_feature else []
-        if in_each_group:
-            failing = [verdicts.filter(pl.col(".verdict") != PASS) for verdicts in in_each_group]
-            passed |= keys_of_feature.difference(*map(keys_of_verdicts, failing))
-    return passed
 
 
 def counted_unknown(tally: Tally, metrics: Iterable[Metric | GroupwiseMetric], results: pl.DataFrame) -> pl.DataFrame:

@@ -27,20 +27,28 @@ from tidyfair.escapes import visible
 from tidyfair.evaluation.states import OUTSIDE
 from tidyfair.inference.gates.listeners import notify
 from tidyfair.inference.gates.texts import groups_behind, outcome_of, table_of, way_out
-from tidyfair.inference.gates.verdicts import FAIL, PASS, UNSURE, Outside, Side, compares_all, with_verdicts
+from tidyfair.inference.gates.verdicts import (
+    FAIL,
+    PASS,
+    UNSURE,
+    Key,
+    Outside,
+    Side,
+    compares_all,
+    keys_of_verdicts,
+    pass_in_each_group,
+    with_unknown_groups,
+    with_verdicts,
+)
 from tidyfair.inference.models.model_comparison import COMPARISON_CALL, REFUSED_OF_MODELS, ModelComparison, PairedModels
 from tidyfair.inference.on_data import CalledOnTallies, GroupwiseOnData, MetricSetOnData
 from tidyfair.inference.unknown_groups import (
     UNKNOWN_ROWS,
     UNKNOWN_SHARE,
     WITH_UNKNOWN,
-    Key,
     counted_unknown,
     has_unknown,
-    keys_of_verdicts,
-    pass_in_each_group,
     with_unknown,
-    with_unknown_groups,
     with_unknown_in_each_group,
 )
 from tidyfair.metrics.fairness import demographic_parity_ratio
@@ -166,9 +174,14 @@ class Gate(MetricSetOnData, CalledOnTallies):
         neither = pl.concat_list(pl.when(two_sided).then(pl.lit("neither")).otherwise(pl.lit(None, pl.String)))
         left_out = pl.col(".groups_left_out").list.set_difference(neither)
         is_complete = compares_all(self.outside, left_out) & (pl.col(".metrics_left_out").list.len() == 0)
-        stricter = (lambda error: self._at(tally, error, silent)[0]) if after_holm else None
         limits = [self.limits[number] for number in numbers]
-        return with_verdicts(results, limits, signed, is_complete, may_fail=may_fail, stricter=stricter, error=error)
+
+        def at(error: float) -> pl.DataFrame:
+            return self._at(tally, error, silent)[0]
+
+        return with_verdicts(
+            results, limits, signed, is_complete, may_fail=may_fail, stricter=at if after_holm else None, error=error
+        )
 
     def _at(self, tally: Tally, error: float, options: Options) -> tuple[pl.DataFrame, list[int]]:
         """Results with one-sided limits at that error rate, and the number of the metric of each row.
