@@ -21,7 +21,7 @@ from tidyfair.errors import ArgumentError, in_short
 from tidyfair.evaluation.evaluated import Evaluated
 from tidyfair.evaluation.statistics import GROUP_CELL, LEVEL, ONE_LABEL
 from tidyfair.inference.on_data import CalledOnTallies, GroupwiseOnData
-from tidyfair.inference.result_frames import Schema, frame_of, no_rows, outer_keys_of, with_outer_key
+from tidyfair.inference.result_frames import Content, Schema, frame_of, no_rows, outer_keys_of, with_outer_key
 from tidyfair.intervals.progress import in_progress
 from tidyfair.intervals.proportions import adjusted
 from tidyfair.intervals.resampling import check_shuffled, generator
@@ -297,15 +297,16 @@ class OuterGroupTest(RateTest):
     """The columns of results beside the keys of outer groups."""
 
     def _tables(self, case: Case) -> Iterator[pl.DataFrame]:
-        keys = outer_keys_of(case.evaluated)
-        yield no_rows(keys, self._schema)
-        for outer in range(len(case.evaluated.group_cells.outer_keys)):
+        keys, outers = outer_keys_of(case.evaluated), len(case.evaluated.group_cells.outer_keys)
+        if not outers:
+            yield no_rows(keys, self._schema)
+        for outer in range(outers):
             for tested in self._tested(OuterGroup(case, outer, self.seed)):
                 yield with_outer_key(keys, outer, frame_of(tested, self._schema))
 
     @abstractmethod
-    def _tested(self, outer_group: OuterGroup) -> Iterator[dict[str, Any]]:
-        """The rows, or the columns of tables, of the tests of an outer group."""
+    def _tested(self, outer_group: OuterGroup) -> Iterator[Content]:
+        """The tests of an outer group, as rows or columns of tables."""
 
 
 def reads_one_label(formula: Formula, rows: pl.DataFrame) -> bool:

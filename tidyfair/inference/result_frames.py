@@ -11,6 +11,8 @@ from tidyfair.evaluation.evaluated import Evaluated
 from tidyfair.evaluation.group_cells import UNGROUPED
 
 Schema: TypeAlias = Mapping[str, Any]
+Content: TypeAlias = Mapping[str, Any] | Sequence[Mapping[str, Any]]
+"""The columns of a frame, of which numbers and texts are the same in all rows; or its rows."""
 
 _TEXTS = """
     .adjustment .becomes .by .disparity_metric .error .estimator .group .hypothesis .level .method .metric .model .moved
@@ -29,7 +31,7 @@ def schema_of(columns: str) -> Schema:
     return {name: _TYPES.get(name, pl.Float64) for name in columns.split()}
 
 
-def frame_of(content: Mapping[str, Any] | Sequence[Mapping[str, Any]], schema: Schema) -> pl.DataFrame:
+def frame_of(content: Content, schema: Schema) -> pl.DataFrame:
     """A frame of columns or of rows, in which undefined numbers, and columns that are not given, are null."""
     if isinstance(content, Mapping):
         content = {name: content.get(name) for name in schema}

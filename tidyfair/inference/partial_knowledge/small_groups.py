@@ -22,7 +22,7 @@ from tidyfair.inference.partial_knowledge.pooling import (
     pooled,
 )
 from tidyfair.inference.rate_tests import REFUSED_OF_RATES, CountedRate, OuterGroup, OuterGroupTest, groupwise
-from tidyfair.inference.result_frames import Schema, schema_of
+from tidyfair.inference.result_frames import Content, Schema, schema_of
 from tidyfair.intervals.estimates import Shares
 from tidyfair.intervals.proportions import adjusted, difference_limits, z_value
 from tidyfair.specs.arguments import how_often, is_value, proper_share, text, whole
@@ -142,7 +142,7 @@ class _TableOfRates(OuterGroupTest):
     pooling: Pooling | None = "beta_binomial"
     """The model of the rates of all groups, if there is one."""
 
-    def _tested(self, outer_group: OuterGroup) -> Iterator[dict[str, Any]]:
+    def _tested(self, outer_group: OuterGroup) -> Iterator[Content]:
         by = outer_group.case.metric.by.text
         for count in outer_group.counts:
             names = {".metric": count.name, ".by": by, ".group": outer_group.texts[count.group_cells]}

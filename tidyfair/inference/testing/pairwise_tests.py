@@ -32,7 +32,7 @@ from tidyfair.inference.rate_tests import (
     groupwise,
     numbered,
 )
-from tidyfair.inference.result_frames import Schema, frame_of, schema_of
+from tidyfair.inference.result_frames import Content, Schema, frame_of, schema_of
 from tidyfair.intervals.comparisons import scale_of
 from tidyfair.intervals.estimates import Shares
 from tidyfair.intervals.limits import families
@@ -404,16 +404,18 @@ class StratifiedTest(OuterGroupTest):
 
     _schema: ClassVar[Schema] = _STRATIFIED
 
-    def _tested(self, outer_group: OuterGroup) -> Iterator[dict[str, Any]]:
+    def _tested(self, outer_group: OuterGroup) -> Iterator[Content]:
         metric = outer_group.case.metric
         check_single(self.subject, metric)
         for count in outer_group.counts:
             texts = outer_group.texts[count.group_cells].to_list()
             reference = _reference(outer_group, count) if texts else 0
+            rows: list[dict[str, Any]] = []
             for group, text in enumerate(texts):
                 if group != reference:
                     names = {".metric": count.name, ".by": metric.by.text, ".group": text, ".other": texts[reference]}
-                    yield names | self._compared(count, group, reference)
+                    rows.append(names | self._compared(count, group, reference))
+            yield rows
 
     def _compared(self, count: CountedRate, group: int, reference: int) -> dict[str, Any]:
         """The crude difference of a group from the reference, and that within their common strata."""

@@ -30,7 +30,15 @@ from tidyfair.inference.rate_tests import (
     groupwise,
     reads_one_label,
 )
-from tidyfair.inference.result_frames import Schema, frame_of, no_rows, outer_keys_of, schema_of, with_outer_key
+from tidyfair.inference.result_frames import (
+    Content,
+    Schema,
+    frame_of,
+    no_rows,
+    outer_keys_of,
+    schema_of,
+    with_outer_key,
+)
 from tidyfair.inference.testing.permutation import shuffled_cells, shuffled_rows
 from tidyfair.inference.testing.studentized import Families, all_distances, joint_distances, rate_distances, slack
 from tidyfair.intervals.progress import in_progress
@@ -89,7 +97,7 @@ class DisparityTest(OuterGroupTest):
             raise ArgumentError(msg)
         return super()._tables(case) if _is_exact(case) else self._shuffled(case)
 
-    def _tested(self, outer_group: OuterGroup) -> Iterator[dict[str, Any]]:
+    def _tested(self, outer_group: OuterGroup) -> Iterator[Content]:
         metric, rows, counts = outer_group.case.metric, outer_group.rows, outer_group.counts
         if rows.is_empty():
             yield self._row(metric)
@@ -122,7 +130,8 @@ class DisparityTest(OuterGroupTest):
         observed = tidy_results(case.evaluated, undefined_is_null=False)
         testable = observed[".estimate"].is_not_null()
         families = Families(case)
-        yield no_rows(keys, self._schema)
+        if observed.is_empty():
+            yield no_rows(keys, self._schema)
         draws = list(self._draws(case, families)) if testable.any() else []
         method = "permutation" if families.is_exact else "studentized permutation, asymptotic"
         for outer in range(len(observed)):
