@@ -333,8 +333,7 @@ class _Comparison:
         )
         # gaps are of one formula each; the second half are the opposite ones
         one, other = np.triu_indices(len(chosen), 1)
-        starts: Array = np.arange(formulas) * len(chosen)
-        start = np.repeat(starts, len(one))
+        start = np.repeat(cast("Array", np.arange(formulas) * len(chosen)), len(one))
         one, other = start + np.tile(one, formulas), start + np.tile(other, formulas)
         both = np.concatenate([one, other]), np.concatenate([other, one])
         gaps = _Gaps(
