@@ -15,7 +15,7 @@ from scipy.stats import betabinom, binom, halfnorm, norm
 import tidyfair as tf
 from tidyfair import inference
 from tidyfair.datasets import lending
-from tidyfair.inference.partial_knowledge.pooling import Additive, BetaBinomial, cell_variance
+from tidyfair.inference.partial_knowledge.pooling import Additive, BetaBinomial
 
 DECIDED: dict[str, Any] = {"estimate": "approved", "pos_label": "yes"}
 PARITY = tf.demographic_parity("g")
@@ -235,10 +235,10 @@ def test_interaction_share_separates_main_effects_from_interactions() -> None:
     for interaction, main in ((0.02, 0.5), (0.6, 0.02)):
         truth = crossed_rates(random, interaction, main)
         hits = random.binomial(5000, truth).astype(float)
-        variance = cell_variance(Additive(hits, rows, list(CELLS.T)))
+        between_share, interaction_share = Additive(hits, rows, list(CELLS.T)).variance_shares
         between = np.var(np.log(truth / (1 - truth)))
-        assert variance.share == pytest.approx(between / (between + np.pi**2 / 3), rel=0.35)
-        shares.append(variance.of_interactions)
+        assert between_share == pytest.approx(between / (between + np.pi**2 / 3), rel=0.35)
+        shares.append(interaction_share)
     assert shares[0] < 0.05
     assert shares[1] > 0.8
 
@@ -257,7 +257,7 @@ def test_additive_shrunken_rates_of_data() -> None:
     assert result[".estimate"].to_list() == pytest.approx(list(model.estimate))
     assert result[".additive"].to_list() == pytest.approx(list(model.additive))
     assert result[".raw"].to_list() == pytest.approx((joined["hits"] / joined["rows"]).to_list())
-    assert result[".interaction_share"].unique().item() == pytest.approx(cell_variance(model).of_interactions)
+    assert result[".interaction_share"].unique().item() == pytest.approx(model.variance_shares[1])
     shuffled = inference.shrunken_rates(
         crossed, loans.sample(fraction=1, shuffle=True, seed=1), pooling="additive", **DECIDED
     )

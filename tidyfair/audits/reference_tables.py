@@ -53,7 +53,6 @@ from tidyfair.intervals.shares import share_of
 from tidyfair.specs.aggregates import CONTEXTS
 from tidyfair.specs.arguments import flag, how_often, is_value, one_of, proper_share, whole
 from tidyfair.specs.contrasts import Contrast, difference
-from tidyfair.specs.forecasts import Prediction, TruthLike
 from tidyfair.specs.groups import By, Policy, Treatment
 from tidyfair.specs.options import ComputeOptions, Options, SurveyCallOptions, refuse_unknown_keywords, show_keywords
 from tidyfair.specs.result_kinds import COMPARISONS, ResultKind
@@ -93,6 +92,7 @@ class GroupComparison(GroupsCompared):
     lists_unknown: ClassVar[bool] = True
     kind: ClassVar[ResultKind] = COMPARISONS
     follows_designs: ClassVar[bool] = True
+    accepted: ClassVar[type[Any]] = SurveyCallOptions
     refused: ClassVar[Mapping[str, str]] = _REFUSED
     _in_words: ClassVar[tuple[str, ...]] = ("metrics", "times", "seed", "standardization")
     metrics: tuple[GroupwiseMetric, ...]
@@ -107,14 +107,6 @@ class GroupComparison(GroupsCompared):
     seed: int
     standardization: Standardization
     """The way in which differences are standardized, where they are."""
-
-    @show_keywords(SurveyCallOptions, without=_REFUSED)
-    def __call__(
-        self, data: object, truth: TruthLike | None = None, estimate: Prediction | None = None,
-        **options: Unpack[SurveyCallOptions],
-    ) -> Any:  # fmt: skip
-        """Compare groups on a dataframe; it takes what a metric takes."""
-        return self._on_data(data, truth, estimate, options)
 
     @show_keywords(ComputeOptions, without=_REFUSED)
     def compute(self, tally: Tally, **options: Unpack[ComputeOptions]) -> pl.DataFrame:

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import NamedTuple, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
 from tidyfair.intervals.progress import in_progress
-from tidyfair.intervals.proportions import correction, root, shares_apart, squared
+from tidyfair.intervals.proportions import correction, root, shares_apart, squared, z_value
 from tidyfair.specs.segments import Array
 
 Counts: TypeAlias = "Array | int"
@@ -41,8 +41,8 @@ def fisher(hits: Counts, rows: Counts, other_hits: Counts, other_rows: Counts, *
 
     As mid-p-values (Lancaster, 1961), equally likely tables count half.
     """
-    given = np.broadcast_arrays(*(np.asarray(count, np.int64) for count in (hits, rows, other_hits, other_rows)))
-    columns = [column.ravel() for column in given]
+    broadcast = np.broadcast_arrays(*(np.asarray(count, np.int64) for count in (hits, rows, other_hits, other_rows)))
+    columns = [column.ravel() for column in broadcast]
     p_values: Array = np.zeros(len(columns[0]))
     largest = int((columns[1] + columns[3]).max(initial=0))
     # a few tables take fewer logarithms than a list of all has
@@ -56,7 +56,7 @@ def fisher(hits: Counts, rows: Counts, other_hits: Counts, other_rows: Counts, *
         hits, rows, other_hits, other_rows = (column[block] for column in columns)
         tables = _Tables(hits, other_rows - other_hits, other_hits, rows - hits)
         p_values[block] = tables.toward_equality().p_values(factorials, mid_p=mid_p)
-    return p_values.reshape(given[0].shape)
+    return p_values.reshape(broadcast[0].shape)
 
 
 def _remainder(counts: Array) -> Array:
@@ -127,8 +127,8 @@ class _Tables(NamedTuple):
         _, more, last = self.after(steps).walk((1 + _ROUNDED) * scale, start * scale)
         last = last / scale
         other, _, _ = self.after(np.minimum(steps + more, most)).walk(_TAIL)
-        own, _, _ = self.turned().walk(_TAIL)
-        return 1 + own + last * (1 + other), last >= 1 - _ROUNDED
+        near_tail, _, _ = self.turned().walk(_TAIL)
+        return 1 + near_tail + last * (1 + other), last >= 1 - _ROUNDED
 
     def walk(self, least: Array | float, start: Array | float = 1.0) -> tuple[Array, Array, Array]:
         """The sum of the probabilities of the next tables while they are above the least, relative to that of each.
@@ -146,22 +146,22 @@ class _Tables(NamedTuple):
             for first in range(0, len(walking), size):
                 index = walking[first : first + size]
                 # a column is a table
-                number, of_table = np.arange(width)[:, None], stride[index]
-                step = number * of_table + (steps[index] + (of_table - 1) / 2)
+                number, stride_of_table = np.arange(width)[:, None], stride[index]
+                step = number * stride_of_table + (steps[index] + (stride_of_table - 1) / 2)
                 falling, other_falling, rising, other_rising = self.chosen(index)
                 ratio: Array = (falling - step) * (other_falling - step)
                 step += 1
                 ratio /= (rising + step) * (other_rising + step)
-                if of_table.max() > 1:
-                    ratio **= of_table
+                if stride_of_table.max() > 1:
+                    ratio **= stride_of_table
                 terms: Array = np.cumprod(ratio, axis=0)
                 terms *= term[index]
                 is_below: Array = terms <= least[index]
                 end = np.where(is_below[-1], is_below.argmax(axis=0), width)
-                total[index] += of_table * np.einsum("ij,ij->j", terms, number < end)
+                total[index] += stride_of_table * np.einsum("ij,ij->j", terms, number < end)
                 ends = end < width
                 term[index], last[index] = terms[-1], terms[np.minimum(end, width - 1), np.arange(len(index))]
-                steps[index] += (of_table * np.where(ends, end + 1, width)).astype(np.int64)
+                steps[index] += (stride_of_table * np.where(ends, end + 1, width)).astype(np.int64)
                 still.append(index[~ends])
             walking, width = np.concatenate(still), min(2 * width, _BLOCK * _FIRST_STEPS)
         return total, steps, last
@@ -214,11 +214,11 @@ def cochrans_q(hits: Array) -> tuple[float | None, float | None]:
     from scipy.special import chdtrc
 
     columns = hits.shape[1]
-    of_column, of_row = hits.sum(axis=0, dtype=float), hits.sum(axis=1, dtype=float)
-    scale = columns * of_row.sum() - (of_row**2).sum()
+    column_hits, row_hits = hits.sum(axis=0, dtype=float), hits.sum(axis=1, dtype=float)
+    scale = columns * row_hits.sum() - (row_hits**2).sum()
     if not scale:
         return None, None
-    statistic = float((columns - 1) * (columns * (of_column**2).sum() - of_column.sum() ** 2) / scale)
+    statistic = float((columns - 1) * (columns * (column_hits**2).sum() - column_hits.sum() ** 2) / scale)
     return statistic, float(chdtrc(columns - 1, statistic))
 
 
@@ -351,6 +351,21 @@ def mantel_haenszel_odds_ratio(
     mixed = (agree * across + differ * along).sum() / (2 * above * below)
     variance = (agree * along).sum() / (2 * above**2) + mixed + (differ * across).sum() / (2 * below**2)
     return _about(above / below, z * math.sqrt(variance))
+
+
+def within_strata(hits: Array, rows: Array, other_hits: Array, other_rows: Array, level: float) -> dict[str, Any]:
+    """What strata with both groups say together, as columns of results: contrasts with their limits, and tests."""
+    tables, z = (hits, rows, other_hits, other_rows), z_value(level)
+    difference, error = mantel_haenszel(*tables)
+    (lower,), (upper,) = mantel_haenszel_limits(*tables, z)
+    columns: dict[str, Any] = {
+        ".adjusted": difference, ".lower": lower, ".upper": upper, ".std_error": error or None,
+        ".p_value": cochran_mantel_haenszel(*tables), ".p_homogeneity": homogeneity(*tables),
+        ".p_equal_odds": equal_odds(*tables),
+    }  # fmt: skip
+    for name, relative in ((".ratio", mantel_haenszel_ratio), (".odds_ratio", mantel_haenszel_odds_ratio)):
+        columns |= zip((name, f"{name}_lower", f"{name}_upper"), relative(*tables, z), strict=True)
+    return columns
 
 
 def _about(value: float, half: float) -> tuple[float, float, float]:

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import inspect
+import itertools
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Set as AbstractSet
 from dataclasses import dataclass, fields, replace
-from functools import cached_property
-from typing import Any, ClassVar, Self, cast
+from functools import cached_property, partial
+from types import FunctionType
+from typing import Any, ClassVar, Self, Unpack, cast
 
 import polars as pl
 
@@ -15,7 +18,7 @@ from tidyfair.calling.runner import Run
 from tidyfair.errors import ArgumentError
 from tidyfair.escapes import visible
 from tidyfair.evaluation.evaluated import Evaluated
-from tidyfair.evaluation.group_cells import UNGROUPED
+from tidyfair.inference.result_frames import no_rows, outer_keys_of, with_outer_key
 from tidyfair.metrics.fairness import new_groupwise_metric
 from tidyfair.specs.columns import Column, names_of
 from tidyfair.specs.contrasts import difference
@@ -23,27 +26,44 @@ from tidyfair.specs.forecasts import Prediction, TruthLike
 from tidyfair.specs.groups import ALL_GROUPS, Policy
 from tidyfair.specs.metric_specs import MetricSpec
 from tidyfair.specs.notebook_html import display
-from tidyfair.specs.options import CallOptions, Options, OptionsOf, ReadOptions, SurveyCallOptions, refuse
+from tidyfair.specs.options import (
+    CallOptions,
+    Options,
+    OptionsOf,
+    ReadOptions,
+    SurveyCallOptions,
+    refuse,
+    show_keywords,
+)
 from tidyfair.specs.result_kinds import ResultKind
 from tidyfair.tallies.source import Source, open_frame
 from tidyfair.tallies.tally import Tally, check_tally
 
 _INTERNAL = frozenset({
-    "at_level", "follows_designs", "follows_points", "is_chosen_by_value", "kind", "lists_unknown", "one_by_one",
-    "refused", "scales_of_metrics", "subject", "warns_of_missing", "with_unknown_groups",
+    "accepted", "follows_designs", "follows_points", "is_chosen_by_value", "judged", "kind", "lists_unknown",
+    "refused", "scales_of_metrics", "subject", "warns_of_missing",
 })  # fmt: skip
 """The names not offered by completion."""
+
+
+def _copy_of(function: Any) -> FunctionType:
+    """A function with the same body, whose signature may be another one."""
+    copied = FunctionType(function.__code__, function.__globals__, function.__name__, function.__defaults__)
+    copied.__doc__, copied.__qualname__ = function.__doc__, function.__qualname__
+    copied.__annotations__ = function.__annotations__
+    return copied
 
 
 class CalledOnData(ABC):
     """Metrics with a test or another analysis, as a callable on dataframes.
 
-    A subclass defines `__call__`, and `compute` if it reads tallies, with the text and the keywords for `help()`; both
-    pass their options on to the steps below.
+    A subclass states the options that it accepts, and defines the steps of a call.
     """
 
     subject: ClassVar[str]
     """The subject of error messages."""
+    accepted: ClassVar[type[Any]] = CallOptions
+    """The options that a call shows in `help()`, without those that are refused."""
     _in_words: ClassVar[tuple[str, ...]] = ("metric", "metrics")
     """The arguments other than settings, which representations show in words."""
     follows_designs: ClassVar[bool] = False
@@ -51,13 +71,28 @@ class CalledOnData(ABC):
     follows_points: ClassVar[bool] = False
     """True if the result has a row for each evaluation time, or level of a quantile."""
     refused: ClassVar[Mapping[str, str]] = {}
-    """The options of metrics that are not accepted, each with the end of its error message."""
+    """The options of metrics that are not accepted unless they are None, each with the end of its error message."""
     lists_unknown: ClassVar[bool] = False
     """True if the result shows how many rows are of unknown groups."""
     warns_of_missing: ClassVar[bool] = True
     """False if the metrics that it computes warn of missing predictions."""
     kind: ClassVar[ResultKind]
     """The kind of the result."""
+
+    def __init_subclass__(cls) -> None:
+        """Have `help()` and editors show the keywords that the class accepts."""
+        super().__init_subclass__()
+        for name, options in (("__call__", cls.accepted), ("compute", ReadOptions)):
+            if hasattr(cls, name) and name not in vars(cls):
+                function = _copy_of(inspect.unwrap(getattr(cls, name)))
+                setattr(cls, name, show_keywords(options, without=cls.refused)(function))
+
+    def __call__(
+        self, data: object, truth: TruthLike | None = None, estimate: Prediction | None = None,
+        **options: Unpack[SurveyCallOptions],
+    ) -> Any:  # fmt: skip
+        """Evaluate on a dataframe; takes the arguments of a metric."""
+        return self._on_data(data, truth, estimate, options)
 
     @property
     @abstractmethod
@@ -75,8 +110,8 @@ class CalledOnData(ABC):
 
     def _repr_html_(self) -> str:
         """The same for notebooks, with a table of the metrics."""
-        settings = ", ".join(self._settings())
-        return display("", self._html_columns(), name=type(self).__name__, remark=settings, call=CALL)
+        remark = ", ".join(self._settings())
+        return display("", self._html_columns(), name=type(self).__name__, remark=remark, call=CALL)
 
     def _settings(self) -> list[str]:
         """The settings that are not off or empty, as texts."""
@@ -112,8 +147,7 @@ class CalledOnData(ABC):
         self, run: Run, keywords: Mapping[str, Any], accepted: OptionsOf, *, truth: Any = None, estimate: Any = None
     ) -> Options:
         """The checked options of a call, with those that are fixed here."""
-        self._check_call(keywords)
-        refuse(self.subject, keywords, self.refused)
+        refuse_given(self.subject, keywords, self.refused)
         return replace(run.options(keywords, accepted, truth=truth, estimate=estimate), **self._fixed())
 
     def _check_call(self, keywords: Mapping[str, Any]) -> None:  # noqa: B027 - most have none
@@ -138,6 +172,7 @@ class CalledOnData(ABC):
         self, data: object, truth: TruthLike | None, estimate: Prediction | None, keywords: Mapping[str, Any]
     ) -> Any:
         """The result for data, as a frame of the caller's kind."""
+        self._check_call(keywords)
         run = self._run
         accepted = SurveyCallOptions if self.follows_designs else CallOptions
         options = self._options(run, keywords, accepted, truth=truth, estimate=estimate)
@@ -147,19 +182,6 @@ class CalledOnData(ABC):
         called = self._reading(options.given)
         tally = called._run.count(source, called._counting_options(options))  # noqa: SLF001 - of the same class
         return source.restore(called._result_of_tally(tally, options, keywords))  # noqa: SLF001 - as above
-
-    def _on_tally(self, tally: Tally, keywords: Mapping[str, Any]) -> pl.DataFrame:
-        """The result for a tally."""
-        check_tally(tally)
-        if tally.design is not None and not self.follows_designs:
-            msg = (
-                f"{self.subject} does not support survey designs, but this tally was counted with one; count again "
-                "without `design=`."
-            )
-            raise ArgumentError(msg)
-        called = self._reading(tally.given)
-        options = called._options(called._run, keywords, ReadOptions)  # noqa: SLF001 - of the same class
-        return called._result_of_tally(tally, options, keywords)  # noqa: SLF001 - as above
 
     def _result_of_tally(self, tally: Tally, options: Options, keywords: Mapping[str, Any]) -> pl.DataFrame:
         """The result, after a notice of people of unknown groups and without a prediction, where it shows none."""
@@ -176,6 +198,24 @@ class CalledOnData(ABC):
     def _in_reading_order(self, table: pl.DataFrame) -> pl.DataFrame:
         """The table with its columns in the order of its kind."""
         return self.kind.frame(table)
+
+
+class CalledOnTallies(CalledOnData):
+    """The same as a callable on dataframes and tallies."""
+
+    def compute(self, tally: Tally, **options: Unpack[ReadOptions]) -> pl.DataFrame:
+        """Evaluate a tally of all that is counted; equals a call on the data."""
+        check_tally(tally)
+        if tally.design is not None and not self.follows_designs:
+            msg = (
+                f"{self.subject} does not support survey designs, but this tally was counted with one; count again "
+                "without `design=`."
+            )
+            raise ArgumentError(msg)
+        self._check_call(options)
+        called = self._reading(tally.given)
+        read = called._options(called._run, options, ReadOptions)  # noqa: SLF001 - of the same class
+        return called._result_of_tally(tally, read, options)  # noqa: SLF001 - as above
 
 
 class MetricSetOnData(CalledOnData):
@@ -205,8 +245,6 @@ class GroupwiseOnData(CalledOnData):
 class RateOnData(CalledOnData):
     """A rate, counted by all values of some columns together, as a callable on dataframes."""
 
-    _accepted: ClassVar[type[Any]]
-    """The options of a call."""
     _schema: ClassVar[Mapping[str, Any]]
     """The columns of results beside the keys of outer groups."""
     metric: Metric
@@ -235,22 +273,17 @@ class RateOnData(CalledOnData):
         return self._compared.run
 
     def _check_call(self, keywords: Mapping[str, Any]) -> None:
-        refuse_others(keywords, self._accepted, "data", "truth", "estimate")
+        refuse_others(keywords, self.accepted, "data", "truth", "estimate")
 
     def _fixed(self) -> dict[str, Any]:
         return super()._fixed() | {"estimator": "binary"}
 
     def _results(self, tally: Tally, options: Options) -> pl.DataFrame:
-        if tally.cut is not None and tally.cut.several:
-            msg = f"{self.subject} does not accept a list of values for {tally.cut.option}; give one value."
-            raise ArgumentError(msg)
+        refuse_several_cuts(self.subject, tally)
         (evaluated,) = self._run.evaluate(tally, options, are_features=False)
-        keys = evaluated.group_cells.outer_keys.drop(UNGROUPED, strict=False)
-        # the columns of a result follow from the call, not from the data
-        tables = [pl.concat([keys.clear(), pl.DataFrame(schema=self._schema)], how="horizontal")]
-        for outer, table in enumerate(self._tables(evaluated, options)):
-            tables.append(with_outer_key(keys, outer, table))
-        return pl.concat(tables)
+        keys = outer_keys_of(evaluated)
+        tables = map(partial(with_outer_key, keys), itertools.count(), self._tables(evaluated, options))
+        return pl.concat([no_rows(keys, self._schema), *tables])
 
     def _keys(self, evaluated: Evaluated) -> pl.DataFrame:
         """The values of the columns in each group cell, under their names."""
@@ -258,9 +291,16 @@ class RateOnData(CalledOnData):
         return keys.rename(dict(zip(keys.columns, names_of(self._compared.by.columns), strict=True)))
 
 
-def with_outer_key(keys: pl.DataFrame, outer: int, table: pl.DataFrame) -> pl.DataFrame:
-    """The table of an outer group with its key, if the data are grouped."""
-    return keys[outer : outer + 1].join(table, how="cross") if keys.width else table
+def refuse_given(subject: str, keywords: Mapping[str, Any], refused: Mapping[str, str]) -> None:
+    """Refuse options that are given with a value other than None."""
+    refuse(subject, [name for name, value in keywords.items() if value is not None], refused)
+
+
+def refuse_several_cuts(subject: str, tally: Tally) -> None:
+    """Refuse a tally of several thresholds, or of several numbers or shares of selected rows."""
+    if tally.cut is not None and tally.cut.several:
+        msg = f"{subject} does not accept a list of values for {tally.cut.option}; give one value."
+        raise ArgumentError(msg)
 
 
 def refuse_others(keywords: Iterable[str], accepted: type[Any], *arguments: str) -> None:

@@ -10,7 +10,7 @@ from abc import abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, ClassVar, Literal, TypeAlias, Unpack, cast
+from typing import Any, ClassVar, Literal, TypeAlias, cast, get_args
 
 import numpy as np
 import polars as pl
@@ -19,26 +19,25 @@ from tidyfair.calling.metric_sets import GroupwiseFactory, GroupwiseMetric, Metr
 from tidyfair.calling.runner import Run
 from tidyfair.errors import ArgumentError, in_short
 from tidyfair.evaluation.evaluated import Evaluated
-from tidyfair.evaluation.group_cells import UNGROUPED
 from tidyfair.evaluation.statistics import GROUP_CELL, LEVEL, ONE_LABEL
-from tidyfair.inference.on_data import GroupwiseOnData, with_outer_key
+from tidyfair.inference.on_data import CalledOnTallies, GroupwiseOnData
+from tidyfair.inference.result_frames import Content, Schema, frame_of, no_rows, outer_keys_of, with_outer_key
 from tidyfair.intervals.progress import in_progress
 from tidyfair.intervals.proportions import adjusted
 from tidyfair.intervals.resampling import check_shuffled, generator
 from tidyfair.intervals.shares import share_of
 from tidyfair.specs.columns import Column, are_columns, names_of
 from tidyfair.specs.contrasts import difference
-from tidyfair.specs.forecasts import Prediction, TruthLike
 from tidyfair.specs.formulas import Formula
 from tidyfair.specs.groups import ALL_GROUPS, By
-from tidyfair.specs.options import CallOptions, Options, ReadOptions, show_keywords
+from tidyfair.specs.options import Options
 from tidyfair.specs.segments import Array
 from tidyfair.tallies.source import Source
-from tidyfair.tallies.tally import HIDDEN, Tally, check_tally
+from tidyfair.tallies.tally import HIDDEN, Tally
 
 Family: TypeAlias = Literal["metric", "by", "all"]
 ADJUSTMENTS = ("holm", "bh", "by", "none")
-FAMILIES = ("metric", "by", "all")
+FAMILIES: tuple[Family, ...] = get_args(Family)
 _OUTER, _ROW = "\0outer", "\0row"
 REFUSED = {
     **dict.fromkeys(("interval", "explain", "on_undefined", "score_bins", "parts", "keep_rows"), ""),
@@ -52,27 +51,26 @@ REFUSED_OF_RATES = REFUSED | dict.fromkeys(
 
 
 @dataclass(frozen=True, eq=False)
-class RateCounts:
-    """The numerators and denominators of a rate by group, and by stratum where there are strata."""
+class CountedRate:
+    """A rate, and its counts by stratum and group."""
 
     numerator: Array
     denominator: Array
-
-    @property
-    def of_groups(self) -> RateCounts:
-        """All strata together."""
-        return RateCounts(self.numerator.sum(axis=0), self.denominator.sum(axis=0))
-
-
-@dataclass(frozen=True, eq=False)
-class CountedRate(RateCounts):
-    """A rate, and its counts by stratum and group."""
-
     name: str
     among: frozenset[str]
     holds: frozenset[str]
     group_cells: Array
     """The group cells of the groups."""
+
+    @property
+    def group_numerator(self) -> Array:
+        """The numerator of each group, all strata together."""
+        return self.numerator.sum(axis=0)
+
+    @property
+    def group_denominator(self) -> Array:
+        """The denominator of each group, all strata together."""
+        return self.denominator.sum(axis=0)
 
     def shuffled(self, times: int, random: np.random.Generator) -> Array:
         """The numerator of each group with group labels shuffled within strata, `times` over."""
@@ -108,11 +106,6 @@ class Case:
             return None
         return self.by_strata.run.evaluate(self.tally, self.options, are_features=False)[0]
 
-    @property
-    def outer_keys(self) -> pl.DataFrame:
-        """The keys of the outer groups; without columns where the data are not grouped."""
-        return self.evaluated.group_cells.outer_keys.drop(UNGROUPED, strict=False)
-
 
 @dataclass(frozen=True, eq=False)
 class OuterGroup:
@@ -129,9 +122,8 @@ class OuterGroup:
 
     @cached_property
     def counts(self) -> list[CountedRate]:
-        """The counts of each rate; none if the data have no outer groups."""
-        has_rows = self.outer < len(self.case.evaluated.group_cells.outer_keys)
-        return rate_counts(self.case, self.outer) if has_rows else []
+        """The counts of each rate."""
+        return rate_counts(self.case, self.outer)
 
     @cached_property
     def random(self) -> np.random.Generator:
@@ -154,7 +146,7 @@ def with_adjusted_p_values(table: pl.DataFrame, keys: list[str], method: str) ->
 
 
 @dataclass(frozen=True, repr=False)
-class AdjustedTest(GroupwiseOnData):
+class AdjustedTest(GroupwiseOnData, CalledOnTallies):
     """Groupwise metrics whose tests are adjusted for their number, as a callable on dataframes."""
 
     refused: ClassVar[Mapping[str, str]] = REFUSED
@@ -167,34 +159,12 @@ class AdjustedTest(GroupwiseOnData):
     mid_p: bool = False
     conf_level: float = 0.95
 
-    @show_keywords(CallOptions, without=REFUSED)
-    def __call__(
-        self, data: object, truth: TruthLike | None = None, estimate: Prediction | None = None,
-        **options: Unpack[CallOptions],
-    ) -> Any:  # fmt: skip
-        """Test on a dataframe; takes the arguments of a metric, with at most one threshold."""
-        return self._on_data(data, truth, estimate, options)
-
-    @show_keywords(ReadOptions, without=REFUSED)
-    def compute(self, tally: Tally, **options: Unpack[ReadOptions]) -> pl.DataFrame:
-        """Test on a tally of the metrics and the strata; equals a call on the data."""
-        return self._on_tally(tally, options)
-
-    def _on_data(
-        self, data: object, truth: TruthLike | None, estimate: Prediction | None, keywords: Mapping[str, Any]
-    ) -> Any:
+    def _check_call(self, keywords: Mapping[str, Any]) -> None:
+        super()._check_call(keywords)
         distinct = {(metric.name, metric.by) for metric in self.metrics}
         if len(distinct) == len(self.metrics):
             # errors about metrics that do not go together show their own names
             metric_set(*self.metrics)
-        return super()._on_data(data, truth, estimate, keywords)
-
-    def _adjusted(self, table: pl.DataFrame) -> pl.DataFrame:
-        """The table with p-values, if it has any, adjusted for all tests of a family."""
-        if ".p_value" not in table.columns:
-            return table
-        table = with_adjusted_p_values(table, [] if self.family == "all" else [f".{self.family}"], self.adjust)
-        return table.with_columns(pl.lit(f"{self.adjust} over {self.family}").alias(".adjustment"))
 
 
 @dataclass(frozen=True, repr=False)
@@ -202,14 +172,6 @@ class RateTest(AdjustedTest):
     """Tests of rates by their counts, in which group labels are shuffled within strata, if there are any."""
 
     refused: ClassVar[Mapping[str, str]] = REFUSED_OF_RATES
-
-    @show_keywords(CallOptions, without=REFUSED_OF_RATES)
-    def __call__(
-        self, data: object, truth: TruthLike | None = None, estimate: Prediction | None = None,
-        **options: Unpack[CallOptions],
-    ) -> Any:  # fmt: skip
-        """Test on a dataframe; takes the arguments of a metric, with at most one threshold."""
-        return self._on_data(data, truth, estimate, options)
 
     @property
     def _run(self) -> Run:
@@ -233,7 +195,11 @@ class RateTest(AdjustedTest):
         for index, metric in enumerate(in_progress(self.metrics, "testing")):
             by_strata = self._strata[index] if self.within else None
             tables += self._tables(Case(metric, tally, options, by_strata))
-        return self._adjusted(pl.concat(tables, how="diagonal_relaxed"))
+        table = pl.concat(tables, how="diagonal_relaxed")
+        if ".p_value" not in table.columns:
+            return table
+        table = with_adjusted_p_values(table, [] if self.family == "all" else [f".{self.family}"], self.adjust)
+        return table.with_columns(pl.lit(f"{self.adjust} over {self.family}").alias(".adjustment"))
 
     @cached_property
     def _strata(self) -> tuple[GroupwiseMetric, ...]:
@@ -263,7 +229,6 @@ class RateTest(AdjustedTest):
 
 def check_tested(tally: Tally) -> None:
     """Refuse tallies of several selections, and those without small counts."""
-    check_tally(tally)
     if tally.cut is not None and tally.cut.several:
         msg = (
             f"Tests do not accept a list of values for {tally.cut.option}; give one value. To compare two selections, "
@@ -328,23 +293,26 @@ def numbered(metrics: Sequence[GroupwiseMetric], prefix: str = "\0") -> tuple[Gr
 class OuterGroupTest(RateTest):
     """A test within each outer group on its own."""
 
+    _schema: ClassVar[Schema]
+    """The columns of results beside the keys of outer groups."""
+
     def _tables(self, case: Case) -> Iterator[pl.DataFrame]:
-        keys, outers = case.outer_keys, len(case.evaluated.group_cells.outer_keys)
-        for outer in range(outers):
-            yield with_outer_key(keys, outer, self._tested(OuterGroup(case, outer, self.seed)))
+        keys, outers = outer_keys_of(case.evaluated), len(case.evaluated.group_cells.outer_keys)
         if not outers:
-            # the columns of a result follow from the call, not from the data
-            yield keys.join(self._tested(OuterGroup(case, 0, self.seed)), how="cross").clear()
+            yield no_rows(keys, self._schema)
+        for outer in range(outers):
+            for tested in self._tested(OuterGroup(case, outer, self.seed)):
+                yield with_outer_key(keys, outer, frame_of(tested, self._schema))
 
     @abstractmethod
-    def _tested(self, part: OuterGroup) -> pl.DataFrame:
-        """The tests of an outer group."""
+    def _tested(self, outer_group: OuterGroup) -> Iterator[Content]:
+        """The tests of an outer group, as rows or columns of tables."""
 
 
 def reads_one_label(formula: Formula, rows: pl.DataFrame) -> bool:
     """Check whether a formula reads one label or all of them at once."""
-    of_one = set(rows["estimator"]) <= set(ONE_LABEL) or formula.over_levels
-    return of_one and rows[LEVEL].n_unique() <= 1
+    reads_one = set(rows["estimator"]) <= set(ONE_LABEL) or formula.over_levels
+    return reads_one and rows[LEVEL].n_unique() <= 1
 
 
 def _cells_and_strata(

@@ -1,11 +1,8 @@
-"""Rows of unknown groups in gates: how many are not compared, and where the gate would pass with them too.
-
-They may be a group of their own. If they are too few to tell, they may belong to any of the known groups.
-"""
+"""Rows of unknown groups: how many are not compared, compared as groups of their own, or in any of the known ones."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import Any, TypeVar
 
@@ -36,30 +33,6 @@ def with_unknown(metric: AnyMetric) -> AnyMetric:
     if isinstance(metric, GroupwiseMetric) and has_unknown(metric):
         return metric.with_policy(metric.policy.with_unknown())
     return metric
-
-
-def pass_in_each_group(
-    metrics: Iterable[Metric | GroupwiseMetric], results: pl.DataFrame, undecided: pl.Series,
-    passes_of: Callable[[By], Iterable[pl.Series]],
-) -> pl.Series:  # fmt: skip
-    """A mask of the undecided results that pass whichever known group the rows of unknown groups belong to.
-
-    `passes_of` gives the results that pass with these rows in each of the known groups of a feature; nothing if these
-    are many.
-    """
-    features: dict[By, list[str]] = {}
-    for metric in metrics:
-        if metric.by and has_unknown(metric):
-            features.setdefault(metric.by, []).append(metric.name)
-    passed = undecided & False
-    for by, names in features.items():
-        of_feature = undecided & (results[".by"] == by.text) & results[".metric"].is_in(names)
-        in_each_group = list(passes_of(by)) if of_feature.any() else []
-        for passes in in_each_group:
-            of_feature &= passes
-        if in_each_group:
-            passed |= of_feature
-    return passed
 
 
 def counted_unknown(tally: Tally, metrics: Iterable[Metric | GroupwiseMetric], results: pl.DataFrame) -> pl.DataFrame:

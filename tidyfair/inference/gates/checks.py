@@ -8,13 +8,12 @@ from abc import abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, ClassVar, Self, Unpack, cast
+from typing import Any, ClassVar, Unpack, cast
 
 import polars as pl
 
 from tidyfair.calling.calls import Evaluable
 from tidyfair.calling.metric_sets import (
-    CALL,
     GroupwiseFactory,
     GroupwiseMetric,
     Metric,
@@ -30,28 +29,25 @@ from tidyfair.inference.gates.listeners import notify
 from tidyfair.inference.gates.texts import groups_behind, outcome_of, table_of, way_out
 from tidyfair.inference.gates.verdicts import (
     FAIL,
-    HIGH,
-    LOW,
     PASS,
     UNSURE,
+    Key,
     Outside,
     Side,
     compares_all,
-    failed_after_holm,
-    fails,
-    passes,
-    verdict,
-    with_limits,
+    keys_of_verdicts,
+    pass_in_each_group,
+    with_unknown_groups,
+    with_verdicts,
 )
 from tidyfair.inference.models.model_comparison import COMPARISON_CALL, REFUSED_OF_MODELS, ModelComparison, PairedModels
-from tidyfair.inference.on_data import CalledOnData, GroupwiseOnData, MetricSetOnData
+from tidyfair.inference.on_data import CalledOnTallies, GroupwiseOnData, MetricSetOnData
 from tidyfair.inference.unknown_groups import (
     UNKNOWN_ROWS,
     UNKNOWN_SHARE,
     WITH_UNKNOWN,
     counted_unknown,
     has_unknown,
-    pass_in_each_group,
     with_unknown,
     with_unknown_in_each_group,
 )
@@ -60,16 +56,13 @@ from tidyfair.specs.arguments import flag, number, one_of, proper_share, share_o
 from tidyfair.specs.columns import ColumnLike
 from tidyfair.specs.forecasts import Prediction, TruthLike
 from tidyfair.specs.groups import By, Privileged, Treatment
-from tidyfair.specs.options import CallOptions, Options, ReadOptions, refuse_unknown_keywords, show_keywords
-from tidyfair.specs.result_columns import key_columns
+from tidyfair.specs.options import CallOptions, Options, refuse_unknown_keywords, show_keywords
 from tidyfair.specs.result_kinds import COMPARISONS, VERDICTS, ResultKind
 from tidyfair.tallies.source import open_frame
 from tidyfair.tallies.tally import Tally
 
 __all__ = ["Gate", "UnfairError", "assert_fair", "check", "four_fifths"]
 
-_CONFIDENCE = 0.95
-_HALF = 0.5
 _REFUSED: dict[str, str] = dict.fromkeys(("interval", "conf_level", "explain"), "; its `confidence` is that of `check`")
 """The options of metrics that a gate does not accept, and why."""
 _TESTS = (".p_value", ".p_adjusted", ".adjustment")
@@ -84,11 +77,17 @@ class UnfairError(TidyfairError, AssertionError):
 
 
 @dataclass(frozen=True, repr=False)
-class Gate(MetricSetOnData):
+class Gate(MetricSetOnData, CalledOnTallies):
     """Metrics with a limit, as a callable on dataframes that returns verdicts; made by `check`.
 
     `pass` is the result of a test of equivalence, `fail` that of a test of excess; if neither test rejects, the verdict
-    is `not enough evidence`.
+    is `not enough evidence`. Passes are judged one by one, because all must; failures after Holm, because any does.
+
+    Returns:
+        The results of the metrics, with one-sided limits `.lower` and `.upper`, the `.limit`, and the `.verdict`.
+        `.groups_outside` are the groups that no verdict is about, because they are too small or unknown. For metrics
+        with `unknown="apart"` there are also the rows of unknown groups, `.unknown`, their `.unknown_share` of all rows
+        and, if the known groups alone pass, the verdict `.with_unknown`, in which they are compared.
     """
 
     subject: ClassVar[str] = "A gate"
@@ -106,33 +105,8 @@ class Gate(MetricSetOnData):
     outside: Outside = "hold"
     """The effect of groups outside the policy of a metric: they hold a pass back, or the result states them."""
 
-    @show_keywords(CallOptions, without=_REFUSED)
-    def __call__(
-        self, data: object, truth: TruthLike | None = None, estimate: Prediction | None = None,
-        **options: Unpack[CallOptions],
-    ) -> Any:  # fmt: skip
-        """Give a verdict on each metric of each outer group; takes the arguments of a metric.
-
-        Returns:
-            The results of the metrics, with one-sided limits `.lower` and `.upper`, the `.limit`, and the `.verdict`.
-            `.groups_outside` are the groups that no verdict is about, because they are too small or unknown. For
-            metrics with `unknown="apart"` there are also the rows of unknown groups, `.unknown`, their `.unknown_share`
-            of all rows and, if the known groups alone pass, the verdict `.with_unknown`, in which they are compared.
-        """
-        return self._on_data(data, truth, estimate, options)
-
-    @show_keywords(ReadOptions, without=_REFUSED)
-    def compute(self, tally: Tally, **options: Unpack[ReadOptions]) -> pl.DataFrame:
-        """Judge a tally of the metrics; equals a call on the data.
-
-        Passes are judged one by one, because all must; failures after Holm, because any does.
-        """
-        return self._on_tally(tally, options)
-
-    def __repr__(self) -> str:
-        limits = [f"{metric} {limit}" for metric, limit in zip(self._members(), self._limits(), strict=True)]
-        made_of = f"{', '.join(limits)}; {', '.join(self._settings())}"
-        return visible(f"<Gate of {made_of}; call it with {CALL}>")
+    def _members(self) -> list[str]:
+        return [f"{metric} {limit}" for metric, limit in zip(super()._members(), self._limits(), strict=True)]
 
     def _limits(self) -> list[str]:
         """The limits as texts."""
@@ -147,9 +121,9 @@ class Gate(MetricSetOnData):
         return {"metric": columns.pop("metric"), "by": columns.pop("by"), "limit": self._limits(), **columns}
 
     def _check_call(self, keywords: Mapping[str, Any]) -> None:
-        for name, own in self.options:
-            if (other := keywords.get(name)) not in (None, own):
-                msg = f"`{name}` is given twice: {own!r} for the gate, and {other!r} here."
+        for name, value in self.options:
+            if (other := keywords.get(name)) not in (None, value):
+                msg = f"`{name}` is given twice: {value!r} for the gate, and {other!r} here."
                 raise ArgumentError(msg)
 
     def _fixed(self) -> dict[str, Any]:
@@ -164,69 +138,51 @@ class Gate(MetricSetOnData):
     def _results(self, tally: Tally, options: Options) -> pl.DataFrame:
         """The results with their verdicts."""
         self.metrics.run.check_occurs(tally, options)
-        return self._with_unknown_groups(tally, options, self._verdicts(tally, options, after_holm=True))
+        return self.judged(tally, options, after_holm=True)
 
-    def one_by_one(self, tally: Tally, options: Options) -> pl.DataFrame:
-        """The verdict on each result as if it were the only one, without Holm's adjustment of failures."""
-        return self._with_unknown_groups(tally, options, self._verdicts(tally, options))
+    def judged(self, tally: Tally, options: Options, *, after_holm: bool = False) -> pl.DataFrame:
+        """The results with their verdicts; without Holm's adjustment of failures as if each were the only one."""
+        verdicts = self._verdicts(tally, options, after_holm=after_holm)
+        if not any(map(has_unknown, self.metrics)):
+            return verdicts
+        counted = counted_unknown(tally, self.metrics, verdicts)
+        silent = _silent(options)
+
+        def compared() -> pl.Series:
+            gate = replace(self, metrics=metric_set(*map(with_unknown, self.metrics)))
+            others = gate._verdicts(tally, silent)[".verdict"]  # noqa: SLF001 - of the same class
+            # people of unknown groups are on one of two sides, and no side of their own
+            two_sided = [metric.by.text for metric in self.metrics if metric.by and _is_two_sided(metric)]
+            return others.set(verdicts[".by"].is_in(two_sided), UNSURE)
+
+        def verdicts_of(by: By) -> Iterator[pl.DataFrame]:
+            return (self._verdicts(joined, silent) for joined in with_unknown_in_each_group(tally, by))
+
+        pass_in_each = partial(pass_in_each_group, self.metrics, verdicts_of)
+        return with_unknown_groups(verdicts, counted, self.outside, compared, pass_in_each)
 
     def _verdicts(self, tally: Tally, options: Options, *, after_holm: bool = False) -> pl.DataFrame:
         """The results of known groups with their verdicts; failures are adjusted for their number `after_holm`."""
-        results, numbers = self._at(tally, 1 - self.confidence, options)
+        error, silent = 1 - self.confidence, _silent(options)
+        results, numbers = self._at(tally, error, options)
         metrics = [self.metrics.metrics[number] for number in numbers]
         signed = pl.Series([metric.direction in {"zero", "one"} for metric in metrics], dtype=pl.Boolean)
-        results = with_limits(results, [self.limits[number] for number in numbers], signed)
         # replicates of what may be a distance lie beyond equality even where groups are equal
         may_be_distance = [metric.aggregate is not None and metric.aggregate.equality_is_unknown for metric in metrics]
-        may_fail = ~pl.Series(may_be_distance, dtype=pl.Boolean)
-        failed = fails() & may_fail
-        if after_holm:
-            silent = _silent(options)
-            may_fail &= results[".estimate"].is_not_null()
-            failed = pl.lit(
-                failed_after_holm(
-                    results, may_fail, lambda error: self._at(tally, error, silent)[0], 1 - self.confidence
-                )
-            )
+        may_fail = results[".estimate"].is_not_null() & ~pl.Series(may_be_distance, dtype=pl.Boolean)
         # rows on neither side are not compared
         two_sided = pl.Series([_is_two_sided(metric) for metric in metrics], dtype=pl.Boolean)
         neither = pl.concat_list(pl.when(two_sided).then(pl.lit("neither")).otherwise(pl.lit(None, pl.String)))
         left_out = pl.col(".groups_left_out").list.set_difference(neither)
         is_complete = compares_all(self.outside, left_out) & (pl.col(".metrics_left_out").list.len() == 0)
-        return results.with_columns(verdict(failed, passes() & is_complete)).drop(LOW, HIGH)
+        limits = [self.limits[number] for number in numbers]
 
-    def _with_unknown_groups(self, tally: Tally, options: Options, verdicts: pl.DataFrame) -> pl.DataFrame:
-        """The verdicts with the rows of unknown groups; a pass needs one with these rows, too."""
-        if not any(map(has_unknown, self.metrics)):
-            return verdicts
-        counted = counted_unknown(tally, self.metrics, verdicts)
-        holds_back = (counted[UNKNOWN_ROWS] > 0).fill_null(value=False) & (self.outside == "hold")
-        passed = (verdicts[".verdict"] == PASS) & holds_back
-        others = verdicts[".verdict"]
-        if passed.any():
-            others = self._verdicts_with_unknown(tally, _silent(options), verdicts, passed)
-        verdicts = verdicts.with_columns(*counted, pl.when(passed).then(others).alias(WITH_UNKNOWN))
-        is_turned = passed & (others != PASS)
-        return verdicts.with_columns(pl.when(is_turned).then(pl.lit(UNSURE)).otherwise(".verdict").alias(".verdict"))
+        def at(error: float) -> pl.DataFrame:
+            return self._at(tally, error, silent)[0]
 
-    def _verdicts_with_unknown(
-        self, tally: Tally, options: Options, verdicts: pl.DataFrame, passed: pl.Series
-    ) -> pl.Series:
-        """The verdicts with unknown groups compared; if they are too few to tell, with their rows in any known group.
-
-        Rows that keep no gate from passing, whichever known group they belong to, are too few to matter.
-        """
-
-        def passes_of(by: By) -> Iterator[pl.Series]:
-            for joined in with_unknown_in_each_group(tally, by):
-                yield self._verdicts(joined, options)[".verdict"] == PASS
-
-        compared = replace(self, metrics=metric_set(*map(with_unknown, self.metrics)))
-        others = compared._verdicts(tally, options)[".verdict"]  # noqa: SLF001 - of the same class
-        # people of unknown groups are on one of two sides, and no side of their own
-        two_sided = [metric.by.text for metric in self.metrics if metric.by and _is_two_sided(metric)]
-        others = others.set(passed & verdicts[".by"].is_in(two_sided), UNSURE)
-        return others.set(pass_in_each_group(self.metrics, verdicts, passed & (others == UNSURE), passes_of), PASS)
+        return with_verdicts(
+            results, limits, signed, is_complete, may_fail=may_fail, stricter=at if after_holm else None, error=error
+        )
 
     def _at(self, tally: Tally, error: float, options: Options) -> tuple[pl.DataFrame, list[int]]:
         """Results with one-sided limits at that error rate, and the number of the metric of each row.
@@ -326,18 +282,26 @@ def judged_changes(
     A change at its limit is within it.
     """
     changes = _Changes(tuple(compared), limits, confidence)
-    results, left_out, passed = changes.that_pass(outside)
-    results = results.with_columns(left_out.select(".groups_left_out", ".groups_outside", ".left_out"))
-    if any(part.has_unknown() for part in compared):
-        unknown = changes.with_limits(pl.concat([part.unknown() for part in compared]))
-        results = results.with_columns(unknown.select(UNKNOWN_ROWS, UNKNOWN_SHARE))
-        matters = passed & (results[UNKNOWN_ROWS] > 0).fill_null(value=False) & (outside == "hold")
-        is_pass = changes.that_pass_with_unknown(matters)
-        with_unknown_groups = pl.when(is_pass).then(pl.lit(PASS)).otherwise(pl.lit(UNSURE))
-        results = results.with_columns(pl.when(matters).then(with_unknown_groups).alias(WITH_UNKNOWN))
-        passed &= is_pass | ~matters
-    failed = failed_after_holm(results, results[".change"].is_not_null(), changes.at, 1 - confidence)
-    return results.with_columns(verdict(pl.lit(failed), pl.lit(passed))).drop(LOW, HIGH)
+    results = changes.verdicts(outside, after_holm=True)
+    if not any(has_unknown(metric) for models in compared for metric in models.comparison.metrics):
+        return results
+    counted = changes.with_limit([models.unknown() for models in compared]).select(UNKNOWN_ROWS, UNKNOWN_SHARE)
+    with_all = _Changes(tuple(models.with_unknown_groups() for models in compared), limits, confidence)
+
+    def verdicts_of(models: PairedModels, by: By) -> Iterator[pl.DataFrame]:
+        for joined in models.with_unknown_in_each_group(by):
+            all_models = tuple(joined if other is models else other for other in compared)
+            yield replace(changes, compared=all_models).verdicts()
+
+    def pass_in_each(undecided: set[Key]) -> set[Key]:
+        passing_of_parts = [
+            pass_in_each_group(models.comparison.metrics, partial(verdicts_of, models), undecided)
+            for models in compared
+        ]
+        return set[Key]().union(*passing_of_parts)
+
+    judged = with_unknown_groups(results, counted, outside, lambda: with_all.verdicts()[".verdict"], pass_in_each)
+    return judged.with_columns(pl.col(WITH_UNKNOWN).replace(FAIL, UNSURE))
 
 
 @dataclass(frozen=True)
@@ -350,37 +314,24 @@ class _Changes:
 
     def at(self, error: float) -> pl.DataFrame:
         """The changes with a limit, with one-sided bounds of an error rate."""
-        changes = [part.compared(1 - 2 * error) for part in self.compared]
-        return self.with_limits(pl.concat(changes, how="vertical_relaxed"))
+        return self.with_limit([models.compared(1 - 2 * error) for models in self.compared])
 
-    def with_limits(self, changes: pl.DataFrame) -> pl.DataFrame:
-        """The changes that have a limit, and the ends of what is acceptable."""
+    def with_limit(self, tables: Sequence[pl.DataFrame]) -> pl.DataFrame:
+        """The changes that have a limit, from tables of all of them."""
+        changes = pl.concat(tables, how="vertical_relaxed")
         keys = changes.select(".metric", ".by").rows()
-        judged = changes.filter(pl.Series([key in self.limits for key in keys], dtype=pl.Boolean))
-        return with_limits(judged, [self.limits[key] for key in keys if key in self.limits], pl.lit(value=False))
+        return changes.filter(pl.Series([key in self.limits for key in keys], dtype=pl.Boolean))
 
-    def that_pass(self, outside: Outside = "hold") -> tuple[pl.DataFrame, pl.DataFrame, pl.Series]:
-        """The changes with a limit, the groups that are left out of each, and a mask of those that pass."""
-        changes = self.at(1 - self.confidence)
-        left_out = self.with_limits(pl.concat([part.left_out() for part in self.compared]))
-        is_pass = changes.select(passes(at_limit=True)).to_series().fill_null(value=False)
-        return changes, left_out, is_pass & left_out.select(compares_all(outside)).to_series()
-
-    def that_pass_with_unknown(self, passed: pl.Series) -> pl.Series:
-        """A mask of the changes that also pass with unknown groups, or with their few rows in any known group."""
-
-        def passes_of(part: PairedModels, by: By) -> Iterator[pl.Series]:
-            for joined in part.with_unknown_in_each_group(by):
-                parts = tuple(joined if other is part else other for other in self.compared)
-                yield replace(self, compared=parts).that_pass()[2]
-
-        compared = replace(self, compared=tuple(part.with_unknown_groups() for part in self.compared))
-        changes, _, result = compared.that_pass()
-        undecided = passed & ~result & ~changes.select(fails()).to_series().fill_null(value=False)
-        result &= passed
-        for part in self.compared:
-            result |= pass_in_each_group(part.comparison.metrics, changes, undecided, partial(passes_of, part))
-        return result
+    def verdicts(self, outside: Outside = "hold", *, after_holm: bool = False) -> pl.DataFrame:
+        """The changes of known groups with their verdicts; failures are adjusted for their number `after_holm`."""
+        changes, error = self.at(1 - self.confidence), 1 - self.confidence
+        left_out = self.with_limit([models.left_out() for models in self.compared])
+        changes = changes.with_columns(left_out.select(".groups_left_out", ".groups_outside", ".left_out"))
+        limits = [self.limits[key] for key in changes.select(".metric", ".by").rows()]
+        return with_verdicts(
+            changes, limits, pl.lit(value=False), compares_all(outside), at_limit=True,
+            may_fail=changes[".change"].is_not_null(), stricter=self.at if after_holm else None, error=error,
+        )  # fmt: skip
 
 
 @dataclass(frozen=True, repr=False)
@@ -397,15 +348,6 @@ class GroupsCompared(GroupwiseOnData):
         """True if the values say which group is the reference of a metric."""
         return False
 
-    def at_level(self, level: float) -> Self:
-        """The same comparison at another confidence level, without an adjustment for the number of rows."""
-        changed: Any = self
-        return replace(changed, conf_level=level, adjust="none")
-
-    def with_unknown_groups(self) -> Self:
-        """The same comparison with unknown groups compared like all others."""
-        return replace(self, metrics=tuple(map(with_unknown, self.metrics)))
-
     def _counting_options(self, options: Options) -> Options:
         # intervals need to see how much sums vary from part to part
         is_known = options.cluster is not None or options.design is not None
@@ -413,8 +355,14 @@ class GroupsCompared(GroupwiseOnData):
 
 
 @dataclass(frozen=True, repr=False)
-class ComparisonGate(CalledOnData):
-    """Groups compared with each other with a limit, as a callable on dataframes that returns verdicts."""
+class ComparisonGate(CalledOnTallies):
+    """Groups compared with each other with a limit, as a callable on dataframes that returns verdicts.
+
+    Returns:
+        The rows of the comparison, with one-sided limits `.lower` and `.upper`, the `.limit` and the `.verdict`, which
+        is null for the reference itself, for unknown groups that turn no pass and, with `outside="state"`, for all
+        groups outside the policy.
+    """
 
     subject: ClassVar[str] = "A gate"
     follows_points: ClassVar[bool] = True
@@ -437,25 +385,6 @@ class ComparisonGate(CalledOnData):
             if self.side == "above" and not 0 < self.limit <= 1:
                 msg = f"check(): the limit of a ratio lies between 0 and 1, such as `above=0.8`, not {self.limit:g}."
                 raise ArgumentError(msg)
-
-    @show_keywords(CallOptions, without=_REFUSED)
-    def __call__(
-        self, data: object, truth: TruthLike | None = None, estimate: Prediction | None = None,
-        **options: Unpack[CallOptions],
-    ) -> Any:  # fmt: skip
-        """Give a verdict on each comparison of groups; arguments are those of the comparison.
-
-        Returns:
-            The rows of the comparison, with one-sided limits `.lower` and `.upper`, the `.limit` and the `.verdict`,
-            which is null for the reference itself, for unknown groups that turn no pass and, with `outside="state"`,
-            for all groups outside the policy.
-        """
-        return self._on_data(data, truth, estimate, options)
-
-    @show_keywords(ReadOptions, without=_REFUSED)
-    def compute(self, tally: Tally, **options: Unpack[ReadOptions]) -> pl.DataFrame:
-        """Judge a tally; equals a call on the data."""
-        return self._on_tally(tally, options)
 
     def __repr__(self) -> str:
         setting = f"{self.side} {self.limit:g}; confidence={self.confidence:g}"
@@ -480,45 +409,40 @@ class ComparisonGate(CalledOnData):
         is_unknown = verdicts[".status"] == Status.UNKNOWN.value
         if self.outside == "state" or not is_unknown.any():
             return verdicts
-        holds = self._holding(tally, options)
-        keys = verdicts.select(*key_columns(verdicts), ".metric", ".by").rows()
-        passes_too = is_unknown & pl.Series([key not in holds for key in keys], dtype=pl.Boolean)
+        metrics = tuple(map(with_unknown, self.comparison.metrics))
+        compared = replace(self, comparison=replace(self.comparison, metrics=metrics))
+        is_compared = ~pl.col(".status").is_in(OUTSIDE)
+        not_passing = compared._verdicts(tally, options).filter(is_compared, pl.col(".verdict") != PASS)  # noqa: SLF001 - of the same class
+        held_back = set(keys_of_verdicts(not_passing))
+
+        def verdicts_of(by: By) -> Iterator[pl.DataFrame]:
+            joined = with_unknown_in_each_group(tally, by)
+            return (self._verdicts(cells, options).filter(is_compared) for cells in joined)
+
+        held_back -= pass_in_each_group(self.comparison.metrics, verdicts_of, held_back)
+        passes_too = is_unknown & pl.Series(
+            [key not in held_back for key in keys_of_verdicts(verdicts)], dtype=pl.Boolean
+        )
         return verdicts.with_columns(pl.when(~passes_too).then(".verdict").alias(".verdict"))
-
-    def _holding(self, tally: Tally, options: Options) -> set[tuple[Any, ...]]:
-        """The comparisons, by outer group, metric and feature, that do not pass with people of unknown groups too.
-
-        They are groups of their own or, if they are too few for that, in any of the known groups.
-        """
-        compared = replace(self, comparison=self.comparison.with_unknown_groups())
-        holding = _not_passing(compared._verdicts(tally, options))  # noqa: SLF001 - of the same class
-        for by in dict.fromkeys(metric.by for metric in self.comparison.metrics):
-            of_feature = {key for key in holding if key[-1] == by.text}
-            if by.policy.unknown != "apart" or not of_feature:
-                continue
-            joined = [_not_passing(self._verdicts(moved, options)) for moved in with_unknown_in_each_group(tally, by)]
-            if joined:
-                holding -= of_feature - set[tuple[Any, ...]]().union(*joined)
-        return holding
 
     def _verdicts(self, tally: Tally, options: Options) -> pl.DataFrame:
         """The verdict on each comparison of known groups: passes one by one, failures after Holm."""
-        results = self._compared(tally, options, 1 - self.confidence)
-        results = with_limits(results, [(self.side, self.limit)] * len(results), pl.lit(value=True))
+        results, error = self._compared(tally, options, 1 - self.confidence), 1 - self.confidence
         is_judged = pl.col(".disparity").is_not_null() & ~pl.col(".status").is_in(OUTSIDE) & ~_is_reference(results)
         judged = results.select(is_judged).to_series()
         # any of the groups may have been the best, so that failures are adjusted for all pairs
         pairs = max(1.0, results[".group"].n_unique() / 2) if self.comparison.is_chosen_by_value else 1.0
-        failed = failed_after_holm(
-            results, judged, lambda error: self._compared(tally, options, error), (1 - self.confidence) / pairs
-        )
-        results = results.with_columns(verdict(pl.lit(failed), passes() & pl.lit(judged)))
+        results = with_verdicts(
+            results, [(self.side, self.limit)] * len(results), pl.lit(value=True), pl.lit(judged), may_fail=judged,
+            stricter=partial(self._compared, tally, options), error=error / pairs,
+        )  # fmt: skip
         # its p-values would be of no difference, and not adjusted, while verdicts are about the limit
-        return _without_references(results, self.outside).drop(LOW, HIGH, *_TESTS, strict=False)
+        return _without_references(results, self.outside).drop(*_TESTS, strict=False)
 
     def _compared(self, tally: Tally, options: Options, error: float) -> pl.DataFrame:
         """The comparisons with one-sided limits of an error rate, and the groups that are in none of them."""
-        table = self.comparison.at_level(1 - 2 * error)._results(tally, options)  # noqa: SLF001 # pyright: ignore[reportPrivateUsage] - as above
+        level: dict[str, Any] = {"conf_level": 1 - 2 * error, "adjust": "none"}
+        table = replace(self.comparison, **level)._results(tally, options)  # noqa: SLF001 # pyright: ignore[reportPrivateUsage] - as above
         if self.comparison.kind is COMPARISONS:
             return table
         values_alone = replace(options, interval=None, on_undefined="ignore")
@@ -526,12 +450,6 @@ class ComparisonGate(CalledOnData):
         left_out = groups.filter(pl.col(".by").is_not_null() & pl.col(".status").is_in(OUTSIDE))
         shown = [name for name in left_out.columns if name in table.columns]
         return pl.concat([table, left_out.select(shown)], how="diagonal_relaxed")
-
-
-def _not_passing(verdicts: pl.DataFrame) -> set[tuple[Any, ...]]:
-    """The outer group, metric and feature of the comparisons of which one does not pass."""
-    known = verdicts.filter(~pl.col(".status").is_in(OUTSIDE) & (pl.col(".verdict") != PASS))
-    return set(known.select(*key_columns(verdicts), ".metric", ".by").rows())
 
 
 @refuse_unknown_keywords
@@ -617,7 +535,7 @@ def gate_of(
 
 def _level(confidence: float | None) -> float:
     """The confidence level of verdicts."""
-    return _CONFIDENCE if confidence is None else proper_share("confidence", confidence, _HALF)
+    return 0.95 if confidence is None else proper_share("confidence", confidence, 0.5)
 
 
 def limited(name: str, below: object, above: object, least: float = 0) -> tuple[Side, float]:
@@ -720,7 +638,7 @@ def _judged(result: Any, below: float | None, above: float | None, outside: Outs
         verdicts = _judged_comparisons(frame, limit, side, outside, at_limit=is_change)
     else:
         verdicts = _judged_values(frame, limit, side, outside)
-    return source.restore(verdicts.drop(LOW, HIGH))
+    return source.restore(verdicts)
 
 
 def _judged_values(frame: pl.DataFrame, limit: float, side: Side, outside: Outside) -> pl.DataFrame:
@@ -741,9 +659,8 @@ def _judged_values(frame: pl.DataFrame, limit: float, side: Side, outside: Outsi
         signed = pl.col(".lower").is_not_null()
     else:
         signed = pl.col(".upper").is_not_null() & pl.col(".by").is_not_null() & (limit < 1)
-    frame = with_limits(frame, [(side, limit)] * len(frame), signed)
     is_complete = compares_all(outside) & (pl.col(".metrics_left_out").list.len() == 0)
-    return frame.with_columns(verdict(fails(), passes() & is_complete))
+    return with_verdicts(frame, [(side, limit)] * len(frame), signed, is_complete)
 
 
 def _judged_comparisons(
@@ -762,8 +679,8 @@ def _judged_comparisons(
             "verdicts about the groups in the result alone."
         )
         raise ArgumentError(msg)
-    table = with_limits(table, [(side, limit)] * len(table), pl.lit(not at_limit))
-    table = table.with_columns(verdict(fails(), passes(at_limit=at_limit)))
+    is_complete = pl.lit(value=True)
+    table = with_verdicts(table, [(side, limit)] * len(table), pl.lit(not at_limit), is_complete, at_limit=at_limit)
     return _without_references(table, outside)
 
 

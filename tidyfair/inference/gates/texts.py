@@ -48,8 +48,8 @@ def outcome_of(failed: int, unsure: int, total: int) -> str:
     if failed:
         sentences.append(f"{failed} of {total} limits {'is' if failed == 1 else 'are'} not met")
     if unsure:
-        of_total = f"{unsure} of {total} limits" if not failed else f"{unsure}"
-        sentences.append(f"there is not enough evidence that {of_total} {'is' if unsure == 1 else 'are'} met")
+        share_of_limits = f"{unsure} of {total} limits" if not failed else f"{unsure}"
+        sentences.append(f"there is not enough evidence that {share_of_limits} {'is' if unsure == 1 else 'are'} met")
     text = ", and ".join(sentences)
     return text[0].upper() + text[1:]
 

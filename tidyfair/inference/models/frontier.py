@@ -19,13 +19,14 @@ import polars as pl
 from tidyfair.calling.metric_sets import GroupwiseMetric, Metric, metric_set
 from tidyfair.errors import ArgumentError, ColumnError, in_short, listed
 from tidyfair.evaluation.group_cells import texts_of
-from tidyfair.inference.joint_counts import HALF_ROW, JointCounts, influences_of
 from tidyfair.inference.on_data import refuse_others
+from tidyfair.inference.result_frames import frame_of, schema_of
 from tidyfair.intervals.progress import in_progress
 from tidyfair.intervals.proportions import student_limits, z_value
 from tidyfair.intervals.shares import is_of_cells, values_of_tables
 from tidyfair.specs.columns import Column, ColumnLike, are_columns
 from tidyfair.specs.contrasts import difference
+from tidyfair.specs.formulas import Formula
 from tidyfair.specs.options import Options, refuse_unknown_keywords, show_keywords
 from tidyfair.specs.result_kinds import FRONTIER
 from tidyfair.specs.segments import Array
@@ -39,19 +40,20 @@ _MOST_DRAWN = 6e8
 _MOST_GROUPS = 100
 _MOST_GAPS = 128
 """The most gaps of one model that those of another are compared with, beside the same gap: those that are largest."""
+_HALF_ROW = 0.5
+"""The rows added to each cell when errors are computed."""
+_STEP = 0.25
+"""The step of numerical derivatives."""
+_ROWS_AT_ONCE = 2**15
 _NOT_KNOWN = 1e3
 """The factor of errors where one row says nothing about them, so that limits are the ends of the range."""
 _JITTER = 1e-9
-_FRONTIER = {
-    ".model": pl.String,
-    ".performance": pl.Float64, ".performance_lower": pl.Float64, ".performance_upper": pl.Float64,
-    ".disparity": pl.Float64, ".disparity_lower": pl.Float64, ".disparity_upper": pl.Float64,
-    ".performance_change": pl.Float64, ".performance_change_lower": pl.Float64, ".performance_change_upper": pl.Float64,
-    ".disparity_change": pl.Float64, ".disparity_change_lower": pl.Float64, ".disparity_change_upper": pl.Float64,
-    ".performance_metric": pl.String, ".disparity_metric": pl.String, ".by": pl.String,
-    ".on_frontier": pl.Boolean, ".verdict": pl.String, ".n": pl.Int64, ".n_missing": pl.Int64,
-    ".groups_left_out": pl.List(pl.String),
-}  # fmt: skip
+_FRONTIER = schema_of("""
+    .model .performance .performance_lower .performance_upper .disparity .disparity_lower .disparity_upper
+    .performance_change .performance_change_lower .performance_change_upper .disparity_change .disparity_change_lower
+    .disparity_change_upper .performance_metric .disparity_metric .by .on_frontier .verdict .n .n_missing
+    .groups_left_out
+""")  # fmt: skip
 _BASELINE, _ALIKE = "baseline", "not told apart"
 _CHANGES = {
     "maximize": ("worse performance", "better performance"),
@@ -116,13 +118,10 @@ class ModelFrontier:
             ".verdict": [_BASELINE, *[None] * (len(columns) - 1)], ".groups_left_out": [[]] * len(columns),
         }  # fmt: skip
         if not rows.is_empty():
-            table |= _Comparison(self.performance, self.disparity, JointCounts.of(rows), groups, checked).columns()
-        shown = pl.DataFrame({name: table.get(name) for name in _FRONTIER}, schema=_FRONTIER)
-        shown = shown.with_columns(pl.col(pl.Float64).fill_nan(None))
+            table |= _Comparison(self.performance, self.disparity, _JointCounts.of(rows), groups, checked).columns()
         # the baseline is not compared with itself
-        is_baseline = pl.int_range(pl.len()) == 0
-        shown = shown.with_columns(pl.when(~is_baseline).then(pl.col(r"^\..*_change.*$")))
-        return source.restore(FRONTIER.frame(shown))
+        changes = pl.when(pl.int_range(pl.len()) > 0).then(pl.col(r"^\..*_change.*$"))
+        return source.restore(FRONTIER.frame(frame_of(table, _FRONTIER).with_columns(changes)))
 
     def _check_columns(self, source: Source, truth: Column, models: Sequence[Column]) -> None:
         """Refuse columns that do not exist, and predictions that are the truth or define the groups."""
@@ -240,7 +239,7 @@ class _Comparison:
 
     performance: Metric
     disparity: GroupwiseMetric
-    counts: JointCounts
+    counts: _JointCounts
     groups: pl.DataFrame
     """Their `text`, and whether they are `excluded`."""
     options: Options
@@ -283,7 +282,7 @@ class _Comparison:
         """The performance of models and its changes, with simultaneous limits about their centres."""
         formula, cells = self.performance.definition, self.counts.cells.sum(axis=1)
         values, denominator = values_of_tables(formula, cells)
-        centres, _ = values_of_tables(formula, cells + HALF_ROW)
+        centres, _ = values_of_tables(formula, cells + _HALF_ROW)
         influence = influences_of(formula, cells)
         shared = sum(self.counts.covariance(group, influence, influence) for group in range(len(self.counts.rows)))
         wider = self._wider(denominator)
@@ -309,7 +308,7 @@ class _Comparison:
         pairs = [values_of_tables(formula, cells) for formula in definitions]
         # formulas by models by groups
         values, denominators = (np.stack(arrays) for arrays in zip(*pairs, strict=True))
-        centres = np.stack([values_of_tables(formula, cells + HALF_ROW)[0] for formula in definitions])
+        centres = np.stack([values_of_tables(formula, cells + _HALF_ROW)[0] for formula in definitions])
         influences = np.stack([influences_of(formula, cells) for formula in definitions])
         has_value = (denominators >= max(self.disparity.policy.min_n, 1)) & np.isfinite(values)
         has_value &= ~self.groups["excluded"].to_numpy()
@@ -330,14 +329,18 @@ class _Comparison:
             drawn[:, index] = _draws(joint, random).reshape(_DRAWS, formulas, models).swapaxes(0, 1)
         size = formulas * len(chosen)
         values, centres = (
-            np.where(has_value, own, math.nan)[:, :, chosen].swapaxes(1, 2).reshape(size, models)
-            for own in (values, centres)
+            np.where(has_value, numbers, math.nan)[:, :, chosen].swapaxes(1, 2).reshape(size, models)
+            for numbers in (values, centres)
         )
-        one, other = _pairs(formulas, len(chosen))
+        # gaps are of one formula each; the second half are the opposite ones
+        one, other = np.triu_indices(len(chosen), 1)
+        start = np.repeat(cast("Array", np.arange(formulas) * len(chosen)), len(one))
+        one, other = start + np.tile(one, formulas), start + np.tile(other, formulas)
+        both = np.concatenate([one, other]), np.concatenate([other, one])
         gaps = _Gaps(
             values=values, centres=centres, variances=variances.reshape(size, models),
             with_baseline=with_baseline.reshape(size, size, models), drawn=drawn.reshape(size, _DRAWS, models),
-            one=one, other=other, level=self.options.conf_level, most=self.disparity.range[1],
+            one=both[0], other=both[1], level=self.options.conf_level, most=self.disparity.range[1],
         )  # fmt: skip
         return gaps, is_compared
 
@@ -350,14 +353,6 @@ class _Comparison:
             covariance[one, :, other] = _with_half_rows(shared, influences[one]) if one == other else shared
         wider = self._wider(denominators)
         return np.nan_to_num(covariance * wider[:, :, None, None] * wider)
-
-
-def _pairs(formulas: int, groups: int) -> tuple[Array, Array]:
-    """The indices of values whose gaps are compared, of one formula each; the second half are the opposite gaps."""
-    one, other = np.triu_indices(groups, 1)
-    start = np.repeat(np.arange(formulas) * groups, len(one))
-    one, other = start + np.tile(one, formulas), start + np.tile(other, formulas)
-    return np.concatenate([one, other]), np.concatenate([other, one])
 
 
 @dataclass(frozen=True, eq=False)
@@ -393,6 +388,11 @@ class _Gaps:
         return self.variances[self.one] + self.variances[self.other]
 
     @cached_property
+    def drawn_gaps(self) -> Array:
+        """Draws of the errors of all gaps: gaps by draws by models."""
+        return self.drawn[self.one] - self.drawn[self.other]
+
+    @cached_property
     def signs(self) -> Array:
         """Gaps as sums of values with a sign: gaps by values."""
         signs = np.zeros((len(self.one), len(self.values)))
@@ -404,7 +404,8 @@ class _Gaps:
         """The disparities and their changes from the baseline's, with limits."""
         errors, models = self.gap_variances**0.5, self.gaps.shape[1]
         halves = range(len(self.one) // 2)  # one gap of each pair of opposites
-        distances = (_largest(self._drawn_gap(gap), errors[gap]) for gap in in_progress(halves, "simulating"))
+        drawn = (self.drawn[self.one[gap]] - self.drawn[self.other[gap]] for gap in in_progress(halves, "simulating"))
+        distances = map(_largest, drawn, errors)
         reach = _critical(distances, len(halves) * models, self.level) * errors
         disparity = (self.values[self.one] - self.values[self.other]).max(axis=0)
         lower, upper = (self.gaps - reach).max(axis=0), (self.gaps + reach).max(axis=0)
@@ -415,22 +416,13 @@ class _Gaps:
         most = self.most
         return columns | _columns_of(".disparity_change", disparity - disparity[0], lower, upper, (-most, most))
 
-    def _drawn_gap(self, gap: Any) -> Array:
-        """Draws of the error of one gap, or of several."""
-        return self.drawn[self.one[gap]] - self.drawn[self.other[gap]]
-
-    def _distances_of_changes(self, of_baseline: int) -> Array:
+    def _distances_of_changes(self, baseline_gap: int) -> Array:
         """The largest distance of draws of the changes of all gaps from a gap of the baseline, in standard errors."""
         # covariances of values with this gap, and so of all gaps with it
-        shared = self.signs @ np.tensordot(self.signs[of_baseline], self.with_baseline, (0, 1))
-        errors = _errors_of_changes(self.gap_variances, self.gap_variances[of_baseline, 0], shared)
-        drawn = self._all_drawn
-        return _largest(drawn - drawn[of_baseline, :, :1], errors[:, None]).max(axis=0)
-
-    @cached_property
-    def _all_drawn(self) -> Array:
-        """Draws of the errors of all gaps: gaps by draws by models."""
-        return self._drawn_gap(slice(None))
+        shared = self.signs @ np.tensordot(self.signs[baseline_gap], self.with_baseline, (0, 1))
+        errors = _errors_of_changes(self.gap_variances, self.gap_variances[baseline_gap, 0], shared)
+        drawn = self.drawn_gaps
+        return _largest(drawn - drawn[baseline_gap, :, :1], errors[:, None]).max(axis=0)
 
     def _changes(self, critical: float) -> tuple[Array, Array]:
         """The limits of the changes of disparities from the baseline's.
@@ -445,28 +437,28 @@ class _Gaps:
         largest = np.argsort(-surely, axis=0)[:_MOST_GAPS]
         every = np.arange(len(self.gaps))
         for model in in_progress(range(models), "comparing models"):
-            of_baseline, own = largest[:, 0], largest[:, model]
+            baseline_gap, gaps_of_model = largest[:, 0], largest[:, model]
             # covariances of gaps with values of the baseline
             shared = self.signs @ self.with_baseline[:, :, model]
             paired = self._change(model, every, every, (shared * self.signs).sum(axis=1), critical)
-            above = self._change(model, every[:, None], of_baseline, shared @ self.signs[of_baseline].T, critical)
-            below = self._change(model, own[:, None], every, shared[own] @ self.signs.T, critical)
+            above = self._change(model, every[:, None], baseline_gap, shared @ self.signs[baseline_gap].T, critical)
+            below = self._change(model, gaps_of_model[:, None], every, shared[gaps_of_model] @ self.signs.T, critical)
             upper[model] = np.minimum(above[1].min(axis=1), paired[1]).max()
             lower[model] = np.maximum(below[0].max(axis=0), paired[0]).min()
         return lower, upper
 
     def _change(
-        self, model: int, gap: Array, of_baseline: Array, shared: Array, critical: float
+        self, model: int, gap: Array, baseline_gap: Array, shared: Array, critical: float
     ) -> tuple[Array, Array]:
         """Lower and upper limits of gaps of a model less gaps of the baseline, with these covariances."""
-        errors = _errors_of_changes(self.gap_variances[gap, model], self.gap_variances[of_baseline, 0], shared)
-        change = self.gaps[gap, model] - self.gaps[of_baseline, 0]
+        errors = _errors_of_changes(self.gap_variances[gap, model], self.gap_variances[baseline_gap, 0], shared)
+        change = self.gaps[gap, model] - self.gaps[baseline_gap, 0]
         return change - critical * errors, change + critical * errors
 
 
-def _errors_of_changes(variance: Array, of_baseline: Array, shared: Array) -> Array:
+def _errors_of_changes(variance: Array, baseline_gap: Array, shared: Array) -> Array:
     """Standard errors of values less those of the baseline."""
-    return np.sqrt(np.maximum(variance + of_baseline - 2 * shared, 0))
+    return np.sqrt(np.maximum(variance + baseline_gap - 2 * shared, 0))
 
 
 def _columns_of(name: str, values: Array, lower: Array, upper: Array, ends: tuple[float, float]) -> dict[str, Array]:
@@ -499,7 +491,7 @@ def _critical(distances: Iterable[Array], count: int, level: float) -> float:
 
 def _with_half_rows(covariance: Array, influence: Array) -> Array:
     """A covariance plus that of half a row in each cell, not shared by models, so that perfect values have an error."""
-    return covariance + np.diag(HALF_ROW * (influence**2).sum(axis=-1))
+    return covariance + np.diag(_HALF_ROW * (influence**2).sum(axis=-1))
 
 
 def _draws(covariance: Array, random: np.random.Generator) -> Array:
@@ -511,6 +503,68 @@ def _draws(covariance: Array, random: np.random.Generator) -> Array:
     np.fill_diagonal(correlation, 1 + _JITTER)
     factor = (np.linalg.cholesky(correlation).T * errors).astype(np.float32)
     return random.standard_normal((_DRAWS, len(errors)), dtype=np.float32) @ factor
+
+
+@dataclass(frozen=True, eq=False)
+class _JointCounts:
+    """The rows of each group, with and without the event, that two models select, for all pairs of models."""
+
+    both: Array
+    """Groups by truth (without, with) by models by models; the diagonal is what one model selects."""
+    rows: Array
+    """Groups by truth."""
+
+    @classmethod
+    def of(cls, rows: pl.DataFrame) -> _JointCounts:
+        """Count rows, once: the index of their `group`, and whether their `truth` and predictions are the event."""
+        truth, group = rows["truth"].to_numpy(), rows["group"].to_numpy().astype(np.int64)
+        selected = rows.drop("truth", "group").to_numpy().T
+        models = len(selected)
+        part = 2 * group + truth
+        parts = 2 * (int(group.max()) + 1)
+        size = np.bincount(part, minlength=parts)
+        order = np.argsort(part, kind="stable")
+        both = np.zeros((parts, models, models))
+        ends = np.cumsum(size)
+        for index, (end, count) in enumerate(zip(ends, size, strict=True)):
+            for start in range(end - count, end, _ROWS_AT_ONCE):
+                # whole numbers below 2**24 are exact in single precision
+                block = np.take(selected, order[start : min(start + _ROWS_AT_ONCE, end)], axis=1).astype(np.float32)
+                both[index] += block @ block.T
+        return cls(both.reshape(-1, 2, models, models), size.reshape(-1, 2).astype(float))
+
+    @cached_property
+    def cells(self) -> Array:
+        """The table of each model in each group: models by groups by `tp`, `fn`, `fp`, `tn`."""
+        selected = np.diagonal(self.both, axis1=2, axis2=3)
+        fp, tp = selected[:, 0].T, selected[:, 1].T
+        return np.stack([tp, self.rows[:, 1] - tp, fp, self.rows[:, 0] - fp], axis=-1)
+
+    def covariance(self, group: int, one: Array, other: Array) -> Array:
+        """The sums over rows of products of influences: models of `one` by models of `other`.
+
+        Influences are models by `tp`, `fn`, `fp`, `tn`: what a row of that cell adds to a value.
+        """
+        total = 0.0
+        for truth, (hit, miss) in ((1, (0, 1)), (0, (2, 3))):
+            both, rows = self.both[group, truth], self.rows[group, truth]
+            selected = both.diagonal()
+            # an influence is that of a row that is not selected, and what being selected adds
+            first, second = one[:, miss], other[:, miss]
+            gain, other_gain = one[:, hit] - first, other[:, hit] - second
+            total = total + rows * first[:, None] * second + first[:, None] * (other_gain * selected)
+            total = total + (gain * selected)[:, None] * second + gain[:, None] * other_gain * both
+        return cast("Array", total)
+
+
+def influences_of(formula: Formula, cells: Array) -> Array:
+    """The change of the values of a formula by one row more in each cell, with half a row more in each."""
+    there = cells + _HALF_ROW
+    influences: list[Array] = []
+    for step in np.eye(cells.shape[-1]) * _STEP:
+        above, below = (values_of_tables(formula, there + sign * step)[0] for sign in (1, -1))
+        influences.append((above - below) / (2 * _STEP))
+    return np.stack(influences, axis=-1)
 
 
 @refuse_unknown_keywords

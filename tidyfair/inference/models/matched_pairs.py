@@ -6,12 +6,12 @@ import itertools
 import math
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
-from typing import Any, Literal, Unpack
+from typing import Any, Literal, Unpack, cast
 
 import numpy as np
 import polars as pl
 
-from tidyfair.calling.metric_sets import GroupwiseMetric, Metric, MetricSet, columns_of, metric_set
+from tidyfair.calling.metric_sets import CALL, GroupwiseMetric, Metric, MetricSet, columns_of, metric_set
 from tidyfair.errors import (
     ArgumentError,
     ColumnError,
@@ -27,6 +27,7 @@ from tidyfair.evaluation.group_cells import named_groups, texts_of
 from tidyfair.evaluation.statistics import CELLS
 from tidyfair.inference.contingency import cochrans_q
 from tidyfair.inference.models.model_comparison import compare_models, share_of_same_rows
+from tidyfair.inference.on_data import refuse_given
 from tidyfair.inference.rate_tests import ADJUSTMENTS, with_adjusted_p_values
 from tidyfair.intervals.proportions import student
 from tidyfair.intervals.resampling import generator
@@ -37,7 +38,7 @@ from tidyfair.specs.columns import Column, ColumnLike, names_of
 from tidyfair.specs.formulas import CONTENT, SEVERAL_COLUMNS
 from tidyfair.specs.groups import Policy, Treatment
 from tidyfair.specs.notebook_html import display
-from tidyfair.specs.options import CallOptions, Options, refuse, refuse_unknown_keywords, show_keywords
+from tidyfair.specs.options import CallOptions, Options, refuse_unknown_keywords, show_keywords
 from tidyfair.specs.result_columns import refuse_reserved
 from tidyfair.specs.result_kinds import COCHRANS_Q, PAIRED
 from tidyfair.specs.segments import Array
@@ -46,7 +47,6 @@ from tidyfair.tallies.source import Source, open_frame
 __all__ = ["PairedGroups", "paired_groups"]
 
 _SUBJECT = "paired_groups()"
-_CALL = "(data, truth, estimate, …)"
 _REFUSED = {
     **dict.fromkeys(("interval", "explain", "on_undefined", "score_bins", "parts", "keep_rows"), ""),
     **dict.fromkeys(("case_weights", "frequency_weights"), ": pairs count alike"),
@@ -120,10 +120,10 @@ class PairedGroups:
 
     def __repr__(self) -> str:
         names = ", ".join(metric.name for metric in self.metrics)
-        return visible(f"<PairedGroups of {names} {self._pairing}; call it with {_CALL}>")
+        return visible(f"<PairedGroups of {names} {self._pairing}; call it with {CALL}>")
 
     def _repr_html_(self) -> str:
-        return display(self._pairing, columns_of(self.metrics), name="PairedGroups", call=_CALL)
+        return display(self._pairing, columns_of(self.metrics), name="PairedGroups", call=CALL)
 
     @property
     def _pairing(self) -> str:
@@ -132,8 +132,7 @@ class PairedGroups:
 
     def _rows(self, data: object, truth: Any, estimate: Any, keywords: Any) -> _PairedRows:
         """The checked rows, one for each pair and group."""
-        given = [name for name, value in keywords.items() if value is not None]
-        refuse(_SUBJECT, given, _REFUSED)
+        refuse_given(_SUBJECT, keywords, _REFUSED)
         options = self.metrics.run.options(keywords, truth=truth, estimate=estimate)
         options = replace(options, on_undefined="ignore")
         source = open_frame(data, options.group_by)
@@ -155,12 +154,12 @@ class _PairedRows:
                 msg = f"{_SUBJECT}: the data are grouped by {column.name!r}; group by another column."
                 raise ColumnError(msg)
         wanted = {_PAIR: ("pair", comparison.pair), _GROUP: ("by", comparison.by), **_columns_of_call(options)}
-        of_outer = {f"o{index}": ("group_by", column) for index, column in enumerate(source.outer)}
-        self.outer = list(of_outer)
+        outer_columns = {f"o{index}": ("group_by", column) for index, column in enumerate(source.outer)}
+        self.outer = list(outer_columns)
         """The internal names of the outer groups."""
         self.names = {name: wanted[name][1].name for name in (_TRUTH, _ESTIMATE) if name in wanted}
         """The user's columns of truth and predictions, by their names in the rows."""
-        wanted |= of_outer
+        wanted |= outer_columns
         rows = (source if source.kind == "polars" else source.here(wanted)).read(wanted)
         if missing := rows[_PAIR].null_count():
             msg = f"`pair`: the column {comparison.pair.name!r} is null in {missing} rows; fill or filter them first."
@@ -169,9 +168,9 @@ class _PairedRows:
         unknown, is_unknown = (comparison.policy.is_unknown(groups.select(_GROUP)) for groups in (every, rows))
         every = every.with_columns(texts_of(every).alias(".group"))
         if unknown.any() and comparison.policy.unknown == "apart":
-            of_rows = f"{is_unknown.sum():,} of {len(rows):,} rows ({listed(every.filter(unknown)['.group'])})"
+            rows_in_words = f"{is_unknown.sum():,} of {len(rows):,} rows ({listed(every.filter(unknown)['.group'])})"
             warn(
-                f"{_SUBJECT}: {comparison.by.name} is unknown in {of_rows}, which are not compared. "
+                f"{_SUBJECT}: {comparison.by.name} is unknown in {rows_in_words}, which are not compared. "
                 '`unknown="group"` compares them, and `unknown="drop"` leaves them out without notice.',
                 UnknownGroupWarning,
             )
@@ -254,12 +253,11 @@ class _PairedRows:
                 f"{most[-1][0] + unmatched} lack one of two groups, or its prediction, and are left out.",
                 SelectionWarning,
             )
-        named = [(self.groups[one], self.groups[other]) for one, other in comparisons]
         table = table.with_columns(
             # without a difference, because rows without a prediction are not left out, there is no test of it
             pl.when(pl.col(".change").is_not_null()).then(".p_value"),
-            pl.Series(".group", [named[number][0] for number in table[_COMPARISON]], pl.String),
-            pl.Series(".other_group", [named[number][1] for number in table[_COMPARISON]], pl.String),
+            pl.Series([self.groups[group] for group, _ in comparisons])[table[_COMPARISON]].alias(".group"),
+            pl.Series([self.groups[other] for _, other in comparisons])[table[_COMPARISON]].alias(".other_group"),
             pl.lit(self.comparison.by.name).alias(".by"),
         )
         columns = [
@@ -320,11 +318,17 @@ class _PairedRows:
             quantity = quantities[row[".metric"]]
             pairs = parts.get(tuple(row[name] for name in (*self.outer, _COMPARISON)))
             if quantity is not None and pairs is not None:
-                of_one, of_other = (quantity(pl.col(name).cast(pl.Float64)) for name in (_ONE, _OTHER))
-                differences = pairs.select(of_other - of_one).to_series().drop_nulls().to_numpy()
-                random = generator(self.options.seed, "flipped signs")
+                quantity_of_one, quantity_of_other = (
+                    quantity(pl.col(name).cast(pl.Float64)) for name in (_ONE, _OTHER)
+                )
+                differences = pairs.select(quantity_of_other - quantity_of_one).to_series().drop_nulls().to_numpy()
+                random, count = generator(self.options.seed, "flipped signs"), len(differences)
                 row[".p_value"] = _sign_flip_test(differences, self.options.replicates, random)
-                row.update(_limits_of_mean(differences, self.options.conf_level))
+                row.update(dict.fromkeys((".lower", ".upper", ".std_error")))
+                error = float(differences.std(ddof=1)) / math.sqrt(count) if count > 1 else 0.0
+                if error:
+                    mean, reach = float(differences.mean()), student(self.options.conf_level, count - 1) * error
+                    row.update({".lower": mean - reach, ".upper": mean + reach, ".std_error": error})
             rows.append(row)
         return pl.DataFrame(rows, schema=table.schema)
 
@@ -333,26 +337,22 @@ class _PairedRows:
         if self.options.cluster is not None:
             msg = "cochrans_q() counts pairs, which are independent; leave out `cluster`."
             raise ArgumentError(msg)
-        metrics = self.comparison.metrics
-        shares: list[Share] = []
-        for metric in metrics:
-            share = share_of_same_rows(metric)
+        shares = {metric.name: share_of_same_rows(metric) for metric in self.comparison.metrics}
+        for name, share in shares.items():
             if share is None:
                 msg = (
                     "cochrans_q() tests rates among rows that do not depend on the prediction, such as selection_rate, "
-                    f"accuracy and sens, not {metric.name}."
+                    f"accuracy and sens, not {name}."
                 )
                 raise ArgumentError(msg)
-            shares.append(share)
         event = self._event()
         is_event: dict[str, pl.Expr] = {
             name: pl.col(name) == pl.lit(event) for name in (_TRUTH, _ESTIMATE) if name in self.rows.columns
         }
         results: list[dict[str, Any]] = []
-        for metric, share in zip(metrics, shares, strict=True):
-            counted = _cells_in(share.among, is_event)
-            hit = _cells_in(share.holds, is_event)
-            rows = self.rows.with_columns(counted.alias("counted"), hit.alias("hit"))
+        for name, share in shares.items():
+            cells = {"counted": cast("Share", share).among, "hit": cast("Share", share).holds}
+            rows = self.rows.with_columns(**{column: _cells_in(names, is_event) for column, names in cells.items()})
             parts = rows.partition_by(*self.outer, as_dict=True) if self.outer else {(): rows}
             for key, part in sorted(parts.items(), key=lambda item: tuple(map(str, item[0]))):
                 pairs = part.filter(pl.col("counted")).group_by(_PAIR).agg(
@@ -364,7 +364,7 @@ class _PairedRows:
                 statistic, p_value = cochrans_q(complete["hit"].explode().to_numpy().reshape(-1, len(self.groups)))
                 results.append({
                     **dict(zip(names_of(self.source.outer), key, strict=True)),
-                    ".metric": metric.name, ".by": self.comparison.by.name, ".statistic": statistic,
+                    ".metric": name, ".by": self.comparison.by.name, ".statistic": statistic,
                     ".df": len(self.groups) - 1, ".p_value": p_value, ".pairs": len(complete),
                     ".unmatched": in_denominator - len(complete),
                 })  # fmt: skip
@@ -425,16 +425,6 @@ def _quantity_of_mean(metric: Metric | GroupwiseMetric) -> Callable[[pl.Expr], p
         if not term.compares_rows:
             return lambda estimate: term.of(truth=truth, estimate=estimate)
     return None
-
-
-def _limits_of_mean(differences: Array, level: float) -> dict[str, float | None]:
-    """The limits of a mean difference by Student's t, and its standard error; null if the differences do not vary."""
-    count = len(differences)
-    error = float(differences.std(ddof=1)) / math.sqrt(count) if count > 1 else 0.0
-    if not error:
-        return dict.fromkeys((".lower", ".upper", ".std_error"))
-    mean, reach = float(differences.mean()), student(level, count - 1) * error
-    return {".lower": mean - reach, ".upper": mean + reach, ".std_error": error}
 
 
 def _sign_flip_test(differences: Array, times: int, random: np.random.Generator) -> float | None:

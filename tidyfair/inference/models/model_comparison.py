@@ -21,10 +21,9 @@ from tidyfair.evaluation.replicates import Replicates, UnitsOfOneFeature
 from tidyfair.evaluation.results import tidy_results
 from tidyfair.evaluation.statistics import CELLS
 from tidyfair.inference.contingency import mcnemar
-from tidyfair.inference.on_data import refuse_points
+from tidyfair.inference.on_data import refuse_given, refuse_points
 from tidyfair.inference.unknown_groups import (
     counted_unknown,
-    has_unknown,
     with_unknown,
     with_unknown_in_each_group,
 )
@@ -59,7 +58,7 @@ from tidyfair.specs.formulas import Formula
 from tidyfair.specs.groups import By
 from tidyfair.specs.metric_specs import MetricSpec, formulas_of
 from tidyfair.specs.notebook_html import display
-from tidyfair.specs.options import CallOptions, Options, refuse, refuse_unknown_keywords, show_keywords
+from tidyfair.specs.options import CallOptions, Options, refuse_unknown_keywords, show_keywords
 from tidyfair.specs.result_kinds import MODELS
 from tidyfair.specs.segments import Booleans, Floats, Integers
 from tidyfair.specs.signatures import refuse_unknown_settings
@@ -136,8 +135,7 @@ class ModelComparison:
         **options: Unpack[CallOptions],
     ) -> PairedModels:  # fmt: skip
         """Count the rows with both predictions once, to compare them at several confidence levels."""
-        given = [name for name, value in options.items() if value is not None]
-        refuse("compare_models()", given, REFUSED_OF_MODELS)
+        refuse_given("compare_models()", options, REFUSED_OF_MODELS)
         checked = replace(self.metrics.run.options(options, truth=truth), on_undefined="ignore")
         source = open_frame(data, checked.group_by)
         self._check_other(other, source)
@@ -190,11 +188,9 @@ class ModelComparison:
             msg = f"`one` is of {points[0]} and `other` of {points[1]}; both need the same times or levels."
             raise ColumnError(msg)
         refuse_points("compare_models()", self.metrics.specs, pairs.one)
-        scores_of_one, scores_of_other = map(_score_count, pairs.sides)
-        if scores_of_one != scores_of_other:
-            msg = (
-                f"`one` has {scores_of_one} columns of scores and `other` {scores_of_other}; both need the same number."
-            )
+        one_scores, other_scores = pairs.score_counts
+        if one_scores != other_scores:
+            msg = f"`one` has {one_scores} columns of scores and `other` {other_scores}; both need the same number."
             raise ColumnError(msg)
         return pairs
 
@@ -214,8 +210,8 @@ class PairedModels:
         metrics, run = self.comparison.metrics.metrics, self.comparison.metrics.run
         one, other = (run.evaluate(side, options)[0] for side in self.pairs.sides)
         results, second = (tidy_results(side, undefined_is_null=False) for side in (one, other))
-        values = pl.col(".estimate").alias(".one"), second[".estimate"].alias(".other")
-        results = results.select(*self._outer, ".metric", ".by", ".estimator", *values)
+        both = pl.col(".estimate").alias(".one"), second[".estimate"].alias(".other")
+        results = results.select(*self._outer, ".metric", ".by", ".estimator", *both)
         results = results.with_columns((pl.col(".other") - pl.col(".one")).alias(".change"))
         rates = self._rates(one, options.conf_level)
         left = [number for number in range(len(metrics)) if number not in rates]
@@ -230,7 +226,7 @@ class PairedModels:
         lone = [Draws(Uncertainty(side, options)).lone_results.reshape(change.shape) for side in (one, other)]
         limits[:, lone[0] | lone[1]] = np.nan
         columns = zip((".lower", ".upper", ".std_error", ".p_value"), (*limits, p_values), strict=True)
-        return results.with_columns(pl.Series(name, own.ravel(), nan_to_null=True) for name, own in columns)
+        return results.with_columns(pl.Series(name, values.ravel(), nan_to_null=True) for name, values in columns)
 
     @property
     def _outer(self) -> list[str]:
@@ -242,7 +238,7 @@ class PairedModels:
         pairs, labels = self.pairs, evaluated.labels
         if isinstance(pairs, _Rows) or labels.event is None or pairs.tally.weights is not None:
             return {}
-        one, other = pairs.of_both(pairs.tally)
+        one, other = pairs.tallies_of_both(pairs.tally)
         indices = [labels.index(*side) for side in ((one, TRUTH), (one, ESTIMATE), (other, ESTIMATE))]
         truth, guess, guess_of_other = (np.where(index < 0, -1, index == labels.event) for index in indices)
         outer, rows = KeyCodes(one.cells).index(one.outer_names).of_cell, one.cells["n"].to_numpy()
@@ -250,7 +246,7 @@ class PairedModels:
         def are_in(names: Collection[str], guess: Integers) -> Booleans:
             """Mask of the counts in some cells of the table of truth and one prediction."""
             codes = [[_CODES[label] for label in CELLS[name]] for name in names]
-            return np.any([(truth == of_truth) & (guess == of_guess) for of_truth, of_guess in codes], axis=0)
+            return np.any([(truth == truth_code) & (guess == guess_code) for truth_code, guess_code in codes], axis=0)
 
         rates: dict[int, tuple[list[Floats], list[float]]] = {}
         for number, metric in enumerate(self.comparison.metrics):
@@ -276,21 +272,24 @@ class PairedModels:
         limits = np.full((3, len(metrics), len(sides[0].group_cells.outer_keys)), np.nan)
         smooth: dict[By | None, list[int]] = {}
         for number in numbers:
-            if _is_smooth(metrics[number]):
-                smooth.setdefault(metrics[number].by, []).append(number)
+            metric = metrics[number]
+            of_sums = all(formula.input == "sums" or _is_of_areas(formula) for formula in formulas_of(metric))
+            if of_sums and not isinstance(metric.aggregate, UserAggregate):
+                # a single row changes the metric only a little
+                smooth.setdefault(metric.by, []).append(number)
                 continue
-            changes = _changes(pairs.redrawn(sides, number, options))
-            summary = Summary.of(changes[:, 0], options.conf_level, clusters_of(pairs.sides[0]))
+            changes = _changes(pairs.redrawn(sides, number, options))[:, 0]
+            summary = Summary.of(changes, options.conf_level, clusters_of(pairs.sides[0]))
             limits[:, number] = summary.lower, summary.upper, summary.error
-        for own in smooth.values():
-            units, results = pairs.left_out(sides, own, options)
-            ranges = [metrics[number].range for number in own]
+        for numbers_of_feature in smooth.values():
+            units, results = pairs.left_out(sides, numbers_of_feature, options)
+            ranges = [metrics[number].range for number in numbers_of_feature]
             width = np.array([[float(highest) - float(lowest)] for lowest, highest in ranges])
             # shares have the rounding errors of 1, and others those of their values
             size = np.fmax(np.abs(results[:, 0]).max(axis=0), np.where(np.isfinite(width), 1.0, 0.0))
             added = _ADDED_CHANGES if isinstance(pairs, _Rows) else 0.0
             lower, upper, error = units.limits(_changes(results), size, options.conf_level, added_changes=added)
-            limits[:, own] = np.maximum(lower, -width), np.minimum(upper, width), error
+            limits[:, numbers_of_feature] = np.maximum(lower, -width), np.minimum(upper, width), error
         if smooth:
             warn_of_few_clusters(pairs.sides[0])
         return limits
@@ -308,13 +307,9 @@ class PairedModels:
         reasons = one[".left_out"].list.concat(other[".left_out"]).list.unique(maintain_order=True)
         return one.select(*self._outer, ".metric", ".by").with_columns(*either, reasons)
 
-    def has_unknown(self) -> bool:
-        """Check whether rows of unknown groups are counted and not compared."""
-        return any(map(has_unknown, self.comparison.metrics))
-
     def unknown(self) -> pl.DataFrame:
         """The rows of unknown groups, which are not compared, `.unknown` and `.unknown_share`, in the same order."""
-        compared = self.left_out().drop(".groups_left_out", ".groups_outside", ".left_out")
+        compared = self.left_out().select(*self._outer, ".metric", ".by")
         return compared.with_columns(counted_unknown(self.pairs.sides[0], self.comparison.metrics, compared))
 
     def with_unknown_in_each_group(self, by: By) -> Iterator[PairedModels]:
@@ -337,12 +332,6 @@ def _changes(results: Floats) -> Floats:
     """The changes of results from one model to the other."""
     with np.errstate(invalid="ignore"):
         return results[1] - results[0]
-
-
-def _is_smooth(metric: Metric | GroupwiseMetric) -> bool:
-    """Check whether a single row changes a metric only a little: functions of sums, and areas under a curve."""
-    of_sums = all(formula.input == "sums" or _is_of_areas(formula) for formula in formulas_of(metric))
-    return of_sums and not isinstance(metric.aggregate, UserAggregate)
 
 
 def _is_of_areas(formula: Formula) -> bool:
@@ -381,7 +370,7 @@ class _Cells:
         old = self.tally.names([key.column for key in keys])
         named = [pl.col(name).alias(f"k{index}") for index, name in enumerate(old)]
         sides: list[Tally] = []
-        for tally, estimate in zip(self.of_both(self.tally), (self.tally.estimate, self.second), strict=True):
+        for tally, estimate in zip(self.tallies_of_both(self.tally), (self.tally.estimate, self.second), strict=True):
             sums = [name for name in ("n", "w", "w2") if name in tally.cells.columns]
             pooled = tally.cells.group_by(*named, *LABELS).agg(pl.col(sums).sum())
             sides.append(replace(tally, cells=pooled, keys=keys, estimate=estimate))
@@ -395,8 +384,7 @@ class _Cells:
     def left_out(self, sides: Sequence[Evaluated], numbers: Sequence[int], options: Options) -> tuple[Units, Floats]:
         """The results of metrics of one feature, of replicates without a row of one cell."""
         specs = [sides[0].specs[number] for number in numbers]
-        by, (second,) = specs[0].by, self.tally.names([self.second])
-        columns = by.columns if by else ()
+        by, columns, (second,) = specs[0].by, _features(specs[0]), self.tally.names([self.second])
         first, other = (label_pairs(side, options) for side in self.sides)
         possible = first.join(other.select(pl.col(ESTIMATE).alias(second)).unique(), how="cross")
         rows = _ADDED_ROWS * first[TRUTH].n_unique() if len(first) <= _MOST_PAIRS else 0.0
@@ -410,7 +398,7 @@ class _Cells:
     def redrawn(self, sides: Sequence[Evaluated], number: int, options: Options) -> Floats:
         """The results of a metric, of bootstrap draws of the cells."""
         spec = sides[0].specs[number]
-        columns = spec.by.columns if spec.by else ()
+        columns = _features(spec)
         drawn = drawn_labels(
             self.tally, (*columns, self.second), strata=columns if is_stratified(spec) else (),
             times=options.replicates, seed=options.seed,
@@ -418,13 +406,13 @@ class _Cells:
         return self._results(sides, [number], drawn)
 
     def _results(self, sides: Sequence[Evaluated], numbers: Sequence[int], drawn: DrawnCells) -> Floats:
-        by, pairs = sides[0].specs[numbers[0]].by, [*zip(sides, self.of_both(drawn.tally), strict=True)]
+        by, pairs = sides[0].specs[numbers[0]].by, [*zip(sides, self.tallies_of_both(drawn.tally), strict=True)]
         replicates = (
             [Replicates.of_sums(side, numbers, by, tally, sums) for side, tally in pairs] for sums in drawn.parts
         )
         return _results_of(replicates)[:, :, numbers]
 
-    def of_both(self, tally: Tally) -> list[Tally]:
+    def tallies_of_both(self, tally: Tally) -> list[Tally]:
         """A tally with the second prediction among its keys, with either of them as the estimate."""
         (second,) = tally.names([self.second])
         return [tally, replace(tally, cells=tally.cells.with_columns(pl.col(second).alias(ESTIMATE)))]
@@ -448,9 +436,14 @@ class _Rows:
         return [cast("pl.DataFrame", side.rows) for side in self.sides]
 
     @property
-    def own(self) -> list[str]:
+    def score_counts(self) -> list[int]:
+        """The number of columns of scores of each of the predictions."""
+        return [len(side.scores.columns) if side.scores else 0 for side in self.sides]
+
+    @property
+    def predictions(self) -> list[str]:
         """The columns of the predictions."""
-        scores = [f"s{index}" for index in range(_score_count(self.one))]
+        scores = [f"s{index}" for index in range(self.score_counts[0])]
         scores += self.one.forecast.names if self.one.forecast is not None else []
         present = self.frames[0].columns
         return [name for name in (*scores, ESTIMATE, PREDICTED) if name in present]
@@ -458,25 +451,23 @@ class _Rows:
     def complete(self) -> _Rows:
         """Without the rows that lack one of the predictions."""
         rows, others = self.frames
-        present = pl.all_horizontal(pl.col(self.own).is_not_null())
+        present = pl.all_horizontal(pl.col(self.predictions).is_not_null())
         both = rows.select(present).to_series() & others.select(present).to_series()
         if both.all():
             return self
-        one = recounted(self.one, rows.filter(both), self.one.keys)
-        other = recounted(self.other, others.filter(both), self.other.keys)
-        return _Rows(one, other)
+        frames = zip(self.sides, self.frames, strict=True)
+        return _Rows(*(recounted(side, frame.filter(both), side.keys) for side, frame in frames))
 
     def left_out(self, sides: Sequence[Evaluated], numbers: Sequence[int], options: Options) -> tuple[Units, Floats]:
         """The results of metrics of one feature, of replicates without a part of the rows, or a cluster."""
         specs = [sides[0].specs[number] for number in numbers]
-        columns = specs[0].by.columns if specs[0].by else ()
-        units, drawn = without_parts(self.one, self._both, columns, generator(options.seed, "parts"))
+        units, drawn = without_parts(self.one, self._both, _features(specs[0]), generator(options.seed, "parts"))
         return units, self._results(specs, options, drawn)
 
     def redrawn(self, sides: Sequence[Evaluated], number: int, options: Options) -> Floats:
         """The results of a metric, of bootstrap draws of the rows."""
         spec = sides[0].specs[number]
-        columns = spec.by.columns if spec.by else ()
+        columns = _features(spec)
         drawn = drawn_units(
             self.one, self._both, columns, strata=columns if is_stratified(spec) else (),
             times=options.replicates_of_rows, seed=options.seed,
@@ -489,26 +480,27 @@ class _Rows:
             keys = (*side.keys, Key(Column(_UNIT), "cluster"))
             counted = recounted(side, rows.with_columns(pl.Series(unit, drawn.unit)), keys)
             units.append(UnitsOfOneFeature.of(evaluate_specs(counted, specs, options)[0], unit))
-        return _results_of([own.replicates(times) for own in units] for times in drawn.parts)
+        return _results_of([side.replicates(times) for side in units] for times in drawn.parts)
 
     @property
     def _both(self) -> pl.DataFrame:
         """The rows with both predictions."""
         rows, others = self.frames
-        return rows.hstack(others.select(pl.col(self.own).name.prefix("\0other ")).get_columns())
+        return rows.hstack(others.select(pl.col(self.predictions).name.prefix("\0other ")).get_columns())
+
+
+def _features(spec: MetricSpec) -> tuple[Column, ...]:
+    """The columns of the feature of a metric; none of a metric of all rows."""
+    return spec.by.columns if spec.by else ()
 
 
 def _results_of(replicates: Iterable[Sequence[Replicates]]) -> Floats:
     """The results of both models in all replicates: an array of models by replicates, metrics and outer groups."""
-    parts: list[Floats] = []
+    blocks: list[Floats] = []
     for sides in replicates:
         shape = (sides[0].times, len(sides[0].evaluated.specs), -1)
-        parts.append(np.stack([side.results.reshape(shape) for side in sides]))
-    return np.concatenate(parts, axis=1)
-
-
-def _score_count(tally: Tally) -> int:
-    return len(tally.scores.columns) if tally.scores else 0
+        blocks.append(np.stack([side.results.reshape(shape) for side in sides]))
+    return np.concatenate(blocks, axis=1)
 
 
 def share_of_same_rows(metric: Metric | GroupwiseMetric) -> Share | None:

@@ -213,21 +213,21 @@ class Pair:
         other_room: Floats = other - pairs.other.reversed.least_log_e_value
         with np.errstate(divide="ignore", invalid="ignore"):
             lost: Floats = np.maximum((1 - fall / rise) * other_room, (1 - rise / fall) * room)
-        found: Floats = one + other
-        is_open: Booleans = (found >= threshold) & ~(found - lost >= threshold)
-        found[is_open] = pairs.at(is_open).log_e_value(contrast, value[some][is_open])
-        reached[some] = found >= threshold
+        log_e_values: Floats = one + other
+        is_open: Booleans = (log_e_values >= threshold) & ~(log_e_values - lost >= threshold)
+        log_e_values[is_open] = pairs.at(is_open).log_e_value(contrast, value[some][is_open])
+        reached[some] = log_e_values >= threshold
         return reached
 
 
 def _log_mixture(totals: Totals, mean: Floats) -> Floats:
     """Logarithm of the e-value at a mean, its derivative (never above 0), and the second one (never below 0)."""
     total, rows, flat = totals.total.ravel(), totals.rows.ravel(), mean.ravel()
-    found = np.empty((3, mean.size))
+    mixtures = np.empty((3, mean.size))
     for first in range(0, mean.size, _BLOCK):
         some = slice(first, first + _BLOCK)
-        found[:, some] = few_mixtures(total[some], rows[some], flat[some])
-    return found.reshape(3, *mean.shape)
+        mixtures[:, some] = few_mixtures(total[some], rows[some], flat[some])
+    return mixtures.reshape(3, *mean.shape)
 
 
 @cache

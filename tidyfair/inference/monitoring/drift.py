@@ -24,6 +24,7 @@ from tidyfair.inference.rate_tests import (
     groupwise,
     rate_counts,
 )
+from tidyfair.inference.result_frames import frame_of, no_rows, schema_of
 from tidyfair.inference.testing.permutation_test import by_chance, compared_draws
 from tidyfair.inference.testing.studentized import farthest
 from tidyfair.intervals.resampling import check_shuffled, generator
@@ -36,11 +37,9 @@ from tidyfair.specs.segments import Array
 __all__ = ["PeriodTest", "compare_periods"]
 
 _OUTER = "\0outer"
-_CHANGED = {
-    ".metric": pl.String, ".by": pl.String, ".estimate_before": pl.Float64, ".estimate": pl.Float64,
-    ".change": pl.Float64, ".expected": pl.Float64, ".expected_lower": pl.Float64, ".expected_upper": pl.Float64,
-    ".p_value": pl.Float64,
-}  # fmt: skip
+_CHANGED = schema_of("""
+    .metric .by .estimate_before .estimate .change .expected .expected_lower .expected_upper .p_value
+""")  # fmt: skip
 
 
 @dataclass(frozen=True, repr=False)
@@ -55,15 +54,14 @@ class PeriodTest(RateTest):
         keys = case.evaluated.group_cells.outer_keys
         check_periods("compare_periods", keys, self.period)
         named = keys.rename({self.period: ".period"})
-        # the columns of a result follow from the call, not from the data
         before = keys[self.period].alias(".before")
-        yield named.with_columns(before).join(pl.DataFrame(schema=_CHANGED), how="cross")
+        yield no_rows(named.with_columns(before), _CHANGED)
         others = keys.drop(self.period).columns
         numbered = keys.with_row_index(_OUTER)
         series = numbered.partition_by(others, maintain_order=True) if others else [numbered]
         for periods in series:
             for first, second in itertools.pairwise(periods[_OUTER].to_list()):
-                row = pl.DataFrame([self._tested(case, first, second)], schema=_CHANGED)
+                row = frame_of(self._tested(case, first, second), _CHANGED)
                 yield named[second].with_columns(before[[first]]).join(row, how="cross")
 
     def _tested(self, case: Case, before: int, after: int) -> dict[str, Any]:
@@ -96,9 +94,9 @@ class PeriodTest(RateTest):
             largest = np.zeros(len(has_value))
             for rate in shuffled:
                 values, variance = rate.changes(relative=metric.aggregate.is_relative)
-                of_rate = rows_after.filter((pl.col("name") == rate.after.name) & pl.col("is_reference"))
+                reference_rows = rows_after.filter((pl.col("name") == rate.after.name) & pl.col("is_reference"))
                 group_cells = rate.after.group_cells[rate.matches]
-                reference = np.flatnonzero(np.isin(group_cells, of_rate[GROUP_CELL].to_numpy())).tolist()
+                reference = np.flatnonzero(np.isin(group_cells, reference_rows[GROUP_CELL].to_numpy())).tolist()
                 np.fmax(largest, farthest(values, variance[None], reference), out=largest)
             # what is not significant then is no range of changes of the disparity
             row |= by_chance(np.full(len(change), math.nan), largest[has_value]) | {".expected": expected}
@@ -123,8 +121,8 @@ class _Shuffled:
         cls, one: CountedRate, other: CountedRate, texts: pl.Series, times: int, random: np.random.Generator
     ) -> _Shuffled:
         """Shuffle the rows of the groups that both periods have; `texts` are the names of group cells."""
-        first, second = one.of_groups, other.of_groups
-        drawn_before, drawn_after = np.tile(first.numerator, (times, 1)), np.tile(second.numerator, (times, 1))
+        drawn_before, drawn_after = (np.tile(rate.group_numerator, (times, 1)) for rate in (one, other))
+        rows_before, rows_after = one.group_denominator, other.group_denominator
         index_of = {texts[int(group_cell)]: index for index, group_cell in enumerate(other.group_cells)}
         indices: list[int] = []
         matches: list[int] = []
@@ -132,10 +130,9 @@ class _Shuffled:
             match = index_of.get(texts[int(group_cell)])
             if match is None:
                 continue
-            rows = first.denominator[index] + second.denominator[match]
-            hits = first.numerator[index] + second.numerator[match]
+            rows, hits = rows_before[index] + rows_after[match], drawn_before[0, index] + drawn_after[0, match]
             check_shuffled(int(rows))
-            drawn_before[:, index] = random.hypergeometric(hits, rows - hits, first.denominator[index], times)
+            drawn_before[:, index] = random.hypergeometric(hits, rows - hits, rows_before[index], times)
             drawn_after[:, match] = hits - drawn_before[:, index]
             indices.append(index)
             matches.append(match)
@@ -147,16 +144,15 @@ class _Shuffled:
         Or that of its logarithm (`relative`), with half a row more, so that all rates have one.
         """
         more = 0.5 if relative else 0.0
-        first, second = self.before.of_groups, self.after.of_groups
-        rows, other_rows = first.denominator[self.indices], second.denominator[self.matches]
-        hits = np.vstack([self.drawn_before, first.numerator])[:, self.indices].astype(float)
-        other_hits = np.vstack([self.drawn_after, second.numerator])[:, self.matches].astype(float)
+        rows, other_rows = self.before.group_denominator[self.indices], self.after.group_denominator[self.matches]
+        hits = np.vstack([self.drawn_before, self.before.group_numerator])[:, self.indices].astype(float)
+        other_hits = np.vstack([self.drawn_after, self.after.group_numerator])[:, self.matches].astype(float)
         share = (hits[-1] + other_hits[-1] + more) / (rows + other_rows + 2 * more)
         before, after = (hits + more) / (rows + 2 * more), (other_hits + more) / (other_rows + 2 * more)
-        of_one_row = 1 / rows + 1 / other_rows
+        inverse_rows = 1 / rows + 1 / other_rows
         if relative:
-            return np.log(after) - np.log(before), (1 - share) / share * of_one_row
-        return after - before, share * (1 - share) * of_one_row
+            return np.log(after) - np.log(before), (1 - share) / share * inverse_rows
+        return after - before, share * (1 - share) * inverse_rows
 
 
 @refuse_unknown_keywords

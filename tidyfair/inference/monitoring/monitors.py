@@ -21,13 +21,14 @@ from tidyfair.inference.gates.checks import judged_metrics, lacks_range
 from tidyfair.inference.gates.verdicts import Side
 from tidyfair.inference.monitoring.confidence_sequences import DIFFERENCE, RATIO, Pair, Totals
 from tidyfair.inference.monitoring.periods import check_periods, period_column
-from tidyfair.inference.on_data import CalledOnData
+from tidyfair.inference.on_data import CalledOnTallies
 from tidyfair.inference.rate_tests import reads_one_label
 from tidyfair.intervals.progress import in_progress
 from tidyfair.intervals.shares import is_mean, share_of
 from tidyfair.specs.arguments import flag, is_list, number, proper_share, whole
 from tidyfair.specs.columns import ColumnLike
 from tidyfair.specs.contrasts import Difference, Ratio
+from tidyfair.specs.metric_specs import formulas_of
 from tidyfair.specs.options import CallOptions, Options, ReadOptions, refuse_unknown_keywords, show_keywords
 from tidyfair.specs.result_kinds import GROUPS_OF_LOOKS, LOOK, LOOKS
 from tidyfair.specs.segments import Array, Floats
@@ -61,8 +62,12 @@ _LIFETIME = 4
 
 
 @dataclass(frozen=True)
-class Monitor(CalledOnData):
-    """Metrics with a limit, as a callable that judges all rows so far at any time; made by `monitor`."""
+class Monitor(CalledOnTallies):
+    """Metrics with a limit, as a callable that judges all rows so far at any time; made by `monitor`.
+
+    It looks at all rows so far, or at the end of each period. `compute` takes tallies of all rows so far, such as the
+    `state` of an accumulator.
+    """
 
     subject: ClassVar[str] = "A monitor"
     refused: ClassVar[Mapping[str, str]] = _REFUSED
@@ -76,34 +81,17 @@ class Monitor(CalledOnData):
     change: bool = False
 
     @show_keywords(CallOptions, without=_REFUSED)
-    def __call__(
-        self, data: object, truth: ColumnLike | None = None, estimate: ColumnLike | None = None,
-        **options: Unpack[CallOptions],
-    ) -> Any:  # fmt: skip
-        """Look at all rows so far, or at the end of each period; takes the arguments of a metric."""
-        return self._on_data(data, truth, estimate, options)
-
-    @show_keywords(ReadOptions, without=_REFUSED)
-    def compute(self, tally: Tally, **options: Unpack[ReadOptions]) -> pl.DataFrame:
-        """Look at a tally of all rows so far, such as the `state` of an accumulator."""
-        return self._on_tally(tally, options)
-
-    @show_keywords(CallOptions, without=_REFUSED)
     def by_group(
         self, data: object, truth: ColumnLike | None = None, estimate: ColumnLike | None = None,
         **options: Unpack[CallOptions],
     ) -> Any:  # fmt: skip
         """The values of the groups, with intervals simultaneous for all groups and looks."""
-        return self._of_groups._on_data(data, truth, estimate, options)  # noqa: SLF001 - of the same class
+        return _GroupMonitor(**vars(self))(data, truth, estimate, **options)
 
     @show_keywords(ReadOptions, without=_REFUSED)
     def compute_by_group(self, tally: Tally, **options: Unpack[ReadOptions]) -> pl.DataFrame:
         """The values of the groups of a tally of all rows so far."""
-        return self._of_groups._on_tally(tally, options)  # noqa: SLF001 - of the same class
-
-    @property
-    def _of_groups(self) -> _GroupMonitor:
-        return _GroupMonitor(**vars(self))
+        return _GroupMonitor(**vars(self)).compute(tally, **options)
 
     @property
     def _run(self) -> Run:
@@ -137,17 +125,17 @@ class Monitor(CalledOnData):
 
     def _verdicts(self, looks: Looks, sums: Sequence[RunningSums]) -> list[pl.DataFrame]:
         """The verdicts on each metric, a row for each look."""
-        if sum(of_metric.pairs for of_metric in sums) > _MOST_PAIRS:
-            most = max(sums, key=lambda of_metric: of_metric.pairs)
+        if sum(sums_of_metric.pairs for sums_of_metric in sums) > _MOST_PAIRS:
+            most = max(sums, key=lambda sums_of_metric: sums_of_metric.pairs)
             msg = (
-                f"monitor(): {most.spec.name} compares {most.pairs:,} pairs of groups of {most.by_text!r}, both ways "
+                f"monitor(): {most.spec.name} compares {most.pairs:,} pairs of groups of {most.spec.by!r}, both ways "
                 f"round and at all looks; the limit is {_MOST_PAIRS:,} for all metrics. Pool rare groups "
                 "with `lump_rare`, leave out small ones with `min_n=`, look less often, compare each group with the "
                 'rest (`to="rest"`) or with one group, or monitor `group_minimum` or `group_maximum`.'
             )
             raise ArgumentError(msg)
         tables: list[list[pl.DataFrame]] = [[] for _ in sums]
-        parts = [(index, *part) for index, of_metric in enumerate(sums) for part in of_metric.parts()]
+        parts = [(index, *part) for index, sums_of_metric in enumerate(sums) for part in sums_of_metric.parts()]
         for index, first, part in in_progress(parts, "monitoring"):
             judged = _judged(part, self.side, self.limit)
             tables[index].append(judged.with_columns(pl.col(_LOOK) + first))
@@ -159,25 +147,24 @@ class _GroupMonitor(Monitor):
     """The values of the groups of a monitor."""
 
     def _results(self, tally: Tally, options: Options) -> pl.DataFrame:
-        looks, sums = self._sums(tally, options)
+        looks, every_sums = self._sums(tally, options)
         tables: list[pl.DataFrame] = []
-        shown: list[Array] = [np.arange(len(looks.last))] * len(sums)
+        shown: list[Array] = [np.arange(len(looks.last))] * len(every_sums)
         if self.change:
-            shown = [table[_LOOK].to_numpy() for table in self._verdicts(looks, sums)]
-        for of_metric, windows in zip(sums, shown, strict=True):
-            of_windows = of_metric.at(windows)
-            lower, upper = _limits_of_groups(of_windows)
-            cells = np.nonzero(of_windows.are_compared)
+            shown = [table[_LOOK].to_numpy() for table in self._verdicts(looks, every_sums)]
+        for all_sums, windows in zip(every_sums, shown, strict=True):
+            sums = all_sums.at(windows)
+            lower, upper = _limits_of_groups(sums)
+            cells = np.nonzero(sums.are_compared)
             window, formula, group = cells
-            rows = of_windows.totals.rows[cells]
-            names = pl.Series([name for name, _ in of_windows.spec.formulas], dtype=pl.String)
-            groups = _named(of_windows, windows[window]).with_columns(
+            names = pl.Series([name for name, _ in sums.spec.formulas], dtype=pl.String)
+            groups = _named(sums, windows[window]).with_columns(
                 names[formula].alias(".metric"),
-                of_windows.texts[group].alias(".group"),
-                pl.Series(".n", rows).cast(pl.Int64),
-                pl.Series(".estimate", of_windows.on_scale(of_windows.totals.total[cells] / rows)),
-                pl.Series(".lower", of_windows.on_scale(lower[cells])),
-                pl.Series(".upper", of_windows.on_scale(upper[cells])),
+                sums.texts[group].alias(".group"),
+                pl.Series(".n", sums.totals.rows[cells]).cast(pl.Int64),
+                pl.Series(".estimate", sums.on_scale(sums.totals.mean[cells])),
+                pl.Series(".lower", sums.on_scale(lower[cells])),
+                pl.Series(".upper", sums.on_scale(upper[cells])),
             )
             tables.append(looks.keyed(groups.with_columns(pl.col(pl.Float64).fill_nan(None))))
         table = pl.concat(tables)
@@ -187,9 +174,6 @@ class _GroupMonitor(Monitor):
 
     def _in_reading_order(self, table: pl.DataFrame) -> pl.DataFrame:
         return GROUPS_OF_LOOKS.frame(table)
-
-
-# Limits
 
 
 def _judged(sums: RunningSums, side: Side, limit: float) -> pl.DataFrame:
@@ -223,9 +207,9 @@ def _judged(sums: RunningSums, side: Side, limit: float) -> pl.DataFrame:
 
 def _named(sums: RunningSums, looks: Array) -> pl.DataFrame:
     """The columns that name a metric, for each of some looks."""
+    by = sums.spec.by.text if sums.spec.by else None
     named = pl.DataFrame({_LOOK: pl.Series(looks, dtype=pl.Int64)})
-    texts = {".metric": sums.spec.name, ".by": sums.by_text}
-    return named.with_columns(pl.lit(text, pl.String).alias(name) for name, text in texts.items())
+    return named.with_columns(pl.lit(sums.spec.name).alias(".metric"), pl.lit(by, pl.String).alias(".by"))
 
 
 def _limits_of_groups(sums: RunningSums) -> tuple[Floats, Floats]:
@@ -271,15 +255,13 @@ def _contrasts(sums: RunningSums, limit: float) -> tuple[Floats, Floats, Floats,
     def by_look(values: Array, groups: Array) -> Array:
         return values[:, :, groups].reshape(looks, formulas * len(groups))
 
-    def totals_of(groups: Array) -> Totals:
-        return Totals(by_look(totals.total, groups), by_look(totals.rows, groups))
-
     farthest = smallest = largest = np.full(looks, np.nan)
     e_value = np.zeros(looks)
     step = max(_PAIRS_AT_ONCE // max(looks * formulas, 1), 1)
     for first in range(0, len(one), step):
         some, others = one[first : first + step], other[first : first + step]
-        pair = Pair(totals_of(some), totals_of(others))
+        sides = [Totals(by_look(totals.total, groups), by_look(totals.rows, groups)) for groups in (some, others)]
+        pair = Pair(*sides)
         compared = by_look(are_compared, some) & by_look(are_compared, others)
         threshold = np.broadcast_to(sums.log_threshold(statements)[:, None], compared.shape)
         e_values = np.zeros(compared.shape)
@@ -325,9 +307,6 @@ def _smallest(values: Floats, compared: Array) -> Floats:
     return np.where(is_value.any(axis=axes), smallest, np.nan)
 
 
-# Looks and sums
-
-
 @dataclass(frozen=True, eq=False)
 class Looks:
     """The looks at outer groups (series), each at the end of a period or at all rows so far, sorted by series.
@@ -339,7 +318,7 @@ class Looks:
     """The keys of the outer group of each look, the period last."""
     number: Array
     """The number of each look in its series, from 1."""
-    of_outer: Array
+    look_of_outer: Array
     """The index of the look of each outer group of the tally."""
     last: Array
     """The index of the look of each window."""
@@ -358,23 +337,23 @@ class Looks:
         series = outer_keys.drop(period or [], UNGROUPED, strict=False)
         periods = outer_keys.select([] if period is None else pl.col(period).alias(".period"))
         codes = KeyCodes(outer_keys)
-        of_series = codes.index(series.columns).of_cell
-        of_period = codes.index([] if period is None else [period]).of_cell
-        order = np.lexsort((of_period, of_series))
-        of_series, of_period, every = of_series[order], of_period[order], np.arange(len(order))
-        number = every - np.searchsorted(of_series, of_series) + 1
+        series_index = codes.index(series.columns).of_cell
+        period_index = codes.index([] if period is None else [period]).of_cell
+        order = np.lexsort((period_index, series_index))
+        series_index, period_index, every = series_index[order], period_index[order], np.arange(len(order))
+        number = every - np.searchsorted(series_index, series_index) + 1
         last, before, share = _windows(number) if change else (every, 0, np.ones(len(order)))
         share_of_error = np.ones(len(last))
         if series.width:
             # with k series so far it is 1 / (k (k + 1)): the shares of the first k, and of each later one when it
             # occurs, add up to 2 / (k + 1), which never exceeds 1
-            begin = of_period[number == 1]
-            so_far = (begin <= of_period[:, None]).sum(axis=1)[last]
+            begin = period_index[number == 1]
+            so_far = (begin <= period_index[:, None]).sum(axis=1)[last]
             share_of_error = 1 / (so_far * (so_far + 1))
         return cls(
             keys=pl.concat([series, periods], how="horizontal")[order],
             number=number,
-            of_outer=np.argsort(order),
+            look_of_outer=np.argsort(order),
             last=last,
             first=last - number[last] + 1 + before,
             share_of_window=share,
@@ -475,16 +454,18 @@ class RunningSums:
 
         def positions(rows: pl.DataFrame) -> tuple[Array, Array]:
             """The look and the group of each row."""
-            return looks.of_outer[rows["outer"].to_numpy()], index_of_keys.of_cell[rows[GROUP_CELL].to_numpy() - first]
+            return looks.look_of_outer[rows["outer"].to_numpy()], index_of_keys.of_cell[
+                rows[GROUP_CELL].to_numpy() - first
+            ]
 
         look, group = positions(rows)
         numbers = {name: number for number, (name, _) in enumerate(spec.formulas)}
         formula = rows["name"].replace_strict(numbers, return_dtype=pl.Int64).to_numpy()
         shape = len(looks.number), len(index_of_keys)
         total, counted = np.zeros((2, shape[0], len(numbers), shape[1]))
-        of_rows = _between(rows, bounds, spec.name)
-        np.add.at(total, (look, formula, group), of_rows.total)
-        np.add.at(counted, (look, formula, group), of_rows.rows)
+        totals_of_rows = _between(rows, bounds, spec.name)
+        np.add.at(total, (look, formula, group), totals_of_rows.total)
+        np.add.at(counted, (look, formula, group), totals_of_rows.rows)
         totals = Totals(looks.add_up(total), looks.add_up(counted))
         seen, sizes = np.zeros((2, *shape))
         seen[look, group] = 1
@@ -509,11 +490,6 @@ class RunningSums:
             share=share,
             groups=groups,
         )
-
-    @property
-    def by_text(self) -> str | None:
-        """The features as results show them."""
-        return self.spec.by.text if self.spec.by else None
 
     def log_threshold(self, statements: Floats) -> Floats:
         """Logarithm of the e-value required for one of a number of statements."""
@@ -596,9 +572,6 @@ def _between(rows: pl.DataFrame, bounds: Bounds, name: str) -> Totals:
     return Totals(np.where(is_whole, nearest, total), counted)
 
 
-# What can be monitored
-
-
 def bounds_of(metric: Metric | GroupwiseMetric, given: Bounds | None) -> Bounds:
     """The bounds of the values of a row, for metrics that are means of such values over rows."""
     bounds: list[Bounds] = []
@@ -671,6 +644,15 @@ def _problem_of(metric: GroupwiseMetric) -> str | None:
     return None if type(aggregate) in {GroupMinimum, GroupMaximum} else f"compares groups by {aggregate!r}"
 
 
+def _checked_bounds(bounds: object) -> Bounds:
+    """The bounds of the values of rows, or an error."""
+    values = [number("bounds", value, -math.inf) for value in bounds] if is_list(bounds) else []
+    if len(values) != 2 or values[0] >= values[1]:
+        msg = f"`bounds` must be two numbers, the smaller one first, not {bounds!r}."
+        raise ArgumentError(msg)
+    return values[0], values[1]
+
+
 @refuse_unknown_keywords
 def monitor(
     given: Metric | GroupwiseMetric | MetricSet, *, below: float | None = None, above: float | None = None,
@@ -733,15 +715,10 @@ def monitor(
     if groups is not None:
         groups = whole("groups", groups, 2)
     if bounds is not None:
-        values = [number("bounds", value, -math.inf) for value in bounds] if is_list(bounds) else []
-        if len(values) != 2 or values[0] >= values[1]:
-            msg = f"`bounds` must be two numbers, the smaller one first, not {bounds!r}."
-            raise ArgumentError(msg)
-        bounds = values[0], values[1]
+        bounds = _checked_bounds(bounds)
     for metric in metrics:
         _check_metric(metric, limit, bounds)
-    formulas = [formula for metric in metrics for _, formula in metric.formulas]
-    if bounds is not None and all(share_of(formula) is not None for formula in formulas):
+    if bounds is not None and all(share_of(formula) is not None for formula in formulas_of(*metrics)):
         msg = "monitor(): shares of rows always lie between 0 and 1; leave out `bounds`."
         raise ArgumentError(msg)
     return Monitor(metrics, side, limit, confidence, period, groups, bounds, change)

@@ -12,7 +12,7 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, ClassVar, TypedDict, Unpack, cast
+from typing import Any, ClassVar, TypedDict, cast
 
 import numpy as np
 import polars as pl
@@ -25,6 +25,7 @@ from tidyfair.evaluation.group_index import KeyCodes
 from tidyfair.evaluation.label_counts import LabelCounts
 from tidyfair.evaluation.statistics import CELLS
 from tidyfair.inference.on_data import RateOnData
+from tidyfair.inference.result_frames import frame_of, schema_of
 from tidyfair.inference.testing.subgroups import checked_rate
 from tidyfair.intervals.progress import in_progress
 from tidyfair.intervals.proportions import difference_limits, wilson, z_value
@@ -32,7 +33,7 @@ from tidyfair.intervals.shares import Share, share_of
 from tidyfair.specs.arguments import one_of, share_of_percent, text
 from tidyfair.specs.columns import Column, ColumnLike, are_columns, names_of
 from tidyfair.specs.groups import Privileged
-from tidyfair.specs.options import Options, refuse_unknown_keywords, show_keywords
+from tidyfair.specs.options import Options, refuse_unknown_keywords
 from tidyfair.specs.result_kinds import BOUNDS, ResultKind
 from tidyfair.specs.segments import Array
 from tidyfair.tallies.source import Source
@@ -49,13 +50,10 @@ _HIT, _MISS, _OTHER = range(3)
 """The kinds of rows: in the numerator; only in the denominator; in neither."""
 _UNSURE = 1.5
 """Standard errors within which the order of two shares is uncertain."""
-_SHOWN = {
-    ".metric": pl.String, ".group": pl.String, ".n_expected": pl.Float64, ".estimate": pl.Float64,
-    ".lower_bound": pl.Float64, ".upper_bound": pl.Float64, ".lower": pl.Float64, ".upper": pl.Float64,
-    ".reference": pl.String, ".disparity": pl.Float64, ".disparity_lower_bound": pl.Float64,
-    ".disparity_upper_bound": pl.Float64, ".disparity_lower": pl.Float64, ".disparity_upper": pl.Float64,
-    ".status": pl.String,
-}  # fmt: skip
+_SHOWN = schema_of("""
+    .metric .group .n_expected .estimate .lower_bound .upper_bound .lower .upper .reference .disparity
+    .disparity_lower_bound .disparity_upper_bound .disparity_lower .disparity_upper .status
+""")  # fmt: skip
 
 
 class ProbabilisticOptions(TypedDict, total=False):
@@ -73,39 +71,32 @@ class ProbabilisticOptions(TypedDict, total=False):
 
 @dataclass(frozen=True, repr=False)
 class ProbabilisticGroups(RateOnData):
-    """A rate of groups that are known as probabilities, as a callable on dataframes; see `probabilistic_groups`."""
+    """A rate of groups that are known as probabilities, as a callable on dataframes; see `probabilistic_groups`.
+
+    It estimates and bounds the rates of groups and their disparities. Options: `probs`, one `threshold`, `group_by`,
+    `case_weights`, `frequency_weights`, `pos_label`, `labels` and `conf_level`, as for a metric. Rows without a label
+    that the metric reads are left out.
+
+    Returns:
+        One row for each group and outer group: the expected number of rows `.n_expected` (the sum of its
+        probabilities); `.estimate`, with rows weighted by their probabilities; `.lower_bound` and `.upper_bound`, the
+        smallest and the largest rate compatible with the data; `.lower` and `.upper`, limits that cover both bounds
+        with `conf_level`. Then the same for the `.disparity`, the rate of the group minus that of the `.reference`;
+        null for the reference itself. `.status` gives the reason for nulls.
+
+    Warns:
+        ProxyWarning: Always, because the weighted estimator has a bias that such data cannot reveal.
+    """
 
     subject: ClassVar[str] = "probabilistic_groups()"
     kind: ClassVar[ResultKind] = BOUNDS
-    _accepted: ClassVar[type[Any]] = ProbabilisticOptions
+    accepted: ClassVar[type[Any]] = ProbabilisticOptions
     _schema: ClassVar[Mapping[str, Any]] = _SHOWN
     groups: tuple[str, ...]
     probabilities: tuple[Column, ...]
     """The column of each group."""
     to: str
     proxy: tuple[Column, ...]
-
-    @show_keywords(ProbabilisticOptions)
-    def __call__(
-        self, data: object, truth: ColumnLike | None = None, estimate: ColumnLike | None = None,
-        **options: Unpack[ProbabilisticOptions],
-    ) -> Any:  # fmt: skip
-        """Estimate and bound the rates of groups and their disparities.
-
-        Options: `probs`, one `threshold`, `group_by`, `case_weights`, `frequency_weights`, `pos_label`, `labels` and
-        `conf_level`, as for a metric. Rows without a label that the metric reads are left out.
-
-        Returns:
-            One row for each group and outer group: the expected number of rows `.n_expected` (the sum of its
-            probabilities); `.estimate`, with rows weighted by their probabilities; `.lower_bound` and `.upper_bound`,
-            the smallest and the largest rate compatible with the data; `.lower` and `.upper`, limits that cover both
-            bounds with `conf_level`. Then the same for the `.disparity`, the rate of the group minus that of the
-            `.reference`; null for the reference itself. `.status` gives the reason for nulls.
-
-        Warns:
-            ProxyWarning: Always, because the weighted estimator has a bias that such data cannot reveal.
-        """
-        return self._on_data(data, truth, estimate, options)
 
     @property
     def _features(self) -> Iterable[Column]:
@@ -124,11 +115,9 @@ class ProbabilisticGroups(RateOnData):
         return super()._results(tally, options)
 
     def _tables(self, evaluated: Evaluated, options: Options) -> Iterable[pl.DataFrame]:
-        of_outer = self._outcomes(evaluated)
-        self._warn(of_outer)
-        return (self._table(part, z_value(options.conf_level)) for part in in_progress(of_outer, "bounding rates"))
-
-    # Counting
+        outers, z = self._outcomes(evaluated), z_value(options.conf_level)
+        self._warn(outers)
+        return (self._table(outcomes, z) for outcomes in in_progress(outers, "bounding rates"))
 
     def _check_probabilities(self, tally: Tally) -> None:
         """Refuse columns that are not the probabilities of mutually exclusive and exhaustive groups."""
@@ -147,7 +136,7 @@ class ProbabilisticGroups(RateOnData):
                     "the groups among all rows with `.fill_null(…)`."
                 )
                 raise ColumnError(msg)
-            low, high = _ends(values.cast(pl.Float64))
+            low, high = _ends(values.cast(pl.Float64).to_numpy())
             if low < 0 or high > 1:
                 hint = "; divide percent by 100" if low >= 0 and share_of_percent(high) else ""
                 msg = (
@@ -156,7 +145,7 @@ class ProbabilisticGroups(RateOnData):
                 )
                 raise ColumnError(msg)
         total = pl.sum_horizontal(pl.col(names).cast(pl.Float64))
-        low, high = _ends(tally.cells.select(total).to_series())
+        low, high = _ends(tally.cells.select(total).to_series().to_numpy())
         if max(1 - low, high - 1) > _ROUNDED:
             msg = (
                 f"`groups`: the row sums of {listed(names_of(self.probabilities))} range from {low:.6g} to "
@@ -175,22 +164,20 @@ class ProbabilisticGroups(RateOnData):
         kinds = self._kinds_of_cells()
         measures = np.zeros((3, 3, len(index)))
         for measure, name in zip(measures, ("n", "w", "w2"), strict=True):
-            for cell, (of_event,) in counts.of(cells.measure(name)).items():
+            for cell, (counts_of_event,) in counts.of(cells.measure(name)).items():
                 if cell in kinds:
-                    measure[kinds[cell]] += of_event
+                    measure[kinds[cell]] += counts_of_event
         keys = self._keys(evaluated)
         members = keys.select(pl.col(names_of(self.probabilities)).cast(pl.Float64)).to_numpy()
         outer = group_cells.outer[slice_of(group_cells, by)]
-        of_outer: list[_Outcomes] = []
+        outers: list[_Outcomes] = []
         for number in range(len(group_cells.outer_keys)):
-            own = np.flatnonzero((outer == number) & (measures[0].sum(axis=0) > 0))
-            value = np.arange(len(own))
-            if self.proxy:
-                value = KeyCodes(keys[own]).index(names_of(self.proxy)).of_cell
+            known = np.flatnonzero((outer == number) & (measures[0].sum(axis=0) > 0))
+            value = KeyCodes(keys[known]).index(names_of(self.proxy)).of_cell if self.proxy else np.arange(len(known))
             values = int(value.max(initial=-1)) + 1
-            by_value = [[np.bincount(value, kind, values) for kind in measure[:, own]] for measure in measures]
-            of_outer.append(_Outcomes(members[own], value, *measures[:2, :, own], *map(np.array, by_value)))
-        return of_outer
+            by_value = [[np.bincount(value, kind, values) for kind in measure[:, known]] for measure in measures]
+            outers.append(_Outcomes(members[known], value, *measures[:2, :, known], *map(np.array, by_value)))
+        return outers
 
     def _kinds_of_cells(self) -> dict[str, int]:
         """The kind of the rows in each cell of a table of labels; none of rows without a label that the rate reads."""
@@ -202,7 +189,7 @@ class ProbabilisticGroups(RateOnData):
                 kinds[name] = _HIT if name in share.holds else missed
         return kinds
 
-    def _warn(self, of_outer: Sequence[_Outcomes]) -> None:
+    def _warn(self, outers: Sequence[_Outcomes]) -> None:
         """Warn of the bias of the weighted estimator and, with few rows for each value of the proxy, of the bounds."""
         message = (
             f"`.estimate` weights rows by {listed(names_of(self.probabilities))}, which is unbiased only if members "
@@ -210,8 +197,8 @@ class ProbabilisticGroups(RateOnData):
             "covariance of outcome and membership among such rows, which these data cannot reveal (Chen et al., "
             "2019, Fairness under unawareness). Report `.lower_bound` and `.upper_bound`, which hold in any case."
         )
-        rows = sum(outcomes.rows.sum() for outcomes in of_outer)
-        values = sum(len(outcomes.total) for outcomes in of_outer)
+        rows = sum(outcomes.rows.sum() for outcomes in outers)
+        values = sum(len(outcomes.total) for outcomes in outers)
         if rows < _FEW_ROWS * values:
             of = listed(names_of(self.proxy)) if self.proxy else "the probabilities"
             message += (
@@ -220,29 +207,26 @@ class ProbabilisticGroups(RateOnData):
             )
         warn(message, ProxyWarning)
 
-    # Estimating
-
     def _table(self, outcomes: _Outcomes, z: float) -> pl.DataFrame:
         """The row of each group."""
         expected = outcomes.known_rows.sum(axis=0) @ outcomes.probabilities
         members, everybody = outcomes.probabilities.T, np.ones(len(outcomes.value))
-        rates = {group: outcomes.rate(own) for group, own in zip(self.groups, members, strict=True)}
+        rates = {group: outcomes.rate(shares) for group, shares in zip(self.groups, members, strict=True)}
         reference = self.groups[int(expected.argmax())] if self.to == "majority" else self.to
         others = [rates.get(reference)] * len(members)
         if reference == "overall":
             others = [outcomes.rate(everybody)] * len(members)
         elif reference == "rest":
-            others = [outcomes.rate(everybody - own) for own in members]
+            others = [outcomes.rate(everybody - shares) for shares in members]
         rows: list[dict[str, Any]] = []
         groups = list(zip(rates.items(), others, expected, strict=True))
         for (group, rate), other, size in in_progress(groups, "bounding rates"):
             row: dict[str, Any] = {
-                ".metric": self.metric.name, ".group": group, ".n_expected": size, ".reference": reference
+                ".metric": self.metric.name, ".group": group, ".n_expected": size, ".reference": reference,
+                ".status": Status.ZERO_DENOMINATOR,
             }  # fmt: skip
-            lowest, highest = rate.lowest, rate.highest
-            if math.isnan(rate.estimate):
-                row[".status"] = Status.ZERO_DENOMINATOR
-            else:
+            if not math.isnan(rate.estimate):
+                lowest, highest = rate.lowest, rate.highest
                 row |= {
                     ".estimate": rate.estimate, ".lower_bound": lowest.bound, ".upper_bound": highest.bound,
                     ".lower": max(0.0, min(lowest.bound, float(lowest.limits(z)[0]))),
@@ -252,12 +236,12 @@ class ProbabilisticGroups(RateOnData):
                 if other is not None and group != reference:
                     row |= rate.less(other, z)
             rows.append(row)
-        return pl.DataFrame(rows, schema=_SHOWN).with_columns(pl.col(pl.Float64).fill_nan(None))
+        return frame_of(rows, _SHOWN)
 
 
-def _ends(probabilities: pl.Series) -> tuple[float, float]:
-    """The least and the largest probability, 1 without rows."""
-    numbers = probabilities.to_numpy() if len(probabilities) else np.ones(1)
+def _ends(probabilities: Array) -> tuple[float, float]:
+    """The least and the largest probability; 1 without rows."""
+    numbers = probabilities if len(probabilities) else np.ones(1)
     return float(numbers.min()), float(numbers.max())
 
 
@@ -295,12 +279,12 @@ class _Outcomes:
     @cached_property
     def share_of_others(self) -> Array:
         """The share of each kind among the rows other than one of a kind: kinds by kinds of that row by values."""
-        own = _divided(self.weights, self.rows)
-        # the row is missing among those of its own kind
-        others = self.weights[:, None] - own * np.eye(len(own))[:, :, None]
-        known = (self.rows.sum(axis=0) > 1) & (self.total > own)
+        row = _divided(self.weights, self.rows)
+        # the row is missing among those of its kind
+        others = self.weights[:, None] - row * np.eye(len(row))[:, :, None]
+        known = (self.rows.sum(axis=0) > 1) & (self.total > row)
         with np.errstate(divide="ignore", invalid="ignore"):
-            return np.where(known, others / (self.total - own), np.nan)
+            return np.where(known, others / (self.total - row), np.nan)
 
     def highest(self, members: Array, hit: int = _HIT, miss: int = _MISS) -> _End:
         """The highest rate that a group may have, with the most hits and the fewest misses.

@@ -259,11 +259,11 @@ class Additive(PooledRates):
             information = self._information(weight * damping)
             step: Array = np.linalg.solve(information, gradient[:, :, None])[:, :, 0]
             moved = cast("Array", step @ indicators.T)
-            of_interactions = to_zero - (1 - damping) * moved
-            longest = cast("Array", np.abs(moved + of_interactions)).max(axis=1, keepdims=True)
+            interaction_step = to_zero - (1 - damping) * moved
+            longest = cast("Array", np.abs(moved + interaction_step)).max(axis=1, keepdims=True)
             shorter = np.minimum(1, _LONGEST / np.maximum(longest, _SHORTEST))
             effects += shorter * step
-            interactions += shorter * of_interactions
+            interactions += shorter * interaction_step
             if longest.max() < _SHORTEST:
                 break
         logit = effects @ indicators.T + interactions
@@ -277,13 +277,13 @@ class Additive(PooledRates):
         determinants = np.linalg.slogdet(information)[1] - np.log(damping).sum(axis=1)
         density = likelihood - priors / 2 - determinants / 2 - (spreads / _INTERACTION) ** 2 / 2
         covariance = np.linalg.inv(information)
-        of_logit = damping * variance + damping**2 * (indicators @ covariance * indicators).sum(axis=2)
+        logit_variance = damping * variance + damping**2 * (indicators @ covariance * indicators).sum(axis=2)
         # the distribution is skewed, so that its mean is not its mode; to first order, as if rows pulled it there
-        pull = -weight * (1 - 2 * rate) * of_logit / 2
+        pull = -weight * (1 - 2 * rate) * logit_variance / 2
         shift = ((pull * damping) @ indicators)[:, None, :] @ covariance
         main = effects @ indicators.T + shift[:, 0] @ indicators.T
         logit = logit + damping * (shift[:, 0] @ indicators.T + variance * pull)
-        return _Logits(main, logit, information, damping, damping * variance, of_logit, density)
+        return _Logits(main, logit, information, damping, damping * variance, logit_variance, density)
 
     def _information(self, weight: Array) -> Array:
         """The inverse of the covariance of the main effects, for each spread."""
@@ -309,35 +309,25 @@ class Additive(PooledRates):
         below = np.cumsum(self._probability) - self._probability / 2
         return float(np.interp(0.5, below, self._spreads)) ** 2
 
+    @cached_property
+    def variance_shares(self) -> tuple[float, float]:
+        """The share of the variance of logits between groups (VPC), and what main effects leave of it (1 - PCV)."""
+        between = Additive(self.hits, self.rows, ()).interaction_variance
+        return between / (between + _LOGISTIC), min(self.interaction_variance, between) / between
+
     def draws(self, times: int, random: np.random.Generator) -> Array:
         """Draws of the rates, averaged over the spread of interactions."""
         logits, (indicators, _) = self._logits, self._design
-        of_spread = random.multinomial(times, self._probability)
-        parts: list[Array] = []
-        for number in np.flatnonzero(of_spread).tolist():
-            size = int(of_spread[number])
+        draws_of_spread = random.multinomial(times, self._probability)
+        rates_drawn: list[Array] = []
+        for number in np.flatnonzero(draws_of_spread).tolist():
+            size = int(draws_of_spread[number])
             factor = cast("Array", np.linalg.cholesky(logits.information[number]))
             effects = np.linalg.solve(factor.T, random.standard_normal((len(factor), size)))
             moved = (indicators @ effects).T * logits.damping[number]
-            own = random.standard_normal((size, len(self.rows))) * logits.given_effects[number] ** 0.5
-            parts.append(share_of_logit(logits.mean[number] + moved + own))
-        return np.concatenate(parts)
-
-
-class CellVariance(NamedTuple):
-    """The variance between crossed groups on the scale of logits, as MAIHDA reports it."""
-
-    share: float
-    """The share of all variance that lies between groups rather than within (VPC)."""
-    of_interactions: float
-    """The share of the variance between groups that main effects do not explain (1 - PCV)."""
-
-
-def cell_variance(additive: Additive) -> CellVariance:
-    """The variance between crossed groups, and what main effects leave of it."""
-    between = Additive(additive.hits, additive.rows, ()).interaction_variance
-    left = min(additive.interaction_variance, between)
-    return CellVariance(between / (between + _LOGISTIC), left / between)
+            interactions_drawn = random.standard_normal((size, len(self.rows))) * logits.given_effects[number] ** 0.5
+            rates_drawn.append(share_of_logit(logits.mean[number] + moved + interactions_drawn))
+        return np.concatenate(rates_drawn)
 
 
 def check_pooling(function: str, pooling: object, metrics: Iterable[GroupwiseMetric]) -> None:
@@ -353,14 +343,13 @@ def check_pooling(function: str, pooling: object, metrics: Iterable[GroupwiseMet
             raise ArgumentError(msg)
 
 
-def pooled(part: OuterGroup, count: CountedRate, pooling: Pooling) -> PooledRates:
+def pooled(outer_group: OuterGroup, count: CountedRate, pooling: Pooling) -> PooledRates:
     """A rate of the groups of an outer group under a model."""
-    counts, by = count.of_groups, part.case.metric.by
-    hits, rows = counts.numerator.astype(float), counts.denominator.astype(float)
+    hits, rows, case = count.group_numerator.astype(float), count.group_denominator.astype(float), outer_group.case
     if pooling == "beta_binomial":
         return BetaBinomial(hits, rows)
-    first, _ = part.case.evaluated.group_cells.spans[by]
-    keys = part.case.evaluated.group_cells.keys[by][count.group_cells - first]
+    first, _ = case.evaluated.group_cells.spans[case.metric.by]
+    keys = case.evaluated.group_cells.keys[case.metric.by][count.group_cells - first]
     # a missing value is a level too
     levels = [keys.select(pl.struct(name).rank("dense")).to_series().to_numpy() for name in keys.columns]
     return Additive(hits, rows, levels)

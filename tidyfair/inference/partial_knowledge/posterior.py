@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar, Unpack
+from typing import Any, ClassVar, cast
 
 import numpy as np
 import polars as pl
@@ -23,9 +23,8 @@ from tidyfair.inference.testing.permutation_test import compared_draws, drawn_to
 from tidyfair.intervals.draws import designs_of, replicates_of
 from tidyfair.intervals.resampling import is_of_labels
 from tidyfair.specs.arguments import how_often, whole
-from tidyfair.specs.columns import ColumnLike
 from tidyfair.specs.metric_specs import formulas_of
-from tidyfair.specs.options import CallOptions, Options, refuse, refuse_unknown_keywords, show_keywords
+from tidyfair.specs.options import Options, refuse_unknown_keywords
 from tidyfair.specs.result_columns import key_columns
 from tidyfair.specs.result_kinds import PROBABILITIES, ResultKind
 from tidyfair.specs.segments import Array
@@ -36,12 +35,9 @@ __all__ = ["ProbabilityOf", "probability"]
 _REFUSED = {
     **dict.fromkeys(("interval", "conf_level", "explain", "on_undefined", "parts", "keep_rows"), ""),
     **dict.fromkeys(("times", "seed"), " in the call; give it to `probability` itself"),
+    **dict.fromkeys(("case_weights", "cluster"), ", for which no prior is defined; use intervals or a test"),
 }
 """The options of metrics that a probability does not accept, and why."""
-_UNWEIGHTED: dict[str, str] = dict.fromkeys(
-    ("case_weights", "cluster"), ", for which no prior is defined; use intervals or a test"
-)
-"""The same, of those that may be given as None."""
 
 
 @dataclass(frozen=True, repr=False)
@@ -59,22 +55,11 @@ class ProbabilityOf(MetricSetOnData):
     pooling: Pooling | None = None
     """The model of the rates of all groups, if there is one."""
 
-    @show_keywords(CallOptions, without=[*_REFUSED, *_UNWEIGHTED])
-    def __call__(
-        self, data: object, truth: ColumnLike | None = None, estimate: ColumnLike | None = None,
-        **options: Unpack[CallOptions],
-    ) -> Any:  # fmt: skip
-        """Evaluate on a dataframe; takes the arguments of a metric, without weights and clusters."""
-        return self._on_data(data, truth, estimate, options)
-
-    def _check_call(self, keywords: Mapping[str, Any]) -> None:
-        given = [name for name, value in keywords.items() if value is not None]
-        refuse(self.subject, given, _UNWEIGHTED)
+    def _check_call(self, keywords: Mapping[str, Any]) -> None:  # noqa: ARG002 - the options are all alike
         for spec in self.metrics.specs:
             if not is_of_labels(spec):
                 msg = f"probability() needs metrics of predicted labels, not {spec.name}; use intervals or a test."
                 raise ArgumentError(msg)
-        for spec in self.metrics.specs:
             if not any(formula.reads for formula in formulas_of(spec)):
                 msg = (
                     f"{spec.name} depends on the size of groups, for which no prior is defined; use intervals or a "
@@ -87,15 +72,13 @@ class ProbabilityOf(MetricSetOnData):
 
     def _results(self, tally: Tally, options: Options) -> pl.DataFrame:
         tables: list[pl.DataFrame] = []
-        if self.pooling:
-            for metric in groupwise((self.metrics,), "probability"):
-                case = Case(metric, tally, options)
-                outers = range(len(case.evaluated.group_cells.outer_keys))
-                shares = [self._share_of_pooled(case, outer, self.pooling) for outer in outers]
-                tables.append(self._table(case.evaluated, pl.Series(shares, dtype=pl.Float64)))
-        else:
-            for evaluated in self.metrics.run.evaluate(tally, options):
-                tables.append(self._table(evaluated, self._shares(evaluated, replace(options, interval="bayes"))))
+        for metric in groupwise((self.metrics,), "probability") if self.pooling else ():
+            case = Case(metric, tally, options)
+            outers = range(len(case.evaluated.group_cells.outer_keys))
+            shares = [self._share_of_pooled(case, outer) for outer in outers]
+            tables.append(self._table(case.evaluated, pl.Series(shares, dtype=pl.Float64)))
+        for evaluated in self.metrics.run.evaluate(tally, options) if not self.pooling else ():
+            tables.append(self._table(evaluated, self._shares(evaluated, replace(options, interval="bayes"))))
         return pl.concat(tables, how="vertical_relaxed")
 
     def _shares(self, evaluated: Evaluated, options: Options) -> pl.Series:
@@ -109,17 +92,17 @@ class ProbabilityOf(MetricSetOnData):
         with np.errstate(invalid="ignore"):
             return pl.Series(within / drawn, nan_to_null=True)
 
-    def _share_of_pooled(self, case: Case, outer: int, pooling: Pooling) -> float | None:
+    def _share_of_pooled(self, case: Case, outer: int) -> float | None:
         """The share of draws of the pooled rates of an outer group on the good side of the limit."""
-        part = OuterGroup(case, outer, self.seed)
-        if not all(len(count.group_cells) for count in part.counts):
+        outer_group, pooling = OuterGroup(case, outer, self.seed), cast("Pooling", self.pooling)
+        if not all(len(count.group_cells) for count in outer_group.counts):
             return None
 
         def draw(count: CountedRate) -> Array:
-            return pooled(part, count, pooling).draws(self.times, part.random) * count.of_groups.denominator
+            return pooled(outer_group, count, pooling).draws(self.times, outer_group.random) * count.group_denominator
 
-        drawn_rates = drawn_together(part.counts, draw)
-        values = compared_draws(case.evaluated, part.rows, part.counts, drawn_rates)["value"]
+        drawn_rates = drawn_together(outer_group.counts, draw)
+        values = compared_draws(case.evaluated, outer_group.rows, outer_group.counts, drawn_rates)["value"]
         drawn = values[:-1].drop_nulls().to_numpy()
         return float(self._is_within(drawn).mean()) if len(drawn) else None
 
@@ -137,11 +120,11 @@ class ProbabilityOf(MetricSetOnData):
         is_alone: list[bool] = []
         for number, spec in enumerate(evaluated.specs):
             needed = spec.aggregate.groups_needed if spec.aggregate else 1
-            of_spec = [0 < groups.get((number, outer), 0) < needed for outer in outers]
-            is_alone += of_spec
-            if any(of_spec) and spec.by:
-                of_group = Status.text_of(Status.TOO_FEW_GROUPS)
-                warn(f"{spec.name} by {spec.by.text} has no probability ({of_group}).", UndefinedWarning)
+            alone_of_spec = [0 < groups.get((number, outer), 0) < needed for outer in outers]
+            is_alone += alone_of_spec
+            if any(alone_of_spec) and spec.by:
+                reason = Status.text_of(Status.TOO_FEW_GROUPS)
+                warn(f"{spec.name} by {spec.by.text} has no probability ({reason}).", UndefinedWarning)
         is_known = pl.col(".estimate").is_not_null() & ~pl.lit(pl.Series(is_alone, dtype=pl.Boolean))
         columns = dict.fromkeys([*key_columns(results), ".metric", ".by", ".estimator", ".estimate"])
         return results.select(

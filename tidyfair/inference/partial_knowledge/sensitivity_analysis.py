@@ -11,7 +11,7 @@ import itertools
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar, Unpack, cast
+from typing import Any, ClassVar, cast
 
 import numpy as np
 import polars as pl
@@ -24,14 +24,15 @@ from tidyfair.evaluation.group_cells import texts_of
 from tidyfair.evaluation.statistics import CELLS
 from tidyfair.inference.gates.checks import Gate, gate_of
 from tidyfair.inference.gates.verdicts import FAIL, PASS, UNSURE, Side
-from tidyfair.inference.joint_counts import influences_of
-from tidyfair.inference.on_data import CalledOnData, with_outer_key
+from tidyfair.inference.models.frontier import influences_of
+from tidyfair.inference.on_data import CalledOnTallies, refuse_several_cuts
+from tidyfair.inference.result_frames import frame_of, no_rows, schema_of, with_outer_key
 from tidyfair.intervals.progress import in_progress
 from tidyfair.intervals.shares import is_of_cells, values_of_tables
-from tidyfair.specs.columns import Column, ColumnLike, names_of
+from tidyfair.specs.columns import Column, names_of
 from tidyfair.specs.contrasts import Contrast
-from tidyfair.specs.formulas import Formula
-from tidyfair.specs.options import CallOptions, Options, ReadOptions, refuse_unknown_keywords, show_keywords
+from tidyfair.specs.metric_specs import formulas_of
+from tidyfair.specs.options import Options, refuse_unknown_keywords
 from tidyfair.specs.result_kinds import SENSITIVITY, ResultKind
 from tidyfair.specs.segments import Array
 from tidyfair.tallies.source import open_frame
@@ -72,45 +73,32 @@ _NO_EFFECT = 1e-12
 """Moves that add less to a value, and less relative to the most that one adds, add nothing but rounding errors."""
 _MANY_ROWS = 1e8
 """Moves in larger groups are compared in a group of so many rows, where what a row adds is no rounding error."""
-_SHOWN = {
-    ".metric": pl.String, ".by": pl.String, ".error": pl.String, ".group": pl.String, ".to": pl.String,
-    ".estimate": pl.Float64, ".limit": pl.Float64, ".verdict": pl.String, ".becomes": pl.String, ".share": pl.Float64,
-    ".rows": pl.Int64, ".n": pl.Int64, ".moved": pl.String, ".lowest": pl.Float64, ".highest": pl.Float64,
-}  # fmt: skip
+_SHOWN = schema_of("""
+    .metric .by .error .group .to .estimate .limit .verdict .becomes .share .rows .n .moved .lowest .highest
+""")  # fmt: skip
 
 
 @dataclass(frozen=True)
-class VerdictSensitivity(CalledOnData):
-    """A gate whose verdicts are tried by errors of the data, as a callable on dataframes; see `verdict_sensitivity`."""
+class VerdictSensitivity(CalledOnTallies):
+    """A gate whose verdicts are tried by errors of the data, as a callable on dataframes; see `verdict_sensitivity`.
+
+    It takes the arguments of a metric of labels, with at most one threshold.
+
+    Returns:
+        For each disparity and outer group one row for each kind of `.error` and each `.group` in which it happens:
+        the smallest `.share` of the `.n` rows (`.rows` of them) that, in the worst case, changes the `.verdict` into
+        the one in `.becomes`, if these rows are `.moved` from cell to cell, or `.to` another group; null if even all
+        rows do not change it. For missing truths, `.lowest` and `.highest` are the smallest and the largest `.estimate`
+        over all possible truths; the row without a group covers all groups, and has only these. They are null for
+        aggregates other than ranges, and if a group may be without a value. A disparity without a truth, such as
+        demographic parity, has rows for wrong groups only; without groups there are no rows.
+    """
 
     subject: ClassVar[str] = "verdict_sensitivity()"
     kind: ClassVar[ResultKind] = SENSITIVITY
     _in_words: ClassVar[tuple[str, ...]] = ("gate",)
     refused: ClassVar[Mapping[str, str]] = _REFUSED
     gate: Gate
-
-    @show_keywords(CallOptions, without=_REFUSED)
-    def __call__(
-        self, data: object, truth: ColumnLike | None = None, estimate: ColumnLike | None = None,
-        **options: Unpack[CallOptions],
-    ) -> Any:  # fmt: skip
-        """Analyse the verdicts on data; takes the arguments of a metric of labels, with at most one threshold.
-
-        Returns:
-            For each disparity and outer group one row for each kind of `.error` and each `.group` in which it happens:
-            the smallest `.share` of the `.n` rows (`.rows` of them) that, in the worst case, changes the `.verdict`
-            into the one in `.becomes`, if these rows are `.moved` from cell to cell, or `.to` another group; null if
-            even all rows do not change it. For missing truths, `.lowest` and `.highest` are the smallest and the
-            largest `.estimate` over all possible truths; the row without a group covers all groups, and has only these.
-            They are null for aggregates other than ranges, and if a group may be without a value. A disparity without a
-            truth, such as demographic parity, has rows for wrong groups only; without groups there are no rows.
-        """
-        return self._on_data(data, truth, estimate, options)
-
-    @show_keywords(ReadOptions, without=_REFUSED)
-    def compute(self, tally: Tally, **options: Unpack[ReadOptions]) -> pl.DataFrame:
-        """Analyse the verdicts on a tally of the metrics; equals a call on the data."""
-        return self._on_tally(tally, options)
 
     @property
     def _run(self) -> Run:
@@ -123,9 +111,7 @@ class VerdictSensitivity(CalledOnData):
         return super()._fixed() | dict(self.gate.options)
 
     def _results(self, tally: Tally, options: Options) -> pl.DataFrame:
-        if tally.cut is not None and tally.cut.several:
-            msg = f"verdict_sensitivity() does not accept a list of values for {tally.cut.option}; give one value."
-            raise ArgumentError(msg)
+        refuse_several_cuts(self.subject, tally)
         if HIDDEN in tally.cells.columns or tally.weights is not None:
             msg = "verdict_sensitivity() counts rows, so it does not accept tallies with weights or suppressed cells."
             raise ArgumentError(msg)
@@ -139,22 +125,19 @@ class VerdictSensitivity(CalledOnData):
         cells = labels.encode(sided).with_columns(pl.col(LABELS) == labels.event)
         outer = sided.outer_names
         keys = [pl.col(name).alias(shown) for name, shown in zip(outer, names_of(sided.outer_columns), strict=True)]
-        # the columns of a result follow from the call, not from the data
-        tables = [pl.concat([cells.clear().select(keys), pl.DataFrame(schema=_SHOWN)], how="horizontal")]
+        tables = [no_rows(cells.select(keys), _SHOWN)]
         judged: list[tuple[Any, tuple[Side, float], list[str]]] = []
         for index, (metric, limit) in enumerate(zip(self.gate.metrics.metrics, self.gate.limits, strict=True)):
             names = sided.names(cast("GroupwiseMetric", metric).by.columns)
             # groups have the same name in all outer groups
             cells = cells.with_columns(texts_of(cells.select(names)).alias(f"{_TEXT}{index}"))
             judged.append((metric, limit, [*names, f"{_TEXT}{index}"]))
-        parts: dict[tuple[Any, ...], pl.DataFrame] = {} if cells.is_empty() else {(): cells}
-        if outer:
-            parts = cells.partition_by(outer, as_dict=True)
-        # in the order of their keys, null last
-        for key in sorted(parts, key=lambda key: [(value is None, "" if value is None else value) for value in key]):
+        in_order = cells.sort(outer, nulls_last=True, maintain_order=True) if outer else cells
+        parts = in_order.partition_by(outer, maintain_order=True) if outer else [cells] * (len(cells) > 0)
+        for part in parts:
             for metric, limit, names in judged:
-                table = _Study.of(metric, limit, self.gate.confidence, parts[key], names).table()
-                tables.append(with_outer_key(parts[key].select(keys), 0, table))
+                table = _Study.of(metric, limit, self.gate.confidence, part, names).table()
+                tables.append(with_outer_key(part.select(keys), 0, table))
         return pl.concat(tables)
 
 
@@ -167,11 +150,6 @@ class _Line:
     to: int | None
     moves: tuple[tuple[int, int], ...]
     """Cells that rows leave and enter."""
-
-    def capacity(self, cells: Array) -> int:
-        """The most rows that can be moved."""
-        sources = {source for source, _ in self.moves}
-        return int(sum(cells[self.group, source] for source in sources))
 
     def applied(self, cells: Array, rows: int) -> Array:
         """The cells after so many rows have been moved."""
@@ -207,11 +185,6 @@ class _Path:
     """Rows that do not turn it."""
     becomes: str | None = None
     """The verdict with `high` rows."""
-
-    @property
-    def rank(self) -> tuple[float, float]:
-        """The expected rows and, where they are equal, how far it falls short of all others."""
-        return self.expected, -self.reach
 
     def probe(self, rounds: int) -> int:
         """The number of rows tried next: where the verdict is expected to turn, then around it, then halfway."""
@@ -271,14 +244,9 @@ class _Study:
         return cls(plain, gate, cells, groups, texts, unknown)
 
     @property
-    def formulas(self) -> list[Formula]:
-        """The formulas of the disparity."""
-        return [formula for _, formula in self.metric.formulas]
-
-    @property
     def errors(self) -> tuple[str, ...]:
         """The kinds of errors that may change the disparity."""
-        reads_truth = any("truth" in formula.reads for formula in self.formulas)
+        reads_truth = any("truth" in formula.reads for formula in formulas_of(self.metric))
         return (WRONG_TRUTH, MISSING_TRUTH, WRONG_GROUP) if reads_truth else (WRONG_GROUP,)
 
     def judged(self, scenarios: Sequence[Array], *, interval: bool = True) -> pl.DataFrame:
@@ -300,7 +268,7 @@ class _Study:
             interval="auto" if interval else None,
         )  # fmt: skip
         tally = run.count(open_frame(data, options.group_by), options)
-        results = self.gate.one_by_one(tally, options) if interval else run.results_of(tally, options)
+        results = self.gate.judged(tally, options) if interval else run.results_of(tally, options)
         return results.sort(_SCENARIO)
 
     # Kinds of errors
@@ -309,7 +277,7 @@ class _Study:
         """All errors that are tried, in the order in which moves have most effect, and in others."""
         scale = np.maximum(self.cells.sum(axis=1) / _MANY_ROWS, 1)
         groups = range(len(self.cells))
-        for formula, sign in itertools.product(self.formulas, (1, -1)):
+        for formula, sign in itertools.product(formulas_of(self.metric), (1, -1)):
             effect = sign * np.nan_to_num(influences_of(formula, self.cells / scale[:, None]))
             for group, error in itertools.product(groups, self.errors):
                 if error != WRONG_GROUP:
@@ -347,8 +315,7 @@ class _Study:
         if lines and now[".estimate"] is not None:
             for path in self._turning(self._best_paths(lines, now), now[".verdict"]):
                 key = path.line.error, path.line.group
-                if key not in fewest or path.high < fewest[key].high:
-                    fewest[key] = path
+                fewest[key] = min(fewest.get(key, path), path, key=lambda path: path.high)
         common = {name: now[name] for name in (".metric", ".by", ".estimate", ".limit", ".verdict")}
         table: list[dict[str, Any]] = []
         for error in self.errors:
@@ -368,24 +335,29 @@ class _Study:
                 table.append(row)
             if error == MISSING_TRUTH:
                 table.append(common | {".error": error, ".n": sum(exposed)} | self._bounds(None))
-        return pl.DataFrame(table, schema=_SHOWN)
+        return frame_of(table, _SHOWN)
 
     def _best_paths(self, lines: Sequence[_Line], now: Mapping[str, Any]) -> list[_Path]:
         """Of each kind of error, group and way to another verdict the line on which fewest rows are expected to do."""
         steps = max(_FEWEST_STEPS, min(_MOST_STEPS, _MOST_SCENARIOS // len(lines)))
-        sizes = [np.unique(np.linspace(0, line.capacity(self.cells), steps + 1).astype(int)) for line in lines]
+        # up to all rows that can be moved
+        most = [int(self.cells[line.group, [*dict(line.moves)]].sum()) for line in lines]
+        sizes = [np.unique(np.linspace(0, rows, steps + 1).astype(int)) for rows in most]
         scenarios = [
-            line.applied(self.cells, rows) for line, of_line in zip(lines, sizes, strict=True) for rows in of_line
+            line.applied(self.cells, rows)
+            for line, sizes_of_line in zip(lines, sizes, strict=True)
+            for rows in sizes_of_line
         ]
         values = self.judged(scenarios, interval=False)[".estimate"].to_numpy()
-        ends = np.cumsum([len(of_line) for of_line in sizes])
+        ends = np.cumsum([len(sizes_of_line) for sizes_of_line in sizes])
         best: dict[tuple[str, int, int], _Path] = {}
-        for line, of_line, along in zip(lines, sizes, np.split(values, ends[:-1]), strict=True):
+        for line, sizes_of_line, along in zip(lines, sizes, np.split(values, ends[:-1]), strict=True):
             for way, needed in self._ways(now).items():
-                path = _path(line, of_line, way * (along - now[".estimate"]), needed)
+                path = _path(line, sizes_of_line, way * (along - now[".estimate"]), needed)
                 key = line.error, line.group, way
-                if path.reach > 0 and (key not in best or path.rank < best[key].rank):
-                    best[key] = path
+                if path.reach > 0:
+                    # the fewest expected rows and, where they are equal, the one that reaches farthest
+                    best[key] = min(best.get(key, path), path, key=lambda path: (path.expected, -path.reach))
         return list(best.values())
 
     def _ways(self, now: Mapping[str, Any]) -> dict[int, float]:
@@ -431,11 +403,11 @@ class _Study:
         aggregate = self.metric.aggregate
         is_range = isinstance(aggregate, Contrast) and aggregate.to == "range"
         is_known = is_range and aggregate.kind in {"difference", "ratio"} and not self.metric.less
-        if not is_known or (len(self.formulas) > 1 and aggregate.across != "worst"):
+        if not is_known or (len(self.metric.formulas) > 1 and aggregate.across != "worst"):
             return unknown
         chosen = np.ones(len(self.cells), dtype=bool) if group is None else np.arange(len(self.cells)) == group
         pairs: list[tuple[float, float]] = []
-        for formula in self.formulas:
+        for formula in formulas_of(self.metric):
             # a rate is at its ends where all missing truths of what is selected, and of what is not, are of one kind
             filled: list[Array] = []
             for targets in itertools.product(("tp", "fp"), ("fn", "tn")):
@@ -471,18 +443,15 @@ def _range_bounds(low: Array, high: Array, *, ratio: bool) -> tuple[float, float
 
 
 def _path(line: _Line, sizes: Array, along: Array, needed: float) -> _Path:
-    """The way of a disparity along a line, as a distance from where it is."""
-    known = np.nan_to_num(along, nan=-math.inf)
-    last = int(known.argmax())
-    reach = float(known[last])
-    expected = math.inf
-    reached = np.flatnonzero(known >= needed)
+    """The way of a disparity along a line, from its distances from where it is."""
+    known, expected = np.nan_to_num(along, nan=-math.inf), math.inf
+    last, reached = int(known.argmax()), np.flatnonzero(known >= needed)
     if len(reached) and needed > 0:
         at = max(int(reached[0]), 1)
         before, after = known[at - 1], known[at]
         part = (needed - before) / (after - before) if math.isfinite(before) and after > before else 1.0
         expected = float(sizes[at - 1] + part * (sizes[at] - sizes[at - 1]))
-    return _Path(line, int(sizes[last]), expected, reach)
+    return _Path(line, int(sizes[last]), expected, float(known[last]))
 
 
 @refuse_unknown_keywords

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, ClassVar, Unpack
 
@@ -17,19 +18,20 @@ from tidyfair.inference.partial_knowledge.pooling import (
     Additive,
     BetaBinomial,
     Pooling,
-    cell_variance,
     check_pooling,
     pooled,
 )
 from tidyfair.inference.rate_tests import REFUSED_OF_RATES, CountedRate, OuterGroup, OuterGroupTest, groupwise
+from tidyfair.inference.result_frames import Content, Schema, schema_of
 from tidyfair.intervals.estimates import Shares
 from tidyfair.intervals.proportions import adjusted, difference_limits, z_value
 from tidyfair.specs.arguments import how_often, is_value, proper_share, text, whole
 from tidyfair.specs.columns import Column, ColumnLike
-from tidyfair.specs.options import DEFAULTS, REPLICATES, CallOptions, refuse_unknown_keywords, show_keywords
+from tidyfair.specs.options import DEFAULTS, REPLICATES, CallOptions, Options, refuse_unknown_keywords, show_keywords
 from tidyfair.specs.result_columns import refuse_reserved
 from tidyfair.specs.result_kinds import MISSING_TRUTH, SHRUNKEN, WORST, ResultKind
 from tidyfair.tallies.source import open_frame
+from tidyfair.tallies.tally import Tally
 
 __all__ = ["WorstGroups", "lump_rare", "missing_truth", "shrunken_rates", "worst_groups"]
 
@@ -37,18 +39,10 @@ _MISSING = ("missing", "size", "other missing", "other size")
 _LEVEL = 0.95
 _OF_DRAWS = ("conf_level", "times", "seed")
 """The options of a call that are those of draws from a model."""
-_SHRUNKEN = {
-    ".metric": pl.String, ".by": pl.String, ".group": pl.String, ".estimator": pl.String, ".estimate": pl.Float64,
-    ".lower": pl.Float64, ".upper": pl.Float64, ".raw": pl.Float64, ".n": pl.Int64,
-}  # fmt: skip
-_OF_POOLING = {
-    "beta_binomial": {".weight": pl.Float64},
-    "additive": {".additive": pl.Float64, ".vpc": pl.Float64, ".interaction_share": pl.Float64},
-}
-_WORST = {
-    ".metric": pl.String, ".by": pl.String, ".group": pl.String, ".estimate": pl.Float64, ".lower": pl.Float64,
-    ".upper": pl.Float64, ".worst": pl.String, ".p_worst": pl.Float64, ".n": pl.Int64,
-}  # fmt: skip
+_SHRUNKEN = schema_of("""
+    .metric .by .group .estimator .estimate .lower .upper .raw .n .weight .additive .vpc .interaction_share
+""")  # fmt: skip
+_WORST = schema_of(".metric .by .group .estimate .lower .upper .worst .p_worst .n")
 
 
 @refuse_unknown_keywords
@@ -133,13 +127,13 @@ def shrunken_rates(
     """
     members = groupwise((metric,), "shrunken_rates", takes_data=True)
     check_pooling("shrunken_rates", pooling, members)
-    given: dict[str, Any] = dict(options)
-    of_draws = {name: given.pop(name, DEFAULTS[name]) for name in _OF_DRAWS}
+    call_options: dict[str, Any] = dict(options)
+    draw_options = {name: call_options.pop(name, DEFAULTS[name]) for name in _OF_DRAWS}
     rates = _ShrunkenRates(
-        members, times=how_often(of_draws["times"] or REPLICATES), seed=whole("seed", of_draws["seed"], 0),
-        conf_level=proper_share("conf_level", of_draws["conf_level"]), pooling=pooling,
+        members, times=how_often(draw_options["times"] or REPLICATES), seed=whole("seed", draw_options["seed"], 0),
+        conf_level=proper_share("conf_level", draw_options["conf_level"]), pooling=pooling,
     )  # fmt: skip
-    return rates(data, truth, estimate, **given)
+    return rates(data, truth, estimate, **call_options)
 
 
 @dataclass(frozen=True, repr=False)
@@ -149,24 +143,15 @@ class _TableOfRates(OuterGroupTest):
     pooling: Pooling | None = "beta_binomial"
     """The model of the rates of all groups, if there is one."""
 
-    def _tested(self, part: OuterGroup) -> pl.DataFrame:
-        schema = self._schema()
-        tables = [pl.DataFrame(schema=schema)]
-        for count in part.counts:
+    def _tested(self, outer_group: OuterGroup) -> Iterator[Content]:
+        by = outer_group.case.metric.by.text
+        for count in outer_group.counts:
+            names = {".metric": count.name, ".by": by, ".group": outer_group.texts[count.group_cells]}
             if len(count.group_cells):
-                columns = {
-                    ".metric": count.name, ".by": part.case.metric.by.text,
-                    ".group": part.texts.gather(count.group_cells), **self._columns(part, count),
-                }  # fmt: skip
-                tables.append(pl.DataFrame(columns, schema=schema))
-        return pl.concat(tables)
+                yield names | self._columns(outer_group, count)
 
     @abstractmethod
-    def _schema(self) -> dict[str, Any]:
-        """The columns of the table."""
-
-    @abstractmethod
-    def _columns(self, part: OuterGroup, count: CountedRate) -> dict[str, Any]:
+    def _columns(self, outer_group: OuterGroup, count: CountedRate) -> dict[str, Any]:
         """The columns of a rate of an outer group, beside the names of the rate and the groups."""
 
 
@@ -176,24 +161,27 @@ class _ShrunkenRates(_TableOfRates):
 
     subject: ClassVar[str] = "shrunken_rates()"
     kind: ClassVar[ResultKind] = SHRUNKEN
+    _schema: ClassVar[Schema] = _SHRUNKEN
     pooling: Pooling = "beta_binomial"
 
-    def _schema(self) -> dict[str, Any]:
-        return _SHRUNKEN | _OF_POOLING[self.pooling]
+    def _results(self, tally: Tally, options: Options) -> pl.DataFrame:
+        columns_of_other_model = (
+            [".weight"] if self.pooling == "additive" else [".additive", ".vpc", ".interaction_share"]
+        )
+        return super()._results(tally, options).drop(columns_of_other_model)
 
-    def _columns(self, part: OuterGroup, count: CountedRate) -> dict[str, Any]:
-        rates, counts = pooled(part, count, self.pooling), count.of_groups
-        lower, upper = rates.limits(self.conf_level, rates.draws(self.times, part.random))
+    def _columns(self, outer_group: OuterGroup, count: CountedRate) -> dict[str, Any]:
+        rates, rows = pooled(outer_group, count, self.pooling), count.group_denominator
+        lower, upper = rates.limits(self.conf_level, rates.draws(self.times, outer_group.random))
         columns: dict[str, Any] = {
             ".estimator": self.pooling, ".estimate": rates.estimate, ".lower": lower, ".upper": upper,
-            ".raw": counts.numerator / counts.denominator, ".n": counts.denominator,
+            ".raw": count.group_numerator / rows, ".n": rows,
         }  # fmt: skip
         if isinstance(rates, BetaBinomial):
             columns[".weight"] = rates.weight
         if isinstance(rates, Additive):
-            variance = cell_variance(rates)
             columns[".additive"] = rates.additive
-            columns[".vpc"], columns[".interaction_share"] = variance.share, variance.of_interactions
+            columns[".vpc"], columns[".interaction_share"] = rates.variance_shares
         return columns
 
 
@@ -202,21 +190,21 @@ class WorstGroups(_TableOfRates):
 
     subject: ClassVar[str] = "worst_groups()"
     kind: ClassVar[ResultKind] = WORST
+    _schema: ClassVar[Schema] = _WORST
 
-    def _schema(self) -> dict[str, Any]:
-        return _WORST
-
-    def _columns(self, part: OuterGroup, count: CountedRate) -> dict[str, Any]:
-        rows, hits = count.of_groups.denominator, count.of_groups.numerator
+    def _columns(self, outer_group: OuterGroup, count: CountedRate) -> dict[str, Any]:
+        rows, hits = count.group_denominator, count.group_numerator
         if self.pooling:
-            rates = pooled(part, count, self.pooling)
-            drawn, estimate = rates.draws(self.times, part.random), rates.estimate
+            rates = pooled(outer_group, count, self.pooling)
+            drawn, estimate = rates.draws(self.times, outer_group.random), rates.estimate
             lower, upper = rates.simultaneous_limits(self.conf_level, drawn)
         else:
             raw = Shares.of_counts(hits, rows)
-            drawn, estimate = part.random.beta(hits + 0.5, rows - hits + 0.5, (self.times, len(rows))), raw.value
+            drawn, estimate = outer_group.random.beta(hits + 0.5, rows - hits + 0.5, (self.times, len(rows))), raw.value
             lower, upper = raw.limits(z_value(self.conf_level ** (1 / len(rows))))
-        directions = {base.name: base.direction for base in (*part.case.metric.metrics, *part.case.metric.less)}
+        directions = {
+            base.name: base.direction for base in (*outer_group.case.metric.metrics, *outer_group.case.metric.less)
+        }
         is_lowest = directions[count.name] == "maximize"
         worst = drawn.argmin(axis=1) if is_lowest else drawn.argmax(axis=1)
         return {

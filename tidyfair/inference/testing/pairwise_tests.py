@@ -17,18 +17,7 @@ from tidyfair.calling.runner import Run
 from tidyfair.errors import ArgumentError, Status
 from tidyfair.evaluation.evaluated import Evaluated
 from tidyfair.evaluation.statistics import GROUP_CELL
-from tidyfair.inference.contingency import (
-    chi_squared,
-    cochran_mantel_haenszel,
-    equal_odds,
-    fisher,
-    homogeneity,
-    likelihood_ratio,
-    mantel_haenszel,
-    mantel_haenszel_limits,
-    mantel_haenszel_odds_ratio,
-    mantel_haenszel_ratio,
-)
+from tidyfair.inference.contingency import chi_squared, fisher, likelihood_ratio, within_strata
 from tidyfair.inference.gates.checks import GroupsCompared
 from tidyfair.inference.rate_tests import (
     ADJUSTMENTS,
@@ -43,6 +32,7 @@ from tidyfair.inference.rate_tests import (
     groupwise,
     numbered,
 )
+from tidyfair.inference.result_frames import Content, Schema, frame_of, schema_of
 from tidyfair.intervals.comparisons import scale_of
 from tidyfair.intervals.estimates import Shares
 from tidyfair.intervals.limits import families
@@ -73,13 +63,10 @@ from tidyfair.tallies.tally import Tally
 
 __all__ = ["PairwiseTest", "StratifiedTest", "pairwise", "stratified"]
 
-_PAIRS = {
-    ".group": pl.String, ".other": pl.String, ".level": pl.String, ".estimator": pl.String, ".n": pl.Int64,
-    ".n_other": pl.Int64, ".estimate": pl.Float64, ".estimate_other": pl.Float64, ".scale": pl.String,
-    ".disparity": pl.Float64, ".lower": pl.Float64, ".upper": pl.Float64, ".method": pl.String,
-    ".p_value": pl.Float64, ".p_adjusted": pl.Float64, ".test": pl.String, ".adjustment": pl.String,
-    ".status": pl.String,
-}  # fmt: skip
+_PAIRS = schema_of("""
+    .group .other .level .estimator .n .n_other .estimate .estimate_other .scale .disparity .lower .upper .method
+    .p_value .p_adjusted .test .adjustment .status
+""")  # fmt: skip
 _TESTS = {"chi_squared": chi_squared, "g": likelihood_ratio}
 """The tests of two groups by their counts, but Fisher's."""
 _USUAL_LEVEL = 0.95
@@ -89,14 +76,10 @@ _BLOCK = 2**18
 """The pairs that are worked out at once."""
 _MANY_GROUPS = 100
 """With more groups, all remaining pairs are assumed to be equal."""
-_STRATIFIED = {
-    ".metric": pl.String, ".by": pl.String, ".group": pl.String, ".other": pl.String, ".strata": pl.Int64,
-    ".crude": pl.Float64, ".adjusted": pl.Float64, ".lower": pl.Float64, ".upper": pl.Float64, ".std_error": pl.Float64,
-    ".p_value": pl.Float64, ".p_homogeneity": pl.Float64, ".p_equal_odds": pl.Float64, ".pattern": pl.String,
-    ".ratio": pl.Float64, ".ratio_lower": pl.Float64, ".ratio_upper": pl.Float64,
-    ".odds_ratio": pl.Float64, ".odds_ratio_lower": pl.Float64, ".odds_ratio_upper": pl.Float64,
-    ".n": pl.Int64, ".n_other": pl.Int64,
-}  # fmt: skip
+_STRATIFIED = schema_of("""
+    .metric .by .group .other .strata .crude .adjusted .lower .upper .std_error .p_value .p_homogeneity .p_equal_odds
+    .pattern .ratio .ratio_lower .ratio_upper .odds_ratio .odds_ratio_lower .odds_ratio_upper .n .n_other
+""")  # fmt: skip
 
 
 @dataclass(frozen=True, eq=False)
@@ -136,8 +119,8 @@ class _Comparison:
             return np.concatenate(blocks)
         rows = self.rows_of_values()
         hits = np.round(self.family.estimates.value * rows).astype(np.int64)
-        of_counts = _TESTS.get(test) or partial(fisher, mid_p=mid_p)
-        return of_counts(hits[one], rows[one], hits[other], rows[other])
+        test_of_counts = _TESTS.get(test) or partial(fisher, mid_p=mid_p)
+        return test_of_counts(hits[one], rows[one], hits[other], rows[other])
 
     def covariance(self) -> Array:
         """The covariances of the values of groups by chance, if all are equal; those of rates but for a factor."""
@@ -198,19 +181,22 @@ class PairwiseTest(AdjustedTest, GroupsCompared):
         options = replace(options, interval="auto", conf_level=self.conf_level, times=self.times, seed=self.seed)
         evaluated = self._run.evaluate(tally, options)
         comparisons = self._comparisons(evaluated, options)
-        found = [comparison.p_values(self.test, mid_p=self.mid_p) for comparison in comparisons]
+        found_p_values = [comparison.p_values(self.test, mid_p=self.mid_p) for comparison in comparisons]
+        # the pairs that are adjusted together
         families: dict[object, list[int]] = {}
         for number, comparison in enumerate(comparisons):
-            families.setdefault(self._family_of(number, comparison), []).append(number)
+            name, by = comparison.family.rows["name"][0], comparison.metric.by.text
+            family = number if self.adjust == "max_t" else {"all": None, "metric": name, "by": by}[self.family]
+            families.setdefault(family, []).append(number)
         nothing = evaluated[0].rows.clear()
         empty = pl.DataFrame(evaluated[0].key_columns(nothing)).drop(".estimator").hstack(pl.DataFrame(schema=_PAIRS))
         tables = [empty] * (1 + len(comparisons))
         for numbers in families.values():
-            joint = np.concatenate([found[number] for number in numbers])
+            joint = np.concatenate([found_p_values[number] for number in numbers])
             adjusted_values, z = self._adjusted_in_family([comparisons[number] for number in numbers], joint)
-            ends = np.cumsum([len(found[number]) for number in numbers])
-            for number, of_pairs in zip(numbers, np.split(adjusted_values, ends[:-1]), strict=True):
-                tables[1 + number] = self._table(comparisons[number], found[number], of_pairs, z)
+            ends = np.cumsum([len(found_p_values[number]) for number in numbers])
+            for number, adjusted_of_pairs in zip(numbers, np.split(adjusted_values, ends[:-1]), strict=True):
+                tables[1 + number] = self._table(comparisons[number], found_p_values[number], adjusted_of_pairs, z)
         table = pl.concat(tables, how="vertical_relaxed")
         cuts = [name for name in CUTS if name in table.columns]
         return table.select(*key_columns(table), ".metric", ".by", *cuts, *_PAIRS)
@@ -221,19 +207,19 @@ class PairwiseTest(AdjustedTest, GroupsCompared):
         numbers = {spec.name: number for number, spec in enumerate(self._run.specs)}
         for part in evaluated:
             # metrics at several times are evaluated apart from the others
-            of_specs = [numbers[spec.name] for spec in part.specs]
-            for number in of_specs:
+            numbers_of_specs = [numbers[spec.name] for spec in part.specs]
+            for number in numbers_of_specs:
                 metric = self.metrics[number]
                 if metric.aggregate.reference is not None:
                     # each group is compared with all others, but a reference is still one of them
                     part.group_cells.find(metric.by, metric.aggregate.reference, metric.name)
             for family in families(part, options):
-                number = of_specs[family.spec]
+                number = numbers_of_specs[family.spec]
                 if len(family.rows) > 1:
                     check_positive(family, self.scales[number])
                     comparison = _Comparison(self.metrics[number], part, family, self.scales[number])
                     comparisons[number].append(comparison)
-        in_order = [comparison for of_metric in comparisons for comparison in of_metric]
+        in_order = [comparison for comparisons_of_metric in comparisons for comparison in comparisons_of_metric]
         self._check_pairs(in_order)
         return in_order
 
@@ -252,13 +238,6 @@ class PairwiseTest(AdjustedTest, GroupsCompared):
             f"ones with `min_n=`{way_out}, or compare each group with one reference, by `compare_groups`."
         )
         raise ArgumentError(msg)
-
-    def _family_of(self, number: int, comparison: _Comparison) -> object:
-        """The family of pairs that those of a comparison are adjusted with."""
-        if self.adjust == "max_t":
-            return number
-        name: str = comparison.family.rows["name"][0]
-        return {"all": None, "metric": name, "by": comparison.metric.by.text}[self.family]
 
     def _adjusted_in_family(self, comparisons: Sequence[_Comparison], p_values: Array) -> tuple[Array, float]:
         """The adjusted p-values of a family of pairs, and the standard errors from disparities to their limits.
@@ -322,7 +301,7 @@ class PairwiseTest(AdjustedTest, GroupsCompared):
             ".p_value": p_values, ".p_adjusted": adjusted_values, ".test": "mid_p" if self.mid_p else test,
             ".adjustment": adjustment.get(self.adjust, f"{self.adjust} over {self.family}"), ".status": str(Status.OK),
         }  # fmt: skip
-        table = pl.DataFrame(columns, schema=_PAIRS, nan_to_null=True)
+        table = frame_of(columns, _PAIRS)
         is_undefined, is_open = pl.col(".disparity").is_null(), pl.Series(lower_is_open | upper_is_open)
         method_shown = pl.when(is_open).then(pl.lit(opened(method, equality))).otherwise(".method")
         table = table.with_columns(
@@ -425,65 +404,57 @@ class StratifiedTest(OuterGroupTest):
     subject: ClassVar[str] = "stratified()"
     kind: ClassVar[ResultKind] = STRATA
 
-    def _tested(self, part: OuterGroup) -> pl.DataFrame:
-        check_single(self.subject, part.case.metric)
-        rows: list[dict[str, Any]] = []
-        for count in part.counts:
-            if not len(count.group_cells):
-                continue
-            reference = _reference(part, count)
-            groups = [group for group in range(len(count.group_cells)) if group != reference]
-            rows += [self._compared(part, count, group, reference) for group in groups]
-        return pl.DataFrame(rows, schema=_STRATIFIED)
+    _schema: ClassVar[Schema] = _STRATIFIED
 
-    def _compared(self, part: OuterGroup, count: CountedRate, group: int, reference: int) -> dict[str, Any]:
+    def _tested(self, outer_group: OuterGroup) -> Iterator[Content]:
+        metric = outer_group.case.metric
+        check_single(self.subject, metric)
+        for count in outer_group.counts:
+            texts = outer_group.texts[count.group_cells].to_list()
+            reference = _reference(outer_group, count) if texts else 0
+            rows: list[dict[str, Any]] = []
+            for group, text in enumerate(texts):
+                if group != reference:
+                    names = {".metric": count.name, ".by": metric.by.text, ".group": text, ".other": texts[reference]}
+                    rows.append(names | self._compared(count, group, reference))
+            yield rows
+
+    def _compared(self, count: CountedRate, group: int, reference: int) -> dict[str, Any]:
         """The crude difference of a group from the reference, and that within their common strata."""
-        denominator, numerator = count.of_groups.denominator, count.of_groups.numerator
+        denominator, numerator = count.group_denominator, count.group_numerator
         crude = float(numerator[group] / denominator[group] - numerator[reference] / denominator[reference])
         is_common = (count.denominator[:, [group, reference]] > 0).all(axis=1)
         row: dict[str, Any] = {
-            ".metric": count.name, ".by": part.case.metric.by.text, ".group": part.texts[int(count.group_cells[group])],
-            ".other": part.texts[int(count.group_cells[reference])], ".strata": int(is_common.sum()), ".crude": crude,
+            ".strata": int(is_common.sum()), ".crude": crude,
             ".n": int(denominator[group]), ".n_other": int(denominator[reference]),
         }  # fmt: skip
         if not is_common.any():
             return row | {".pattern": "no common stratum"}
         hits, other_hits = count.numerator[is_common][:, [group, reference]].T.astype(float)
         rows, other_rows = count.denominator[is_common][:, [group, reference]].T.astype(float)
-        tables, z = (hits, rows, other_hits, other_rows), z_value(self.conf_level)
-        adjusted_value, error = mantel_haenszel(*tables)
-        (lower,), (upper,) = mantel_haenszel_limits(*tables, z)
-        p_homogeneity, p_equal_odds = homogeneity(*tables), equal_odds(*tables)
+        row |= within_strata(hits, rows, other_hits, other_rows, self.conf_level)
         differences = hits / rows - other_hits / other_rows
         pattern = "alike"
         if ((differences > 0).all() and crude < 0) or ((differences < 0).all() and crude > 0):
             pattern = "simpson"
-        elif p_homogeneity < 1 - self.conf_level:
+        elif row[".p_homogeneity"] < 1 - self.conf_level:
             pattern = "heterogeneous"
-        row |= {
-            ".adjusted": adjusted_value, ".lower": lower, ".upper": upper, ".std_error": error or None,
-            ".p_value": cochran_mantel_haenszel(*tables), ".p_homogeneity": p_homogeneity,
-            ".p_equal_odds": None if math.isnan(p_equal_odds) else p_equal_odds, ".pattern": pattern,
-        }  # fmt: skip
-        for name, relative in ((".ratio", mantel_haenszel_ratio), (".odds_ratio", mantel_haenszel_odds_ratio)):
-            for column, end in zip((name, f"{name}_lower", f"{name}_upper"), relative(*tables, z), strict=True):
-                row[column] = None if math.isnan(end) else end
-        return row
+        return row | {".pattern": pattern}
 
 
-def _reference(part: OuterGroup, count: CountedRate) -> int:
+def _reference(outer_group: OuterGroup, count: CountedRate) -> int:
     """The index of the reference of the metric among the groups of a rate, or else of the largest group."""
     is_reference = (pl.col("name") == count.name) & pl.col("is_reference")
-    references = set(part.rows.filter(is_reference)[GROUP_CELL])
+    references = set(outer_group.rows.filter(is_reference)[GROUP_CELL])
     for index, group_cell in enumerate(count.group_cells.tolist()):
         if group_cell in references:
             return index
-    metric, aggregate = part.case.metric, part.case.metric.aggregate
+    metric, aggregate = outer_group.case.metric, outer_group.case.metric.aggregate
     if references:
-        stated = metric.policy.stated
-        given = " or ".join(f"`{name}={stated[name]}`" for name in ("min_n", "min_share") if name in stated)
+        stated, text = metric.policy.stated, outer_group.texts[references.pop()]
+        minima = " or ".join(f"`{name}={stated[name]}`" for name in ("min_n", "min_share") if name in stated)
         msg = (
-            f"{metric.name}: the reference {part.texts[references.pop()]!r} is below {given or 'one row'} of the rows "
+            f"{metric.name}: the reference {text!r} is below {minima or 'one row'} of the rows "
             f"that {count.name} counts; take another reference, or leave smaller groups in."
         )
         raise ArgumentError(msg)
@@ -493,7 +464,7 @@ def _reference(part: OuterGroup, count: CountedRate) -> int:
             "name a group, or leave `to` out for the largest one."
         )
         raise ArgumentError(msg)
-    return int(count.of_groups.denominator.argmax())
+    return int(count.group_denominator.argmax())
 
 
 @refuse_unknown_keywords
@@ -562,10 +533,10 @@ def pairwise(
     scales: list[Scale] = []
     for metric in members:
         check_single("pairwise()", metric)
-        own = scale_of(metric.aggregate) if scale is None else cast("Scale", one_of("scale", scale, SCALES))
+        scale_of_metric = scale_of(metric.aggregate) if scale is None else cast("Scale", one_of("scale", scale, SCALES))
         base = metric.metrics[0]
-        check_scale(base.name, base.definition, base.range, own)
-        scales.append(own)
+        check_scale(base.name, base.definition, base.range, scale_of_metric)
+        scales.append(scale_of_metric)
     return PairwiseTest(
         members, times=how_often(times), seed=whole("seed", seed, 0),
         adjust=one_of("adjust", adjust, (*ADJUSTMENTS, "max_t")), family=one_of("family", family, FAMILIES),

@@ -80,12 +80,18 @@ def _counts_of_strata(
 
     A stratum is given by the number of its outer group, and its rows by group and labels.
     """
-    outer, own = tally.outer_names, tally.names(by.columns)
+    outer, features = tally.outer_names, tally.names(by.columns)
     strata = [*outer, *tally.names(within)]
-    cells = tally.cells.filter(_is_compared(tally.cells, by, own))
+    cells = tally.cells.filter(_is_compared(tally.cells, by, features))
     # sorted, so that draws depend on the seed and not on the order of rows
-    cells = cells.group_by(*strata, *own, *LABELS).agg(pl.col("n").sum()).sort(*strata, *own, *LABELS, nulls_last=True)
-    (of_outer, outers), (group, groups), (label, labels) = (placed(cells, names) for names in (outer, own, LABELS))
+    cells = (
+        cells.group_by(*strata, *features, *LABELS)
+        .agg(pl.col("n").sum())
+        .sort(*strata, *features, *LABELS, nulls_last=True)
+    )
+    (outer_index, outers), (group, groups), (label, labels) = (
+        placed(cells, names) for names in (outer, features, LABELS)
+    )
     shape = (len(outers) if outer else 1, len(groups), len(labels))
     stratum, counts = placed(cells, strata)[0], cells["n"].to_numpy()
     tables: list[tuple[int, Array]] = []
@@ -94,7 +100,7 @@ def _counts_of_strata(
         table = np.zeros(shape[1:], dtype=np.int64)
         np.add.at(table, (group[rows], label[rows]), counts[rows])
         check_shuffled(int(table.sum()))
-        tables.append((int(of_outer[rows[0]]), table))
+        tables.append((int(outer_index[rows[0]]), table))
     return [outers, groups, labels], shape, tables
 
 
@@ -109,7 +115,7 @@ def _varied(drawn: Array) -> Array:
 
 def shuffled_rows(
     tally: Tally, by: By, within: Sequence[Column], *, times: int, random: np.random.Generator, varied: bool = True,
-    of_sums: bool = False,
+    reads_sums: bool = False,
 ) -> Iterator[Tally]:  # fmt: skip
     """Tallies with the groups of `by` shuffled among the rows of each outer group, within strata, or among clusters.
 
@@ -126,9 +132,9 @@ def shuffled_rows(
     columns, unit, parts = units.columns, units.unit, 0
     size, variant, total = len(unit), np.zeros(len(unit), dtype=np.int64), times + 1
     if varied and size:
-        parts = min(_PARTS_OF_SUMS if of_sums else _PARTS, len(units.stratum))
+        parts = min(_PARTS_OF_SUMS if reads_sums else _PARTS, len(units.stratum))
         part = (random.permutation(len(units.stratum)) % parts)[unit]
-        if of_sums:
+        if reads_sums:
             # sums are counted by part, in place of variants
             variant = part
         else:
@@ -146,12 +152,12 @@ def shuffled_rows(
         draws = min(step, total - first)
         # the last draw is the observed data
         group = units.shuffled(draws, min(draws, times - first), random)
-        of_rows = units.groups[group[:, unit].ravel()].get_columns()
-        rows = columns[np.tile(np.arange(len(unit)), draws)].hstack(of_rows).rename(names)
+        group_columns = units.groups[group[:, unit].ravel()].get_columns()
+        rows = columns[np.tile(np.arange(len(unit)), draws)].hstack(group_columns).rename(names)
         draw = np.repeat(np.arange(first, first + draws), len(unit))
         rows = _numbered(rows, len(keys), draw, np.tile(variant, draws))
         drawn = recounted(tally, rows, _with_draws(keys))
-        yield _with_parts_left_out(drawn, parts) if parts and of_sums else drawn
+        yield _with_parts_left_out(drawn, parts) if parts and reads_sums else drawn
 
 
 class _Units:
@@ -160,13 +166,13 @@ class _Units:
     def __init__(self, tally: Tally, rows: pl.DataFrame, by: By, within: Sequence[Column]) -> None:
         """Number the rows or clusters of a tally, and their groups and strata."""
         names = kept_keys(tally, by.columns)[1]
-        outer, own = tally.outer_names, tally.names(by.columns)
+        outer, features = tally.outer_names, tally.names(by.columns)
         strata, clusters = [*outer, *tally.names(within)], key_names(tally.keys, "cluster")
-        rows = rows.filter(_is_compared(rows, by, own))
+        rows = rows.filter(_is_compared(rows, by, features))
         rows = in_order(tally, rows, [*names, *strata, *clusters])
-        self.columns = rows.drop({*strata, *clusters, *own} - {*outer})
+        self.columns = rows.drop({*strata, *clusters, *features} - {*outer})
         """The columns that are counted, without those of groups."""
-        self.group, self.groups = placed(rows, own)
+        self.group, self.groups = placed(rows, features)
         """The group of each unit, and the keys of groups."""
         self.unit, self.stratum = np.arange(len(rows)), placed(rows, strata)[0]
         """The number of the unit of each row, and the stratum of each unit."""
@@ -198,8 +204,8 @@ def _with_parts_left_out(tally: Tally, count: int) -> Tally:
     filled = cells.select(by).unique().join(parts, how="cross")
     filled = filled.join(cells, on=[*by, last], how="left", nulls_equal=True)
     filled = filled.with_columns(_filled(name, by) for name in names)
-    of_others = [running(name).over(by) for name in names]
-    without = filled.with_columns(*of_others, pl.col(last) + 1)
+    sums_of_others = [running(name).over(by) for name in names]
+    without = filled.with_columns(*sums_of_others, pl.col(last) + 1)
     merging = [merge(pl.col(name)) for name, merge in merged(names).items()]
     whole = cells.group_by(by).agg(merging)
     whole = whole.with_columns(pl.lit(0, pl.Int32).alias(last))
@@ -217,11 +223,11 @@ def _filled(name: str, by: Sequence[str]) -> pl.Expr:
     return pl.col(name)
 
 
-def _is_compared(frame: pl.DataFrame, by: By, own: Sequence[str]) -> pl.Series:
+def _is_compared(frame: pl.DataFrame, by: By, features: Sequence[str]) -> pl.Series:
     """A mask of the rows of known groups and, of two sides, on one of them."""
     if by.sides:
-        by.sides.check(frame[own])
-    return by.is_compared(by.groups(frame[own]))
+        by.sides.check(frame[features])
+    return by.is_compared(by.groups(frame[features]))
 
 
 def _shuffled(table: Array, draws: int, random: np.random.Generator) -> Array:

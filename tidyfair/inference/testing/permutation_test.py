@@ -17,12 +17,10 @@ from tidyfair.evaluation.evaluated import Evaluated
 from tidyfair.evaluation.results import frames_of, tidy_results
 from tidyfair.evaluation.statistics import GROUP_CELL
 from tidyfair.evaluation.value_rows import ValueRows
-from tidyfair.inference.on_data import with_outer_key
 from tidyfair.inference.rate_tests import (
     ADJUSTMENTS,
     FAMILIES,
     REFUSED,
-    AdjustedTest,
     Case,
     CountedRate,
     Family,
@@ -31,6 +29,15 @@ from tidyfair.inference.rate_tests import (
     columns_of,
     groupwise,
     reads_one_label,
+)
+from tidyfair.inference.result_frames import (
+    Content,
+    Schema,
+    frame_of,
+    no_rows,
+    outer_keys_of,
+    schema_of,
+    with_outer_key,
 )
 from tidyfair.inference.testing.permutation import shuffled_cells, shuffled_rows
 from tidyfair.inference.testing.studentized import Families, all_distances, joint_distances, rate_distances, slack
@@ -56,11 +63,7 @@ _MOST_DRAWN = 2_000_000
 """The most counts that are drawn at once, so that memory does not grow with the groups."""
 _MOST_VALUES = 2**16
 """The most values of groups that are compared at once, so that they stay in the cache."""
-_TESTED = {
-    ".metric": pl.String, ".by": pl.String, ".hypothesis": pl.String, ".n": pl.Int64, ".estimate": pl.Float64,
-    ".expected": pl.Float64, ".expected_lower": pl.Float64, ".expected_upper": pl.Float64, ".p_value": pl.Float64,
-    ".method": pl.String,
-}  # fmt: skip
+_TESTED = schema_of(".metric .by .hypothesis .n .estimate .expected .expected_lower .expected_upper .p_value .method")
 
 
 @dataclass(frozen=True, repr=False)
@@ -75,12 +78,11 @@ class DisparityTest(OuterGroupTest):
     subject: ClassVar[str] = "disparity_test()"
     kind: ClassVar[ResultKind] = TESTS
     refused: ClassVar[Mapping[str, str]] = REFUSED
+    _schema: ClassVar[Schema] = _TESTED
     draws: int | None = None
     """The number of permutations, if given."""
     studentized: bool = True
     """True where rates are tested by the distance of groups in standard errors, and not by the disparity itself."""
-
-    __call__ = AdjustedTest.__call__
 
     def _counting_options(self, options: Options) -> Options:
         weighted = options.case_weights is not None or options.cluster is not None
@@ -96,10 +98,11 @@ class DisparityTest(OuterGroupTest):
             raise ArgumentError(msg)
         return super()._tables(case) if _is_exact(case) else self._shuffled(case)
 
-    def _tested(self, part: OuterGroup) -> pl.DataFrame:
-        metric, rows, counts = part.case.metric, part.rows, part.counts
-        if not len(counts) or rows.is_empty():
-            return self._row(metric)
+    def _tested(self, outer_group: OuterGroup) -> Iterator[Content]:
+        metric, rows, counts = outer_group.case.metric, outer_group.rows, outer_group.counts
+        if rows.is_empty():
+            yield self._row(metric)
+            return
         times = self._draws_of(metric)
         step = max(1, _MOST_DRAWN // max(1, len(counts[0].group_cells)))
         values: list[pl.Series] = []
@@ -107,8 +110,8 @@ class DisparityTest(OuterGroupTest):
         # draws are taken in blocks, of which no counts are kept
         for first in in_progress(range(0, times, step), "shuffling"):
             draws = min(step, times - first)
-            drawn = drawn_together(counts, lambda count, draws=draws: count.shuffled(draws, part.random))
-            compared = compared_draws(part.case.evaluated, rows, counts, drawn)
+            drawn = drawn_together(counts, lambda count, draws=draws: count.shuffled(draws, outer_group.random))
+            compared = compared_draws(outer_group.case.evaluated, rows, counts, drawn)
             severity = _distances(rows, counts, drawn) if self.studentized else compared["severity"].to_numpy()
             # the observed values come last in every block, and are kept once
             last = first + draws == times
@@ -117,68 +120,68 @@ class DisparityTest(OuterGroupTest):
         method = "studentized permutation" if self.studentized else "permutation"
         # rates of the same rows share their denominator
         denominators = {count.among: int(count.denominator.sum()) for count in counts}
-        return self._row(
+        yield self._row(
             metric, pl.concat(values).to_numpy(), np.concatenate(severities), sum(denominators.values()), method,
             is_distance=self.studentized,
         )  # fmt: skip
 
     def _shuffled(self, case: Case) -> Iterator[pl.DataFrame]:
         """The tests of a metric that is no rate of equal rows: groups are shuffled, and all is evaluated again."""
-        metric, keys = case.metric, case.outer_keys
+        metric, keys = case.metric, outer_keys_of(case.evaluated)
         observed = tidy_results(case.evaluated, undefined_is_null=False)
         testable = observed[".estimate"].is_not_null()
         families = Families(case)
-        parts = list(self._draws(case, families)) if testable.any() else []
+        if observed.is_empty():
+            yield no_rows(keys, self._schema)
+        draws = list(self._draws(case, families)) if testable.any() else []
         method = "permutation" if families.is_exact else "studentized permutation, asymptotic"
         for outer in range(len(observed)):
             row = self._row(metric)
             if testable[outer]:
-                values, severity = (np.concatenate([part[kind][outer] for part in parts]) for kind in (0, 1))
+                values, severity = (np.concatenate([drawn[kind][outer] for drawn in draws]) for kind in (0, 1))
                 is_distance = not families.is_exact
                 row = self._row(metric, values, severity, observed[".n"][outer], method, is_distance=is_distance)
-            yield with_outer_key(keys, outer, row)
-        if observed.is_empty():
-            yield keys.join(self._row(metric), how="cross").clear()
+            yield with_outer_key(keys, outer, frame_of(row, self._schema))
 
     def _draws(self, case: Case, families: Families) -> Iterator[tuple[list[Array], list[Array]]]:
         """The disparities of outer groups in some draws, and their severities, until all draws are made."""
         metric, tally, options = case.metric, case.tally.on_sides(), case.options
-        of_rows = bool(tally.clusters) or tally.weights is not None or not is_of_labels(metric)
+        reads_rows = bool(tally.clusters) or tally.weights is not None or not is_of_labels(metric)
         # formulas with a variance need no variants of the draws
         varied = not (families.is_exact or families.has_variance)
         if not varied:
             options = replace(options, interval="auto")
         shuffling: dict[str, Any] = {
-            "times": self._draws_of(metric, of_rows=of_rows), "random": generator(self.seed, "shuffled groups"),
+            "times": self._draws_of(metric, reads_rows=reads_rows), "random": generator(self.seed, "shuffled groups"),
             "varied": varied,
         }  # fmt: skip
-        if of_rows:
-            draws = shuffled_rows(tally, metric.by, self.within, of_sums=families.of_sums, **shuffling)
+        if reads_rows:
+            draws = shuffled_rows(tally, metric.by, self.within, reads_sums=families.reads_sums, **shuffling)
         else:
             draws = shuffled_cells(tally, metric.by, self.within, among=families.among, **shuffling)
         # the observed data decide which groups are left out
         run = metric.with_policy(metric.policy.with_all_sizes()).run
         for drawn in draws:
-            yield families.of_draws(run.evaluate(drawn, options)[0])
+            yield families.statistics_of_draws(run.evaluate(drawn, options)[0])
 
-    def _draws_of(self, metric: GroupwiseMetric, *, of_rows: bool = False) -> int:
+    def _draws_of(self, metric: GroupwiseMetric, *, reads_rows: bool = False) -> int:
         """The number of shuffles; unless given, fewer where each of them takes time."""
-        one_by_one = of_rows or metric.aggregate.calls_python
+        one_by_one = reads_rows or metric.aggregate.calls_python
         return self.draws or (_FEWER if one_by_one else _MANY)
 
     def _row(
         self, metric: GroupwiseMetric, values: Array | None = None, severity: Array | None = None, rows: int = 0,
         method: str = "", *, is_distance: bool = False,
-    ) -> pl.DataFrame:  # fmt: skip
+    ) -> dict[str, Any]:  # fmt: skip
         """The row of a test, from the value and the severity, or the distances, of each draw; the last is observed."""
         names = list(dict.fromkeys(base.name for base in (*metric.metrics, *metric.less)))
         verb = "is" if len(names) == 1 else "are"
         hypothesis = f"{' and '.join(names)} {verb} the same in all groups of {metric.by.text}"
         if self.within:
             hypothesis += f" within {', '.join(names_of(self.within))}"
-        row = dict.fromkeys(_TESTED) | {".metric": metric.name, ".by": metric.by.text, ".hypothesis": hypothesis}
+        row: dict[str, Any] = {".metric": metric.name, ".by": metric.by.text, ".hypothesis": hypothesis}
         if values is None or severity is None or np.isnan(values[-1]):
-            return pl.DataFrame([row], schema=_TESTED)
+            return row
         has_value = ~np.isnan(values)
         values, severity = values[has_value], severity[has_value]
         row |= {".estimate": float(values[-1]), ".n": rows, ".method": f"{method}, mid-p" if self.mid_p else method}
@@ -187,22 +190,25 @@ class DisparityTest(OuterGroupTest):
             # without any distance there is no scale of distances
             if severity[-1]:
                 values = on_scale(values[-1], severity, metric.aggregate.equality, metric.range)
-        return pl.DataFrame([row | by_chance(values, severity, mid_p=self.mid_p)], schema=_TESTED)
+        return row | by_chance(values, severity, mid_p=self.mid_p)
 
 
-def by_chance(values: Array, severity: Array, *, mid_p: bool = False) -> dict[str, float | None]:
+def by_chance(values: Array, severity: Array, *, mid_p: bool = False) -> dict[str, float]:
     """The values expected by chance: the mean of draws, the range of those that are not significant, and the p-value.
 
     The last draw is the observed one, which lies outside of the range if its p-value is below 5 %, and only then.
     """
-    p_values = _p_values(severity, mid_p=mid_p)
+    rising, same = np.sort(severity), slack(severity)
+    # the share of draws, itself among them, that are as severe as each draw
+    below, up_to = np.searchsorted(rising, severity - same), np.searchsorted(rising, severity + same, "right")
+    worse, ties = len(severity) - up_to, up_to - below
+    p_values = (worse + ties / 2 if mid_p else worse + ties) / len(severity)
     likely = values[p_values >= _ERROR]
     with np.errstate(invalid="ignore"):
-        numbers = {
-            ".expected": values[:-1].mean(), ".expected_lower": likely.min(), ".expected_upper": likely.max(),
-            ".p_value": p_values[-1],
+        return {
+            ".expected": float(values[:-1].mean()), ".expected_lower": float(likely.min()),
+            ".expected_upper": float(likely.max()), ".p_value": float(p_values[-1]),
         }  # fmt: skip
-    return {name: None if np.isnan(number) else float(number) for name, number in numbers.items()}
 
 
 def on_scale(observed: float, severity: Array, centre: float | None, ends: tuple[float, float]) -> Array:
@@ -217,15 +223,6 @@ def on_scale(observed: float, severity: Array, centre: float | None, ends: tuple
         away = (observed - centre) * np.where(severity == severity[-1], 1, severity / severity[-1])
     sides = [centre + away, centre - away] if ends[0] < centre < ends[1] else [centre + away]
     return np.clip(np.stack(sides, axis=1), *ends)
-
-
-def _p_values(severity: Array, *, mid_p: bool) -> Array:
-    """The share of draws, itself among them, that are as severe as each draw."""
-    rising = np.sort(severity)
-    same = slack(severity)
-    below, up_to = np.searchsorted(rising, severity - same), np.searchsorted(rising, severity + same, "right")
-    worse, ties = len(severity) - up_to, up_to - below
-    return (worse + ties / 2 if mid_p else worse + ties) / len(severity)
 
 
 def _is_exact(case: Case) -> bool:
@@ -256,14 +253,14 @@ def _distances(rows: pl.DataFrame, counts: Sequence[CountedRate], drawn: Sequenc
         reference = compared.filter("is_reference")[GROUP_CELL].unique().to_list()
         kept = np.flatnonzero(np.isin(count.group_cells, compared[GROUP_CELL].to_numpy()))
         references = np.flatnonzero(np.isin(count.group_cells[kept], reference)).tolist()
-        denominator, observed = count.of_groups.denominator[kept], count.of_groups.numerator
+        denominator, observed = count.group_denominator[kept], count.group_numerator
         share = float(observed.sum() / max(1, count.denominator.sum()))
         hits = np.concatenate([numerators, observed[None]])[:, kept]
         step = max(1, _MOST_VALUES // max(1, len(kept)))
         for first in range(0, len(hits), step):
             part = slice(first, first + step)
-            of_rate = rate_distances(hits[part], denominator, share, references)
-            distances[part] = all_distances(distances[part], of_rate)
+            distances_of_rate = rate_distances(hits[part], denominator, share, references)
+            distances[part] = all_distances(distances[part], distances_of_rate)
     return distances
 
 
@@ -278,7 +275,7 @@ def drawn_together(counts: Sequence[CountedRate], draw: Callable[[CountedRate], 
         elif counts[first].holds == count.holds:
             drawn.append(drawn[first])
         else:
-            drawn.append(count.of_groups.denominator - drawn[first])
+            drawn.append(count.group_denominator - drawn[first])
     return drawn
 
 
@@ -301,11 +298,11 @@ def compared_draws(
 
     observed = rows.with_columns(pl.lit(0, pl.Int32).alias("spec"), pl.lit(0, pl.Int32).alias("outer"))
     step = max(1, _MOST_VALUES // max(1, len(rows)))
-    parts: list[pl.Series] = []
+    values_in_steps: list[pl.Series] = []
     for first in range(0, times, step):
-        of_step = [numerators[first : first + step] for numerators in drawn]
-        parts.append(compared(_as_drawn(observed, counts, of_step)))
-    values = pl.concat([*parts, compared(observed)])
+        drawn_in_step = [numerators[first : first + step] for numerators in drawn]
+        values_in_steps.append(compared(_as_drawn(observed, counts, drawn_in_step)))
+    values = pl.concat([*values_in_steps, compared(observed)])
     severity = aggregate.severity(values.fill_null(np.nan).to_numpy())
     return pl.DataFrame({"value": values, "severity": pl.Series(severity, nan_to_null=True)})
 
@@ -322,7 +319,7 @@ def _as_drawn(rows: pl.DataFrame, counts: Sequence[CountedRate], drawn: Sequence
         is_of_rate = (rows["name"] == count.name).to_numpy()
         index = np.flatnonzero(is_of_rate & np.isin(cells, count.group_cells))
         group = np.searchsorted(count.group_cells, cells[index])
-        denominator, total = count.of_groups.denominator, numerators.sum(axis=1, keepdims=True)
+        denominator, total = count.group_denominator, numerators.sum(axis=1, keepdims=True)
         with np.errstate(divide="ignore", invalid="ignore"):
             values = {
                 "estimate": numerators[:, group] / denominator[group],

@@ -13,6 +13,7 @@ import polars as pl
 from tidyfair.errors import ArgumentError, ColumnError
 from tidyfair.inference.gates.checks import check, limited
 from tidyfair.inference.gates.verdicts import FAIL, PASS, Side
+from tidyfair.inference.result_frames import frame_of, no_rows, schema_of
 from tidyfair.inference.testing.studentized import joint_ranks, rate_distances
 from tidyfair.intervals.progress import in_progress
 from tidyfair.intervals.proportions import z_value
@@ -43,10 +44,7 @@ _JUDGED = 12
 """Draws that a gate judges in each of two rounds: over all draws, and over those where its verdicts change."""
 _DRAWS_OF_GATE = 1_000
 """Draws of each interval that a gate reads; the errors of so many cancel out."""
-_SHOWN = {
-    ".groups": pl.Int64, ".smallest": pl.String, ".rows": pl.Int64, ".share": pl.Float64, ".difference": pl.Float64,
-    ".power": pl.Float64, ".confidence": pl.Float64,
-}  # fmt: skip
+_SHOWN = schema_of(".groups .smallest .rows .share .difference .power .confidence")
 
 
 @refuse_unknown_settings
@@ -85,7 +83,7 @@ def smallest_difference(
             raise ArgumentError(msg)
         rows = [whole(str(name), size, 1) for name, size in sizes.items()]
         smallest = _smallest(study, list(map(str, sizes)), rows, share)
-        return SMALLEST.frame(pl.DataFrame([smallest], schema=_SHOWN))
+        return SMALLEST.frame(frame_of(smallest, _SHOWN))
     frame = open_frame(groups).to_polars()
     if missing := [name for name in (".metric", ".by", ".group", ".denominator") if name not in frame.columns]:
         msg = (
@@ -96,13 +94,13 @@ def smallest_difference(
     keys = key_columns(frame)
     keys += [name for name in GROUP_KEYS if name in frame.columns and name != ".group"]
     valued = frame.filter(pl.col(".estimate").is_not_null() & pl.col(".by").is_not_null())
-    tables = [pl.DataFrame(schema=frame.select(keys).schema | _SHOWN)]
+    tables = [no_rows(frame.select(keys), _SHOWN)]
     for _, part in valued.group_by(keys, maintain_order=True):
         rate = share
         if rate is None:
             rate = float(np.average(part[".estimate"].to_numpy(), weights=part[".denominator"].to_numpy()))
         smallest = _smallest(study, part[".group"].to_list(), part[".denominator"].to_list(), rate)
-        tables.append(part[:1].select(keys).join(pl.DataFrame([smallest], schema=_SHOWN), how="cross"))
+        tables.append(part[:1].select(keys).join(frame_of(smallest, _SHOWN), how="cross"))
     return SMALLEST.frame(pl.concat(tables))
 
 
@@ -169,10 +167,7 @@ def _fewest_rows(is_enough: Callable[[int], bool], goal: str, guess: int, precis
         raise ArgumentError(msg)
     while enough - too_few > max(1, enough // precision):
         middle = (too_few + enough) // 2
-        if is_enough(middle):
-            enough = middle
-        else:
-            too_few = middle
+        too_few, enough = (too_few, middle) if is_enough(middle) else (middle, enough)
     return enough
 
 
@@ -341,18 +336,14 @@ def _smallest(study: _Study, names: Sequence[str], rows: Sequence[int], share: f
         ".groups": len(rows), ".share": share, ".power": study.power, ".confidence": study.confidence
     }  # fmt: skip
     if rows:
-        row[".rows"] = min(rows)
-        row[".smallest"] = names[rows.index(min(rows))]
+        row |= {".rows": min(rows), ".smallest": names[rows.index(min(rows))]}
     share = number("share", share, 0, 1)
     too_small, enough = 0.0, max(share, 1 - share)
     if len(rows) < 2 or not study.detects(enough, rows, share):
         return row
     for _ in in_progress(range(_HALVINGS), "searching"):
         middle = (too_small + enough) / 2
-        if study.detects(middle, rows, share):
-            enough = middle
-        else:
-            too_small = middle
+        too_small, enough = (too_small, middle) if study.detects(middle, rows, share) else (middle, enough)
     return row | {".difference": enough}
 
 

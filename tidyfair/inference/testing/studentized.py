@@ -11,6 +11,7 @@ from tidyfair.evaluation.evaluated import Evaluated
 from tidyfair.evaluation.results import tidy_results
 from tidyfair.evaluation.statistics import CELLS, GROUP_CELL, LEVEL, ONE_LABEL
 from tidyfair.inference.rate_tests import Case
+from tidyfair.inference.result_frames import outer_keys_of
 from tidyfair.inference.testing.permutation import VARIANT
 from tidyfair.intervals.resampling import DRAW
 from tidyfair.intervals.shares import odds_of, share_of
@@ -33,6 +34,7 @@ _ROUNDED = 1e-12
 """Distances from a mean that are smaller, relative to the mean, are rounding errors."""
 _SAME = 1e-9
 """Statistics that differ by less are ties: the same counts, computed in another order."""
+_NUMBER = "\0number"
 _OUTER = "\0outer"
 """The number of an outer group, the draw being part of its key."""
 
@@ -42,18 +44,18 @@ class Families:
 
     def __init__(self, case: Case) -> None:
         evaluated, formulas = case.evaluated, formulas_of(case.metric)
-        self.by, self.outer_keys, self.aggregate = case.metric.by, case.outer_keys, case.metric.aggregate
+        self.by, self.outer_keys, self.aggregate = case.metric.by, outer_keys_of(case.evaluated), case.metric.aggregate
         self.among = _odds_among(case)
         """The labels, true and predicted, of the rows that are shuffled, if not of all."""
         compares = any(formula.compares or formula.beyond for formula in formulas)
         self.is_exact = compares or self.among is not None
         """True where the disparity itself is tested: of odds, and of values that compare a group with others."""
-        self.of_sums = all(formula.input == "sums" for formula in formulas)
+        self.reads_sums = all(formula.input == "sums" for formula in formulas)
         """True where all formulas read sums only, so that parts of the rows are left out of these."""
         are_independent = not case.tally.clusters and set(evaluated.rows["estimator"]) <= set(ONE_LABEL)
         self.has_variance = are_independent and all(formula.spreads or share_of(formula) for formula in formulas)
         """True where all formulas give the variance of their values."""
-        self.groups = _with_numbers(evaluated.group_cells.keys[self.by]).unique(maintain_order=True)
+        self.groups = evaluated.group_cells.keys[self.by].unique(maintain_order=True)
         """The keys of the groups."""
         rows = self._numbered(evaluated).filter(pl.col("estimate").is_not_null())
         if self.aggregate.compares_with_majority:
@@ -66,13 +68,15 @@ class Families:
         """The values with the number of their group."""
         # draws compare all groups that the observed data compare, whatever their policy says of sizes
         by = next(by for by in evaluated.group_cells.keys if by.columns == self.by.columns)
-        first, keys = evaluated.group_cells.spans[by][0], _with_numbers(evaluated.group_cells.keys[by])
-        groups = self.groups.with_row_index("group")
-        joined = keys.join(groups, on=keys.columns, how="left", nulls_equal=True, maintain_order="left")
-        numbers = joined["group"].cast(pl.Int64)
+        first, keys = evaluated.group_cells.spans[by][0], evaluated.group_cells.keys[by]
+        # tallies of other keys name them otherwise
+        groups = self.groups.rename(dict(zip(self.groups.columns, keys.columns, strict=True)))
+        numbered = groups.with_row_index(_NUMBER)
+        joined = keys.join(numbered, on=keys.columns, how="left", nulls_equal=True, maintain_order="left")
+        numbers = joined[_NUMBER].cast(pl.Int64).alias("group")
         return evaluated.rows.with_columns(numbers[evaluated.rows[GROUP_CELL] - first])
 
-    def of_draws(self, evaluated: Evaluated) -> tuple[list[Array], list[Array]]:
+    def statistics_of_draws(self, evaluated: Evaluated) -> tuple[list[Array], list[Array]]:
         """The disparity of each draw, and its severity, for each outer group.
 
         The outer groups of draws have the numbers of the draw and of its variant as keys too, so that an outer group of
@@ -103,8 +107,8 @@ class Families:
         values: list[Array] = []
         severities: list[Array] = []
         for outer in range(len(self.outer_keys) if names else 1):
-            of_outer = disparities.filter(pl.Series((observed_outer == outer) & (variant == 0)))
-            value = of_outer.cast(pl.Float64).fill_null(np.nan).to_numpy()
+            disparities_of_outer = disparities.filter(pl.Series((observed_outer == outer) & (variant == 0)))
+            value = disparities_of_outer.cast(pl.Float64).fill_null(np.nan).to_numpy()
             values.append(value)
             if self.is_exact:
                 severities.append(self.aggregate.severity(value))
@@ -146,11 +150,6 @@ def _odds_among(case: Case) -> pl.DataFrame | None:
     is_event = labels.encode(tally).select(pl.col(LABELS) == labels.event)
     is_among = [cell in cells for cell in is_event.rows()]
     return tally.cells.filter(pl.Series(is_among, dtype=pl.Boolean)).select(LABELS).unique()
-
-
-def _with_numbers(keys: pl.DataFrame) -> pl.DataFrame:
-    """Keys of groups under numbered names, which tallies of other keys have too."""
-    return keys.rename({name: f"g{index}" for index, name in enumerate(keys.columns)})
 
 
 def rate_distances(hits: Array, rows: Array, share: Array | float, reference: Sequence[int]) -> Array:
@@ -222,12 +221,12 @@ def joint_distances(drawn: Array) -> Array:
         return drawn[:, 0]
     ranks, falling = joint_ranks(drawn, drawn), np.sort(drawn, axis=0)[::-1]
     as_unlikely = falling[ranks - 1, 0], falling[-(-ranks // _RARER) - 1, 1]
-    parts: list[Array] = []
+    ratios: list[Array] = []
     for distance, observed in zip(as_unlikely, (in_all, largest), strict=True):
         # infinite distances are equal, too
         with np.errstate(invalid="ignore"):
-            parts.append(np.where(distance == observed, 1.0, distance / observed))
-    return np.minimum(*parts)
+            ratios.append(np.where(distance == observed, 1.0, distance / observed))
+    return np.minimum(*ratios)
 
 
 def farthest(value: Array, variance: Array, reference: list[int]) -> Array:

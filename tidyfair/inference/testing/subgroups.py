@@ -12,7 +12,7 @@ from abc import abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, ClassVar, TypedDict, Unpack, overload
+from typing import Any, ClassVar, TypedDict, Unpack
 
 import numpy as np
 import polars as pl
@@ -20,10 +20,11 @@ import polars as pl
 from tidyfair.calling.metric_sets import Metric, MetricSet, metric_set
 from tidyfair.errors import ArgumentError, Status, in_short
 from tidyfair.evaluation.evaluated import Evaluated
-from tidyfair.evaluation.group_cells import UNGROUPED, texts_of
+from tidyfair.evaluation.group_cells import texts_of
 from tidyfair.evaluation.states import OUTSIDE
 from tidyfair.evaluation.statistics import GROUP_CELL
 from tidyfair.inference.on_data import RateOnData
+from tidyfair.inference.result_frames import frame_of, outer_keys_of, schema_of
 from tidyfair.intervals.progress import in_progress
 from tidyfair.intervals.proportions import clopper_pearson
 from tidyfair.intervals.resampling import check_shuffled, placed
@@ -34,7 +35,7 @@ from tidyfair.specs.groups import Policy, Privileged, Treatment
 from tidyfair.specs.options import Options, Threshold, refuse_unknown_keywords, show_keywords
 from tidyfair.specs.result_kinds import CERTIFICATE, HALVES, SUBGROUPS, ResultKind
 from tidyfair.specs.segments import Array
-from tidyfair.tallies.source import PolarsFrame, Source
+from tidyfair.tallies.source import Source
 
 __all__ = [
     "LinearSubgroup", "SubgroupCertificate", "SubgroupSearch", "certify_subgroups", "linear_subgroup",
@@ -57,25 +58,15 @@ _RATES_OR_CALIBRATION = "fall_out, miss_rate or accuracy, or calibration_in_the_
 _TEXT = "\0text"
 _SLOPE_DIGITS, _CENTER_DIGITS = 4, 10
 """Significant digits in the text of a linear subgroup."""
-_SEARCHED = {
-    ".metric": pl.String, ".subgroup": pl.String, ".depth": pl.Int64, ".estimate": pl.Float64, ".rest": pl.Float64,
-    ".difference": pl.Float64, ".n": pl.Int64, ".denominator": pl.Int64, ".share": pl.Float64,
-    ".p_value": pl.Float64, ".p_adjusted": pl.Float64, ".status": pl.String,
-}  # fmt: skip
-_SPLIT = {
-    ".metric": pl.String, ".subgroup": pl.String, ".estimate": pl.Float64, ".overall": pl.Float64,
-    ".violation": pl.Float64, ".denominator": pl.Int64, ".share": pl.Float64, ".status": pl.String,
-}  # fmt: skip
-_CERTIFICATE = {
-    ".metric": pl.String, ".epsilon": pl.Float64, ".subgroup": pl.String, ".estimate": pl.Float64,
-    ".compared_with": pl.Float64, ".difference": pl.Float64, ".denominator": pl.Int64, ".searched": pl.Int64,
-    ".not_searched": pl.Int64, ".min_n": pl.Int64, ".confidence": pl.Float64, ".status": pl.String,
-}  # fmt: skip
-_LIMITS = {
-    ".metric": pl.String, ".subgroup": pl.String, ".depth": pl.Int64, ".estimate": pl.Float64,
-    ".compared_with": pl.Float64, ".difference": pl.Float64, ".upper": pl.Float64, ".n": pl.Int64,
-    ".denominator": pl.Int64, ".status": pl.String,
-}  # fmt: skip
+_SEARCHED = schema_of("""
+    .metric .subgroup .depth .estimate .rest .difference .n .denominator .share .p_value .p_adjusted .status
+""")  # fmt: skip
+_SPLIT = schema_of(".metric .subgroup .estimate .overall .violation .denominator .share .status")
+_CERTIFICATE = schema_of("""
+    .metric .epsilon .subgroup .estimate .compared_with .difference .denominator .searched .not_searched .min_n
+    .confidence .status
+""")  # fmt: skip
+_LIMITS = schema_of(".metric .subgroup .depth .estimate .compared_with .difference .upper .n .denominator .status")
 
 
 class AuditOptions(TypedDict, total=False):
@@ -107,32 +98,14 @@ class _Combinations:
 
 @dataclass(frozen=True, repr=False)
 class SubgroupAudit(RateOnData):
-    """A rate, and the features whose combinations are searched, as a callable on dataframes."""
+    """A rate, and the features whose combinations are searched in each outer group, as a callable on dataframes.
+
+    Options: `probs`, one `threshold`, `group_by`, `pos_label` and `labels`, as for a metric; no weights.
+    """
 
     subject: ClassVar[str] = "A search"
-    _accepted: ClassVar[type[Any]] = AuditOptions
+    accepted: ClassVar[type[Any]] = AuditOptions
     features: tuple[Column, ...]
-
-    @overload
-    def __call__(
-        self, data: PolarsFrame, truth: ColumnLike | None = None, estimate: ColumnLike | None = None,
-        **options: Unpack[AuditOptions],
-    ) -> pl.DataFrame: ...  # fmt: skip
-    @overload
-    def __call__(
-        self, data: object, truth: ColumnLike | None = None, estimate: ColumnLike | None = None,
-        **options: Unpack[AuditOptions],
-    ) -> Any: ...  # fmt: skip
-    @show_keywords(AuditOptions)
-    def __call__(
-        self, data: object, truth: ColumnLike | None = None, estimate: ColumnLike | None = None,
-        **options: Unpack[AuditOptions],
-    ) -> Any:  # fmt: skip
-        """Audit every outer group.
-
-        Options: `probs`, one `threshold`, `group_by`, `pos_label` and `labels`, as for a metric; no weights.
-        """
-        return self._on_data(data, truth, estimate, options)
 
     @abstractmethod
     def _audit(self, combinations: _Combinations) -> pl.DataFrame:
@@ -151,7 +124,7 @@ class SubgroupAudit(RateOnData):
 
     def _combinations(self, evaluated: Evaluated) -> list[_Combinations]:
         """The combinations of features in each outer group."""
-        group_cells, rows, keys = evaluated.group_cells, evaluated.rows.sort(GROUP_CELL), self._keys(evaluated)
+        rows, keys = evaluated.rows.sort(GROUP_CELL), self._keys(evaluated)
         denominator = rows["denominator"].fill_null(0).to_numpy().astype(float)
         numerator = rows["estimate"].fill_null(0.0).to_numpy() * denominator
         if self.metric.kind == "class":
@@ -159,11 +132,10 @@ class SubgroupAudit(RateOnData):
         size = rows["rows"].to_numpy().astype(float)
         texts = {name: keys.select(name, texts_of(keys.select(name)).alias(_TEXT)).unique() for name in keys.columns}
         combinations: list[_Combinations] = []
-        for outer, key in enumerate(group_cells.outer_keys.drop(UNGROUPED, strict=False).rows() or [()]):
+        for outer, key in enumerate(outer_keys_of(evaluated).rows() or [()]):
             index = (rows["outer"] == outer).to_numpy().nonzero()[0]
-            combinations.append(
-                _Combinations(numerator[index], denominator[index], keys[index], size[index], texts, key)
-            )
+            counts = numerator[index], denominator[index], keys[index], size[index]
+            combinations.append(_Combinations(*counts, texts, key))
         return combinations
 
 
@@ -251,7 +223,7 @@ class LinearSubgroup(SubgroupAudit):
         denominator, numerator = combinations.denominator[counted], combinations.numerator[counted]
         if not len(denominator):
             empty = {".metric": self.metric.name, ".denominator": 0, ".share": 0.0, ".status": Status.ZERO_DENOMINATOR}
-            return pl.DataFrame([empty, empty], schema=_SPLIT)
+            return frame_of([empty, empty], _SPLIT)
         overall = numerator.sum() / denominator.sum()
         points = combinations.keys.select(pl.all().cast(pl.Float64)).to_numpy()[counted]
         slopes, middle = _slopes(points, denominator, numerator)
@@ -266,17 +238,17 @@ class LinearSubgroup(SubgroupAudit):
             inside = sign * fitted > _DUST
             size = denominator[inside].sum()
             share = size / combinations.rows.sum()
-            row: dict[str, object] = {".metric": self.metric.name, ".overall": overall, ".share": share}
+            row: dict[str, object] = {
+                ".metric": self.metric.name, ".overall": overall, ".violation": 0.0, ".denominator": int(size),
+                ".share": share, ".status": Status.NOBODY,
+            }  # fmt: skip
             if size:
                 rate = numerator[inside].sum() / size
-                row |= {
-                    ".subgroup": f"{fit} {relation} 0", ".estimate": rate,
-                    ".violation": abs(rate - overall) * share, ".denominator": int(size), ".status": Status.OK,
-                }  # fmt: skip
-            else:
-                row |= {".violation": 0.0, ".denominator": 0, ".status": Status.NOBODY}
+                violation = abs(rate - overall) * share
+                row |= {".subgroup": f"{fit} {relation} 0", ".estimate": rate, ".violation": violation}
+                row[".status"] = Status.OK
             rows.append(row)
-        return pl.DataFrame(rows, schema=_SPLIT)
+        return frame_of(rows, _SPLIT)
 
 
 def _slopes(points: Array, denominator: Array, numerator: Array) -> tuple[Array, Array]:
@@ -321,8 +293,8 @@ class SubgroupCertificate(SubgroupAudit):
         Returns:
             One row for each conjunction, those with the largest `.upper` first and those not searched last.
         """
-        of_all = _LimitsOfAll(self.metric, self.features, self.depth, self.policy, self.confidence)
-        return of_all(data, truth, estimate, **options)
+        every_limit = _LimitsOfAll(self.metric, self.features, self.depth, self.policy, self.confidence)
+        return every_limit(data, truth, estimate, **options)
 
     @property
     def _counted(self) -> Metric | MetricSet:
@@ -350,19 +322,15 @@ class SubgroupCertificate(SubgroupAudit):
             ".min_n": self.policy.min_n, ".confidence": self.confidence,
         }  # fmt: skip
         if searched.is_empty():
-            found = set(limits[".status"])
+            found_reasons = set(limits[".status"])
             # of several reasons, the one that concerns most rows
             reasons = (
                 Status.BELOW_MIN_N, Status.BELOW_MIN_SHARE, Status.NO_OTHER_GROUP, Status.ZERO_DENOMINATOR,
                 Status.UNKNOWN,
             )  # fmt: skip
-            reason = next((reason for reason in reasons if reason in found), Status.NO_GROUPS)
-            empty = shared | {".metric": self.metric.name, ".status": reason}
-            return pl.DataFrame([empty], schema=_CERTIFICATE)
-        worst = searched[:1].rename({".upper": ".epsilon"})
-        return worst.with_columns(pl.lit(value).alias(name) for name, value in shared.items()).select(
-            pl.col(name).cast(dtype) for name, dtype in _CERTIFICATE.items()
-        )
+            reason = next((reason for reason in reasons if reason in found_reasons), Status.NO_GROUPS)
+            return frame_of(shared | {".metric": self.metric.name, ".status": reason}, _CERTIFICATE)
+        return frame_of(searched.rename({".upper": ".epsilon"}).row(0, named=True) | shared, _CERTIFICATE)
 
     def _limits(self, combinations: _Combinations) -> pl.DataFrame:
         """The upper limits of all conjunctions that are searched, the largest first."""
@@ -376,7 +344,12 @@ class SubgroupCertificate(SubgroupAudit):
         hits, size = conjunctions.numerator[searched], conjunctions.denominator[searched]
         if combinations.scores is not None:
             differences = np.abs(rate - other)
-            upper[searched] = _upper_from_scores(hits, size, other[searched], error)
+            # events whose probabilities differ from row to row are no more spread than those of one probability with
+            # the same mean, beyond one event from it (Hoeffding, 1956): exact limits hold if they are one event away
+            lowest, highest = clopper_pearson(hits / size, size, error / 2)
+            highest = np.maximum(highest, np.minimum(hits + 1, size) / size)
+            lowest = np.minimum(lowest, np.maximum(hits - 1, 0) / size)
+            upper[searched] = np.maximum(highest - other[searched], other[searched] - lowest)
         else:
             differences = badness * (rate - other)
             other_hits = conjunctions.total_numerator[searched] - hits
@@ -495,12 +468,12 @@ class _Conjunctions:
                 conditions.append([f"{name}={text}" for text in named[_TEXT]])
             texts += map(" & ".join, zip(*conditions, strict=True))
         counts = {
-            ".metric": [metric.name] * len(texts), ".subgroup": texts,
+            ".metric": metric.name, ".subgroup": texts,
             ".depth": np.repeat([len(names) for names in self.subsets], self.sizes),
             ".n": self.rows.astype(int), ".denominator": self.denominator.astype(int),
             ".status": self.status.astype(str),
         }  # fmt: skip
-        return pl.DataFrame({**counts, **columns}, schema=schema).with_columns(pl.col(pl.Float64).fill_nan(None))
+        return frame_of({**counts, **columns}, schema)
 
     def listed(self, table: pl.DataFrame) -> pl.DataFrame:
         """The subgroups that results show: those of unknown people unless they are dropped, without a comparison."""
@@ -533,18 +506,6 @@ def _excess(hits: Array, rows: Array, other_hits: Array, other_rows: Array, erro
     lowest, _ = clopper_pearson(other_hits / other_rows, other_rows, np.exp(splits[:-1, None] - log_product))
     _, highest = clopper_pearson(hits / rows, rows, np.exp(-splits[1:, None]))
     return (highest - lowest).max(axis=0)
-
-
-def _upper_from_scores(hits: Array, rows: Array, scores: Array, error: float) -> Array:
-    """Upper limits of the distances of shares of events from mean scores.
-
-    Events whose probabilities differ from row to row are no more spread than those of one probability with the same
-    mean, beyond one event from it (Hoeffding, 1956). So the exact binomial limits hold if they are one event away.
-    """
-    exact_lower, exact_upper = clopper_pearson(hits / rows, rows, error / 2)
-    upper = np.maximum(exact_upper, np.minimum(hits + 1, rows) / rows)
-    lower = np.minimum(exact_lower, np.maximum(hits - 1, 0) / rows)
-    return np.maximum(upper - scores, scores - lower)
 
 
 def checked_rate(name: str, metric: object, kinds: tuple[str, ...], takes: str = _RATES) -> Metric:
