@@ -28,7 +28,7 @@ def test_several_models_are_the_single_comparisons_at_the_level_that_holds_for_a
         assert of_model.select(alone.columns).equals(alone)
     for metric in ("accuracy", "selection_rate"):
         rows = together.filter(pl.col(".metric") == metric)
-        expected = multipletests(rows[".p_value"].to_numpy(), method="holm")[1]
+        expected = np.asarray(multipletests(rows[".p_value"].to_numpy(), method="holm")[1])
         assert rows[".p_adjusted"].to_list() == pytest.approx(expected.tolist(), rel=1e-12)
     assert together.filter(pl.col(".metric") == "demographic_parity")[".p_adjusted"].null_count() == 3
 
