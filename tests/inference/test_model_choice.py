@@ -111,7 +111,7 @@ def test_equal_models_are_rarely_called_better_or_worse() -> None:
     ],
 )
 def test_models_and_margins_that_make_no_sense_are_refused(call: Any, message: str) -> None:
-    with pytest.raises(tf.TidyfairError, match=message):
+    with pytest.raises(tf.errors.TidyfairError, match=message):
         call()
 
 

@@ -438,7 +438,8 @@ def probabilistic_groups(
             probabilities differ within a value of the proxy, their mean is used.
 
     >>> import warnings
-    >>> from tidyfair import ProxyWarning, selection_rate
+    >>> from tidyfair.errors import ProxyWarning
+    >>> from tidyfair import selection_rate
     >>> people = pl.DataFrame({"hired": [1, 1, 1, 0, 0, 0, 0, 1], "p": [0.75] * 4 + [0.25] * 4}).with_columns(
     ...     (1 - pl.col("p")).alias("q")
     ... )
