@@ -148,8 +148,10 @@ COLUMNS: Mapping[str, Mapping[str, str]] = {
         ".verdict": (
             "`pass`, `fail` or `not enough evidence`; of a monitor `within`, `above the limit`, `below the limit` "
             "or `undecided`; of `model_frontier` what is shown beside the baseline, such as `less discriminatory, "
-            "worse performance`, or `not told apart`"
+            "worse performance`, or `not told apart`; of `compare_models` `better`, `worse`, `equivalent`, "
+            "`not worse`, `different` or `not shown`"
         ),
+        ".margin": "the change up to which two models are as good as each other",
         ".with_unknown": "the verdict with unknown groups compared, too, where the known ones pass",
         ".test": "the test of the p-value",
         ".deviations": "the difference of two rates in standard deviations",

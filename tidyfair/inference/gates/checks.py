@@ -40,6 +40,7 @@ from tidyfair.inference.gates.verdicts import (
     with_unknown_groups,
     with_verdicts,
 )
+from tidyfair.inference.models.model_choice import named_models
 from tidyfair.inference.models.model_comparison import COMPARISON_CALL, REFUSED_OF_MODELS, ModelComparison, PairedModels
 from tidyfair.inference.on_data import CalledOnTallies, GroupwiseOnData, MetricSetOnData
 from tidyfair.inference.unknown_groups import (
@@ -251,20 +252,23 @@ class ChangeGate:
 
     @show_keywords(CallOptions, without=REFUSED_OF_MODELS | _REFUSED)
     def __call__(
-        self, data: object, truth: TruthLike | None = None, *, one: Prediction, other: Prediction,
-        **options: Unpack[CallOptions],
+        self, data: object, truth: TruthLike | None = None, *, one: Prediction, other: Prediction | None = None,
+        others: Sequence[Prediction] | Mapping[str, Prediction] | None = None, **options: Unpack[CallOptions],
     ) -> Any:  # fmt: skip
-        """Give a verdict on the change of each metric from `one` to `other`; arguments are those of the comparison.
+        """Give a verdict on the change of each metric from `one` to `other`, or to each of `others`.
+
+        Arguments are those of the comparison. Failures allow for the number of changes (Holm).
 
         Returns:
             The results of the comparison, with one-sided limits `.lower` and `.upper`, the groups that are left out or
             outside the policy, the rows of unknown groups, the `.limit` and the `.verdict`.
         """
-        paired = self.comparison.paired(data, truth, one=one, other=other, **options)
+        counted = self.comparison.paired_with_each(data, truth, one, other, others, options)
         judged = [(metric.name, metric.by.text if metric.by else None) for metric in self.comparison.metrics]
         limits = dict.fromkeys(judged, (self.side, self.limit))
-        verdicts = judged_changes([paired], limits, self.confidence, self.outside)
-        return paired.source.restore(self.comparison.in_reading_order(verdicts, one, other))
+        verdicts = judged_changes(counted, limits, self.confidence, self.outside)
+        named = self.comparison.in_reading_order(verdicts, one, list(named_models(other, others)))
+        return counted[0].source.restore(named)
 
     def __repr__(self) -> str:
         setting = f"{self.side} {self.limit:g}; confidence={self.confidence:g}"
@@ -764,7 +768,7 @@ def assert_fair(
     gate, verdicts = _verdicts_of(given, data, below, above, confidence, outside)
     if gate is not None:
         predictions = {"estimate": estimate, "one": one, "other": other}
-        given_ones = {name: column for name, column in predictions.items() if column is not None}
+        given_ones: dict[str, Any] = {name: column for name, column in predictions.items() if column is not None}
         verdicts = open_frame(gate(data, truth, **given_ones, **options)).to_polars()
     side: Side = "above" if below is None else "below"
     if gate is not None:

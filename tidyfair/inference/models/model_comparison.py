@@ -21,6 +21,13 @@ from tidyfair.evaluation.replicates import Replicates, UnitsOfOneFeature
 from tidyfair.evaluation.results import tidy_results
 from tidyfair.evaluation.statistics import CELLS
 from tidyfair.inference.contingency import mcnemar
+from tidyfair.inference.models.model_choice import (
+    margins_of,
+    name_of,
+    named_models,
+    with_adjusted_p_values,
+    with_verdicts,
+)
 from tidyfair.inference.on_data import refuse_given, refuse_points
 from tidyfair.inference.unknown_groups import (
     counted_unknown,
@@ -99,35 +106,61 @@ class ModelComparison:
     metrics: MetricSet
     mid_p: bool = True
     """True where McNemar's p-values are mid-p-values."""
+    margins: tuple[float, ...] | None = None
+    """The change of each metric up to which models are as good as each other."""
 
     @refuse_unknown_keywords
     @show_keywords(CallOptions, without=REFUSED_OF_MODELS)
     def __call__(
-        self, data: object, truth: TruthLike | None = None, *, one: Prediction, other: Prediction,
-        **options: Unpack[CallOptions],
+        self, data: object, truth: TruthLike | None = None, *, one: Prediction, other: Prediction | None = None,
+        others: Sequence[Prediction] | Mapping[str, Prediction] | None = None, **options: Unpack[CallOptions],
     ) -> Any:  # fmt: skip
-        """Compare the predictions `one` with `other`; the remaining arguments are those of a metric.
+        """Compare the predictions `one` with `other`, or with each of `others`.
+
+        Args:
+            data: A frame, as in a call of a metric.
+            truth: Column of the true labels or numbers.
+            one: The predictions of the model that others are compared with.
+            other: Those of another model.
+            others: Those of several models: a list of columns, or a mapping from the names of the models.
+            options: The remaining arguments are those of a metric.
 
         Returns:
-            One row for each metric and outer group: the values `.one` and `.other`, their `.change` (other minus one)
-            with `.lower`, `.upper` and `.std_error` (Bonett and Price, 2012, for rates of the same rows; the jackknife
-            for other functions of sums, areas under curves, and their comparisons; else the bootstrap), and McNemar's
-            `.p_value` for rates among rows that do not depend on the prediction, such as accuracy, sensitivity and the
-            selection rate; null for all others. `.model_one` and `.model_other` are the names of the columns, null for
-            several columns of scores.
+            One row for each metric, outer group and model of `others`: the values `.one` and `.other`, their `.change`
+            (other minus one) with `.lower`, `.upper` and `.std_error` (Bonett and Price, 2012, for rates of the same
+            rows; the jackknife for other functions of sums, areas under curves, and their comparisons; else the
+            bootstrap), and McNemar's `.p_value` for rates among rows that do not depend on the prediction, such as
+            accuracy, sensitivity and the selection rate; null for all others. `.model_one` and `.model_other` are the
+            names of the columns, null for several columns of scores. With a margin, or `others`, `.verdict` says what
+            the limits show: `better`, `worse`, `equivalent` (the change is smaller than `.margin`), `not worse` (by the
+            margin or more) or `not shown`; `different` in place of better and worse for metrics that have no better
+            value. Limits and verdicts of `others` hold for all models together (Bonferroni), and `.p_adjusted` allows
+            for their number (Holm).
         """
-        paired = self.paired(data, truth, one=one, other=other, **options)
-        return paired.source.restore(self.in_reading_order(paired.compared(), one, other))
+        counted = self.paired_with_each(data, truth, one, other, others, options)
+        level = 1 - (1 - counted[0].options.conf_level) / len(counted)
+        results = pl.concat([paired.compared(level) for paired in counted])
+        results = self.in_reading_order(results, one, list(named_models(other, others)))
+        if others is not None:
+            results = with_adjusted_p_values(results)
+        if others is not None or self.margins is not None:
+            results = with_verdicts(results, self.metrics, self.margins)
+        return counted[0].source.restore(MODELS.frame(results))
+
+    def paired_with_each(
+        self, data: object, truth: TruthLike | None, one: Prediction, other: Prediction | None,
+        others: Sequence[Prediction] | Mapping[str, Prediction] | None, options: CallOptions,
+    ) -> list[PairedModels]:  # fmt: skip
+        """Count the rows of `one` with those of `other`, or with each of `others`."""
+        models = named_models(other, others)
+        return [self.paired(data, truth, one=one, other=model, **options) for model in models.values()]
 
     @staticmethod
-    def in_reading_order(results: pl.DataFrame, one: Prediction, other: Prediction) -> pl.DataFrame:
-        """The results with the names of both models, in the order of their kind."""
-        named = results
-        for column, prediction in ((".model_one", one), (".model_other", other)):
-            # several columns have no name
-            name = Column.of(prediction, "one").name if isinstance(prediction, str | pl.Expr) else None
-            named = named.with_columns(pl.lit(name, pl.String).alias(column))
-        return MODELS.frame(named)
+    def in_reading_order(results: pl.DataFrame, one: Prediction, others: Sequence[str | None]) -> pl.DataFrame:
+        """Results of comparisons with one model after the other, with their names, in the order of their kind."""
+        rows_of_each = len(results) // len(others)
+        names = pl.Series(".model_other", [name for name in others for _ in range(rows_of_each)], dtype=pl.String)
+        return MODELS.frame(results.with_columns(pl.lit(name_of(one), pl.String).alias(".model_one"), names))
 
     @refuse_unknown_settings
     def paired(
@@ -513,7 +546,11 @@ def share_of_same_rows(metric: Metric | GroupwiseMetric) -> Share | None:
 
 
 @refuse_unknown_keywords
-def compare_models(*metrics: Metric | GroupwiseMetric | MetricSet, mid_p: bool = True) -> ModelComparison:
+def compare_models(
+    *metrics: Metric | GroupwiseMetric | MetricSet,
+    margin: float | Mapping[str, float] | None = None,
+    mid_p: bool = True,
+) -> ModelComparison:
     """Compare two models on the same rows: the change of each metric and disparity from one to the other.
 
     Rows without one of the predictions are left out for both. Intervals are paired: both models are evaluated again
@@ -524,6 +561,8 @@ def compare_models(*metrics: Metric | GroupwiseMetric | MetricSet, mid_p: bool =
 
     Args:
         metrics: Metrics of labels, of scores, or of numbers; `one` and `other` are then columns of these.
+        margin: The change up to which models are as good as each other, of all metrics or by their names, such as
+            `{"accuracy": 0.01}`. It adds the verdict on each change.
         mid_p: Use mid-p-values in McNemar's test (Fagerland et al., 2013), which nearly keep the level and have more
             power; `False` gives the exact test.
 
@@ -548,4 +587,4 @@ def compare_models(*metrics: Metric | GroupwiseMetric | MetricSet, mid_p: bool =
                     'with `group_by="query"`, or the column of your lists, and give both to `compare_resamples`.'
                 )
                 raise ArgumentError(msg)
-    return ModelComparison(compared, flag("mid_p", mid_p))
+    return ModelComparison(compared, flag("mid_p", mid_p), margins_of(margin, compared))

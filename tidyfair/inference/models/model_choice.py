@@ -1,0 +1,109 @@
+"""The choice among models: what the change of a metric shows beside a margin, also for several models at once."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, cast
+
+import numpy as np
+import polars as pl
+
+from tidyfair.calling.metric_sets import MetricSet
+from tidyfair.errors import ArgumentError, in_short, listed, nearest
+from tidyfair.intervals.proportions import adjusted
+from tidyfair.specs.arguments import is_list, number
+from tidyfair.specs.columns import Column
+from tidyfair.specs.result_columns import key_columns
+
+BETTER, WORSE, NOT_WORSE, EQUIVALENT = "better", "worse", "not worse", "equivalent"
+DIFFERENT, NOT_SHOWN = "different", "not shown"
+"""What limits of a change can show; `different` is for metrics without a better value."""
+
+
+def margins_of(margin: object, metrics: MetricSet) -> tuple[float, ...] | None:
+    """The margin of each metric: one number for all, or by the names of metrics; none is 0."""
+    if margin is None:
+        return None
+    names = [metric.name for metric in metrics]
+    if not isinstance(margin, Mapping):
+        return (number("margin", margin, 0),) * len(names)
+    of_names = cast("Mapping[object, object]", margin)
+    for name in of_names:
+        if name not in names:
+            msg = f"`margin`: no metric is called {name!r}.{nearest(name, names)} There are {listed(names)}."
+            raise ArgumentError(msg)
+    return tuple(number("margin", of_names.get(name, 0), 0) for name in names)
+
+
+def name_of(model: object) -> str | None:
+    """The name of a model by its column of predictions; None of several columns."""
+    return Column.of(model, "one").name if isinstance(model, str | pl.Expr) else None
+
+
+def named_models(other: object, others: object) -> dict[str | None, Any]:
+    """The models that one is compared with, by their names: `other`, or each of `others`."""
+    if (other is None) == (others is None):
+        msg = "compare_models() compares `one=` with `other=`, one model, or with `others=`, several."
+        raise ArgumentError(msg)
+    if others is None:
+        return {name_of(other): other}
+    if isinstance(others, Mapping):
+        models: dict[str | None, Any] = {}
+        for name, model in cast("Mapping[object, Any]", others).items():
+            models[str(name)] = model
+    elif is_list(others) and not isinstance(others, str):
+        predictions = list(cast("Sequence[Any]", others))
+        names = [Column.of(prediction, "others").name for prediction in predictions]
+        if twice := sorted({name for name in names if names.count(name) > 1}):
+            msg = f"`others`: {listed(twice)} is given more than once; name expressions with `.alias(…)`."
+            raise ArgumentError(msg)
+        models = dict(zip(names, predictions, strict=True))
+    else:
+        msg = f"`others` is a list of columns of predictions, or a mapping from names to them, not {in_short(others)}."
+        raise ArgumentError(msg)
+    if not models:
+        msg = "`others` names no model; give one column of predictions or more."
+        raise ArgumentError(msg)
+    return models
+
+
+def with_verdicts(results: pl.DataFrame, metrics: MetricSet, margins: Sequence[float] | None) -> pl.DataFrame:
+    """Results with the margin of each metric, and what the limits of its change show; metrics one after the other."""
+    facts = pl.DataFrame(
+        {
+            ".metric": [metric.name for metric in metrics],
+            ".by": [metric.by.text if metric.by else None for metric in metrics],
+            ".margin": margins or (0.0,) * len(metrics),
+            # smaller values are better where metrics are minimized; others have no better value
+            "sign": [{"maximize": 1.0, "minimize": -1.0}.get(metric.better) for metric in metrics],
+        },
+        schema={".metric": pl.String, ".by": pl.String, ".margin": pl.Float64, "sign": pl.Float64},
+    ).with_row_index("order")
+    known = results.join(facts, on=[".metric", ".by"], how="left", nulls_equal=True, maintain_order="left")
+    known = known.sort("order", maintain_order=True)
+    lower, upper, margin, sign = (pl.col(name) for name in (".lower", ".upper", ".margin", "sign"))
+    least_gain = pl.when(sign > 0).then(lower).otherwise(-upper)
+    most_gain = pl.when(sign > 0).then(upper).otherwise(-lower)
+    verdict = (
+        pl.when(lower.is_null() | upper.is_null()).then(None)
+        .when((lower > -margin) & (upper < margin)).then(pl.lit(EQUIVALENT))
+        .when(sign.is_null() & ((lower > 0) | (upper < 0))).then(pl.lit(DIFFERENT))
+        .when(sign.is_null()).then(pl.lit(NOT_SHOWN))
+        .when(least_gain > 0).then(pl.lit(BETTER))
+        .when(most_gain < 0).then(pl.lit(WORSE))
+        .when((margin > 0) & (least_gain > -margin)).then(pl.lit(NOT_WORSE))
+        .otherwise(pl.lit(NOT_SHOWN))
+    )  # fmt: skip
+    return known.with_columns(verdict.alias(".verdict")).drop("order", "sign")
+
+
+def with_adjusted_p_values(results: pl.DataFrame) -> pl.DataFrame:
+    """The results of several models, with p-values that allow for their number (Holm), in each metric."""
+    keys = [*key_columns(results), ".metric", ".by"]
+    family = results.select(pl.struct(keys).rank("dense")).to_series().to_numpy()
+    p_values = results[".p_value"].fill_null(np.nan).to_numpy()
+    of_models = np.full(len(results), np.nan)
+    for number_of_family in np.unique(family):
+        rows = (family == number_of_family) & ~np.isnan(p_values)
+        of_models[rows] = adjusted(p_values[rows], "holm")
+    return results.with_columns(pl.Series(".p_adjusted", of_models, nan_to_null=True))
