@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from tidyfair.inference.models.frontier import *
     from tidyfair.inference.models.matched_pairs import *
     from tidyfair.inference.models.model_comparison import *
+    from tidyfair.inference.monitoring.change_points import *
     from tidyfair.inference.monitoring.drift import *
     from tidyfair.inference.monitoring.monitors import *
     from tidyfair.inference.partial_knowledge.partial_identification import *
@@ -31,6 +32,7 @@ _NAMES = {
     "models.frontier": "model_frontier ModelFrontier",
     "models.matched_pairs": "paired_groups PairedGroups",
     "models.model_comparison": "compare_models ModelComparison",
+    "monitoring.change_points": "ChangeSearch",
     "monitoring.drift": "compare_periods PeriodTest",
     "monitoring.monitors": "monitor Monitor",
     "partial_knowledge.partial_identification": "probabilistic_groups ProbabilisticGroups",

@@ -42,6 +42,8 @@ COLUMNS: Mapping[str, Mapping[str, str]] = {
         ".model_other": "the column that it got as `other=`",
         ".period": "the period",
         ".before": "the period before it",
+        ".period_lower": "the first period from which on the change may be",
+        ".period_upper": "the last one",
         ".look": "the number of the look at the data, from 1",
         ".since": "the first period of the rows that the look is about",
         ".subgroup": "the condition of a subgroup",
