@@ -46,6 +46,7 @@ COLUMNS: Mapping[str, Mapping[str, str]] = {
         ".period_upper": "the last one",
         ".look": "the number of the look at the data, from 1",
         ".since": "the first period of the rows that the look is about",
+        ".component": "the part of a difference: the composition of a feature, `rates`, or `total`",
         ".subgroup": "the condition of a subgroup",
         ".depth": "the number of features in that condition",
         ".error": "the kind of error in the data that is assumed",

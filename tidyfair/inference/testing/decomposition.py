@@ -1,0 +1,345 @@
+"""Decomposition of the difference of two rates: what the composition of groups explains, and what rates do.
+
+The rate of a group is the sum, over the cells of some features, of the share of its rows in the cell times the rate
+there. So two groups differ because they have other cells (composition), or other rates in the same cells (Kitagawa,
+1955). The share of a cell is in turn a product with one factor for each feature (Das Gupta, 1993).
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar, Unpack
+
+import numpy as np
+import polars as pl
+
+from tidyfair.calling.metric_sets import Metric
+from tidyfair.errors import ArgumentError, listed
+from tidyfair.evaluation.evaluated import Evaluated
+from tidyfair.evaluation.group_cells import named_groups, texts_of
+from tidyfair.evaluation.statistics import GROUP_CELL
+from tidyfair.inference.on_data import RateOnData
+from tidyfair.inference.testing.subgroups import AuditOptions, checked_rate
+from tidyfair.intervals.proportions import newcombe, student_limits, z_value
+from tidyfair.specs.arguments import proper_share
+from tidyfair.specs.columns import Column, ColumnLike, are_columns, names_of
+from tidyfair.specs.options import Options, refuse_unknown_keywords, show_keywords
+from tidyfair.specs.segments import Array
+from tidyfair.tallies.source import Source
+from tidyfair.tallies.tally import Tally
+
+__all__ = ["Decomposition", "decompose"]
+
+RATES, TOTAL = "rates", "total"
+_MOST_FEATURES = 6
+"""The most features: each more doubles the sums that factors are made of."""
+_ROUNDED = 1e-14
+"""Errors that are smaller are those of rounding."""
+_MOST_NUMBERS = 2**21
+"""The most counts of samples without a unit that are held at once."""
+_SHOWN = {
+    ".metric": pl.String, ".by": pl.String, ".group": pl.String, ".other": pl.String, ".n": pl.Int64,
+    ".n_other": pl.Int64, ".method": pl.String, ".std_error": pl.Float64, ".component": pl.String,
+    ".estimate": pl.Float64, ".lower": pl.Float64, ".upper": pl.Float64,
+}  # fmt: skip
+
+
+class DecompositionOptions(AuditOptions, total=False):
+    """The options of a call that a decomposition takes."""
+
+    frequency_weights: ColumnLike | None
+    cluster: ColumnLike | None
+
+
+@dataclass(frozen=True, repr=False)
+class Decomposition(RateOnData):
+    """A rate, and the features that may explain its difference between groups, as a callable; made by `decompose`."""
+
+    subject: ClassVar[str] = "decompose()"
+    findings: ClassVar[tuple[str, ...]] = (".component", ".estimate", ".lower", ".upper")
+    _accepted: ClassVar[type[Any]] = DecompositionOptions
+    _schema: ClassVar[Mapping[str, Any]] = _SHOWN
+    between: Column
+    features: tuple[Column, ...]
+    to: object = None
+    conf_level: float = 0.95
+    clusters: tuple[Column, ...] = ()
+    """The columns of clusters of a call."""
+
+    @show_keywords(DecompositionOptions)
+    def __call__(
+        self, data: object, truth: ColumnLike | None = None, estimate: ColumnLike | None = None,
+        **options: Unpack[DecompositionOptions],
+    ) -> Any:  # fmt: skip
+        """Decompose the difference of the groups of each outer group; takes the arguments of a metric.
+
+        Options: `probs`, one `threshold`, `group_by`, `pos_label`, `labels`, `frequency_weights` and `cluster`, as for
+        a metric; no case weights.
+        """
+        return self._on_data(data, truth, estimate, options)
+
+    @property
+    def _features(self) -> Iterable[Column]:
+        return (self.between, *self.features, *self.clusters)
+
+    def _check_source(self, source: Source) -> None:
+        for role, columns in {"between": [self.between], "by": self.features}.items():
+            for column in columns:
+                column.check(source.columns, role)
+
+    def _results(self, tally: Tally, options: Options) -> pl.DataFrame:
+        # people of unknown group are not compared
+        self.metric.difference(self.between.source).run.warn_of_unknown_groups([tally], may_ignore=False)
+        clustered = replace(self, clusters=tuple(key.column for key in tally.clusters))
+        names = names_of(tuple(clustered._features))  # noqa: SLF001 - of the same class
+        if len(set(names)) < len(names):
+            msg = f"decompose(): the cluster {names[-1]!r} is in `between` or `by`, too; leave it out there."
+            raise ArgumentError(msg)
+        return super(Decomposition, clustered)._results(tally, options)
+
+    def _tables(self, evaluated: Evaluated, options: Options) -> Iterator[pl.DataFrame]:  # noqa: ARG002 - none is needed
+        keys = self._keys(evaluated)
+        policy = self.metric.difference(self.between.source).by.policy
+        groups = keys.select(self.between.name)
+        rows = evaluated.rows.sort(GROUP_CELL)
+        counts = np.stack([rows["rate"].fill_null(0.0).to_numpy(), np.ones(len(rows))], axis=1)
+        counts = np.round(counts * rows["counted_rows"].fill_null(0).to_numpy()[:, None])
+        is_counted = ~policy.is_unknown(groups).to_numpy() & (counts[:, 1] > 0)
+        for outer in range(len(evaluated.group_cells.outer_keys)):
+            chosen = np.flatnonzero(is_counted & (rows["outer"] == outer).to_numpy())
+            yield pl.DataFrame(self._rows_of_groups(keys[chosen], counts[chosen]), schema=_SHOWN)
+
+    def _rows_of_groups(self, keys: pl.DataFrame, counts: Array) -> list[dict[str, Any]]:
+        """The decomposition of the difference of each group from the one that others are compared with."""
+        groups = keys.select(self.between.name).unique().sort(self.between.name)
+        texts, reference = texts_of(groups), self._reference(groups)
+        numbered = keys.join(groups.with_row_index("\0group"), on=self.between.name, how="left", maintain_order="left")
+        of_group = numbered["\0group"].cast(pl.Int64).to_numpy()
+        rows: list[dict[str, Any]] = []
+        for group in range(len(groups)):
+            if group != reference:
+                chosen = np.flatnonzero((of_group == group) | (of_group == reference))
+                sample = self._sample(keys[chosen], counts[chosen], (of_group[chosen] == group).astype(np.int64))
+                rows += self._components(sample, {".group": texts[group], ".other": texts[reference]})
+        return rows
+
+    def _reference(self, groups: pl.DataFrame) -> int:
+        """The index of the group that others are compared with: the one given, or the first."""
+        if self.to is None:
+            return 0
+        named = named_groups(groups.with_columns(texts_of(groups).alias("\0text")), self.to)
+        if len(named) != 1:
+            msg = f"decompose(): `to={self.to!r}` is not a group of {self.between.name!r}: {listed(texts_of(groups))}."
+            raise ArgumentError(msg)
+        return groups.rows().index(named[0])
+
+    def _sample(self, keys: pl.DataFrame, counts: Array, group: Array) -> _Sample:
+        """The counts of two groups by the cells of the features, and by the units that were sampled."""
+        features = keys.select(names_of(self.features))
+        cells = features.unique(maintain_order=True)
+        numbered = features.join(
+            cells.with_row_index("\0cell"), on=cells.columns, how="left", nulls_equal=True, maintain_order="left"
+        )
+        cell = numbered["\0cell"].cast(pl.Int64).to_numpy()
+        levels = np.array([level.rank("dense").fill_null(0).cast(pl.Int64).to_numpy() for level in cells])
+        hits, rows = counts.T
+        if self.clusters:
+            clusters = keys.select(pl.struct(names_of(self.clusters)).rank("dense")).to_series().cast(pl.Int64).to_numpy()
+            _, unit = np.unique(clusters, return_inverse=True)
+            return _Sample(levels, unit, group, cell, hits, rows, np.ones(unit.max() + 1), is_clustered=True)
+        # a hit and a miss in each cell stand for all of them
+        both = np.concatenate([hits, rows - hits])
+        is_hit = np.repeat([1.0, 0.0], len(rows))
+        twice = (np.tile(group, 2), np.tile(cell, 2))
+        return _Sample(levels, np.arange(len(both)), *twice, is_hit, np.ones(len(both)), both, is_clustered=False)
+
+    def _components(self, sample: _Sample, named: Mapping[str, str]) -> Iterator[dict[str, Any]]:
+        """The rows of a difference: the composition of each feature, the rates, and the total."""
+        hits, rows = sample.totals
+        estimate = components(hits[None], rows[None], sample.levels)[0]
+        errors, freedom = sample.errors()
+        half = student_limits(z_value(self.conf_level), freedom) * errors
+        for index, name in enumerate([*names_of(self.features), RATES, TOTAL]):
+            lower, upper, method = estimate[index] - half[index], estimate[index] + half[index], "jackknife"
+            if name == TOTAL and not sample.is_clustered:
+                (other, one), (other_rows, one_rows) = hits.sum(axis=1) / rows.sum(axis=1), rows.sum(axis=1)
+                lower, upper = newcombe(one, one_rows, other, other_rows, z_value(self.conf_level))
+                method = "newcombe"
+            numbers = {".estimate": estimate[index], ".std_error": errors[index], ".lower": lower, ".upper": upper}
+            yield {
+                ".metric": self.metric.name, ".by": self.between.name, **named, ".n": int(rows[1].sum()),
+                ".n_other": int(rows[0].sum()), ".method": method, ".component": name,
+                **{column: None if math.isnan(number) else float(number) for column, number in numbers.items()},
+            }  # fmt: skip
+
+
+@dataclass(frozen=True, eq=False)
+class _Sample:
+    """The units that were sampled from two groups: rows that are alike, or clusters."""
+
+    levels: Array
+    """The level of each feature in each cell: features by cells."""
+    unit: Array
+    """The unit of each entry, and its group (1, and 0 for the one that it is compared with), cell, hits and rows."""
+    group: Array
+    cell: Array
+    hits: Array
+    rows: Array
+    times: Array
+    """How many units are like each of them."""
+    is_clustered: bool
+
+    @property
+    def totals(self) -> tuple[Array, Array]:
+        """The hits and rows of all units: groups by cells."""
+        hits, rows = np.zeros((2, 2, self.levels.shape[1]))
+        times = self.times[self.unit]
+        np.add.at(hits, (self.group, self.cell), self.hits * times)
+        np.add.at(rows, (self.group, self.cell), self.rows * times)
+        return hits, rows
+
+    def errors(self) -> tuple[Array, Array]:
+        """The standard errors of all components by leaving out one unit at a time, and their degrees of freedom."""
+        all_hits, all_rows = self.totals
+        units, number = len(self.times), self.times.sum()
+        step = max(1, _MOST_NUMBERS // all_rows.size)
+        parts: list[Array] = []
+        for first in range(0, units, step):
+            size = min(step, units - first)
+            entries = np.flatnonzero((self.unit >= first) & (self.unit < first + size))
+            index = (self.unit[entries] - first, self.group[entries], self.cell[entries])
+            hits, rows = np.zeros((2, size, *all_rows.shape))
+            np.add.at(hits, index, self.hits[entries])
+            np.add.at(rows, index, self.rows[entries])
+            parts.append(components(all_hits - hits, all_rows - rows, self.levels))
+        present = self.times > 0
+        without, times = np.concatenate(parts)[present], self.times[present][:, None]
+        away = without - (times * without).sum(axis=0) / number
+        error = np.sqrt((times * away**2).sum(axis=0) * (number - 1) / number)
+        freedom = np.full(len(error), number - 1.0 if self.is_clustered else np.inf)
+        # what has not been seen to vary says nothing about how far it varies
+        return np.where(error > _ROUNDED, error, np.nan), freedom
+
+
+@np.errstate(divide="ignore", invalid="ignore")
+def components(hits: Array, rows: Array, levels: Array) -> Array:
+    """The components of the difference of the rates of two groups, the second less the first: samples by components.
+
+    Counts are samples by groups by cells; `levels` are features by cells. The composition of each feature comes first,
+    then the rates, then the total. A cell that one group lacks has the rate of the other, so that it is composition.
+    """
+    rate = np.where(rows > 0, hits / rows, hits[:, ::-1] / rows[:, ::-1])
+    # a cell that no group has any more
+    rate = np.nan_to_num(rate)
+    share = rows / rows.sum(axis=-1, keepdims=True)
+    composition = [(rate.mean(axis=1) * change).sum(axis=-1) for change in _changes_of_shares(rows, levels)]
+    of_rates = ((rate[:, 1] - rate[:, 0]) * share.mean(axis=1)).sum(axis=-1)
+    total = (rate * share).sum(axis=-1)
+    return np.stack([*composition, of_rates, total[:, 1] - total[:, 0]], axis=-1)
+
+
+def _changes_of_shares(rows: Array, levels: Array) -> Iterator[Array]:
+    """The part of each feature in the difference of the shares of cells: samples by cells.
+
+    The share of a cell is a product with a factor for each feature (Das Gupta, 1993, 5.36). The part of a factor is its
+    difference times the mean of the products of the others, over all orders in which factors may change (3.54).
+    """
+    factors = list(_factors_of_shares(rows, levels))
+    for feature, factor in enumerate(factors):
+        others = [other for number, other in enumerate(factors) if number != feature]
+        mean = np.zeros_like(factor[:, 0])
+        for changed, weight in _subsets(range(len(others)), len(factors)):
+            groups = [other[:, int(number in changed)] for number, other in enumerate(others)]
+            mean += weight * np.prod(groups, axis=0)
+        yield (factor[:, 1] - factor[:, 0]) * mean
+
+
+def _factors_of_shares(rows: Array, levels: Array) -> Iterator[Array]:
+    """The factor of each feature in the shares of cells: the geometric mean, over all orders of features, of the share
+    of its level among the rows with the levels of those before it.
+    """
+    number, cells = levels.shape
+    logs: dict[frozenset[int], Array] = {}
+    for size in range(number + 1):
+        for chosen in itertools.combinations(range(number), size):
+            _, index = np.unique(levels[list(chosen)].T.reshape(cells, -1), axis=0, return_inverse=True)
+            order = np.argsort(index, kind="stable")
+            starts = np.flatnonzero(np.diff(index[order], prepend=-1))
+            logs[frozenset(chosen)] = np.log(np.add.reduceat(rows[..., order], starts, axis=-1)[..., index])
+    for feature in range(number):
+        others = [other for other in range(number) if other != feature]
+        terms = [weight * (logs[before | {feature}] - logs[before]) for before, weight in _subsets(others, number)]
+        # a cell without rows has no share, whatever its margins
+        yield np.where(rows > 0, np.exp(np.sum(terms, axis=0)), 0.0)
+
+
+def _subsets(others: Iterable[int], factors: int) -> Iterator[tuple[frozenset[int], float]]:
+    """The sets of factors that may come before one, with the share of all orders in which they do."""
+    every = list(others)
+    for size in range(len(every) + 1):
+        weight = math.factorial(size) * math.factorial(factors - 1 - size) / math.factorial(factors)
+        for chosen in itertools.combinations(every, size):
+            yield frozenset(chosen), weight
+
+
+@refuse_unknown_keywords
+def decompose(
+    metric: Metric, *, between: ColumnLike, by: ColumnLike | Iterable[ColumnLike], to: object = None,
+    conf_level: float = 0.95,
+) -> Decomposition:  # fmt: skip
+    """Decompose the difference of a rate between two groups, or two periods, into composition and rates.
+
+    The difference is what it would be if both had the same rates in the cells of the features, the composition, plus
+    what it would be if both had the same cells, the rates (Kitagawa, 1955). Each of them is taken at the mean of both
+    groups in all else, so that no part is left over. The composition of several features is the sum of one part for
+    each (Das Gupta, 1993).
+
+    Of a rate of some rows, such as `sens`, the composition is that of these rows: those with the event. A cell that
+    only one group has counts as composition. This is arithmetic, not cause: rates in a cell may differ for reasons that
+    no feature shows, and the composition may be the work of the same decisions.
+
+    Args:
+        metric: A rate of labels, such as `selection_rate` or `sens`.
+        between: The column of the groups, or periods, whose rates are compared.
+        by: The column or columns that may explain the difference, of at most six.
+        to: The group that others are compared with; by default the first in order, such as the earliest period.
+        conf_level: Confidence level of the intervals.
+
+    Returns:
+        A callable with the arguments of a metric. It returns for each group (`.group`) beside the reference (`.other`)
+        and each outer group a row for each `.component`: the composition of each column of `by`, `rates`, and `total`,
+        which is their sum: the rate of the group less that of the reference. `.estimate` has `.lower`, `.upper` and
+        `.std_error`, by leaving out one row at a time, or one cluster (`cluster=`); the total has Newcombe's interval.
+        `.n` and `.n_other` are the rows of the denominators.
+
+    Raises:
+        ArgumentError: For other metrics than rates of labels, for columns that are given twice, and for more than six.
+
+    Kitagawa (1955), Components of a difference between two rates. Das Gupta (1993), Standardization and decomposition
+    of rates: a user's manual.
+
+    >>> from tidyfair import selection_rate
+    >>> rows = [(g, d, p) for g, d, hits, size in (
+    ...     ("a", "x", 9, 10), ("a", "y", 3, 30), ("b", "x", 24, 30), ("b", "y", 2, 10)
+    ... ) for p in [1] * hits + [0] * (size - hits)]
+    >>> people = pl.DataFrame(rows, schema=["g", "dept", "hired"], orient="row")
+    >>> result = decompose(selection_rate, between="g", by="dept")(people, estimate="hired")
+    >>> result.select(".component", pl.col(".estimate").round(3)).rows()
+    [('dept', 0.35), ('rates', 0.0), ('total', 0.35)]
+    """
+    rate = checked_rate("decompose", metric, ("class",))
+    of_groups = Column.of(between, "between")
+    given: Any = by
+    features = tuple(Column.of(column, "by") for column in (given if are_columns(given) else [given]))
+    names = names_of([of_groups, *features])
+    twice = sorted({name for name in names if names.count(name) > 1})
+    if twice:
+        msg = f"decompose(): {listed(twice)} is given more than once in `between` and `by`; leave it out of one."
+        raise ArgumentError(msg)
+    if not 1 <= len(features) <= _MOST_FEATURES:
+        msg = f"decompose(): `by` takes one to {_MOST_FEATURES} columns, not {len(features)}; cross some into one column."
+        raise ArgumentError(msg)
+    return Decomposition(rate, of_groups, features, to, proper_share("conf_level", conf_level))
