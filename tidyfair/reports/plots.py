@@ -160,6 +160,8 @@ _PICTURES: tuple[tuple[set[str], Callable[[PlotInput], Picture]], ...] = (
     ({".group", ".other", ".disparity", ".pairs"}, comparison_plots.paired_plot),
     ({".smallest", ".difference", ".power"}, comparison_plots.smallest_differences_plot),
     ({".before", ".period", ".change", ".expected_lower"}, comparison_plots.periods_plot),
+    ({".metric", ".group", ".period", ".period_lower", ".change"}, comparison_plots.located_plot),
+    ({".group", ".other", ".component", ".estimate"}, comparison_plots.components_plot),
     ({".metric", ".by", ".period", ".look", ".verdict"}, comparison_plots.looks_plot),
     ({".metric", ".by", ".p_value", ".expected_lower", ".expected_upper"}, comparison_plots.tests_plot),
     ({".metric", ".by", ".probability"}, comparison_plots.probabilities_plot),

@@ -32,9 +32,9 @@ __all__ = ["ChangeSearch"]
 
 _MOST_DRAWN = 2_000_000
 """The most counts that are drawn at once."""
-_DRAWS_OF_TIMES = 1_000
+_DRAWS_OF_TIMES = 399
 """The most draws for each time that a change may have begun."""
-_NEVER_GAINED = 50.0
+_NEVER_GAINED = 30.0
 """The squares of standard errors by which no other split gains on the true one by chance."""
 _FARTHEST = 6.0
 """The most standard errors from values to their limits, whose level is a number below 1."""
@@ -195,7 +195,7 @@ class ChangeSearch(RateTest):
         keys = case.evaluated.group_cells.outer_keys
         check_periods("compare_periods", keys, self.period)
         others = keys.drop(self.period, UNGROUPED, strict=False)
-        of_period = {name: keys.schema[self.period] for name in (".period", ".period_lower", ".period_upper")}
+        of_period = dict.fromkeys((".period", ".period_lower", ".period_upper"), keys.schema[self.period])
         # the columns of a result follow from the call, not from the data
         schema = _SHOWN | of_period
         yield with_outer_key(others, 0, pl.DataFrame(schema=schema)).clear()
@@ -260,14 +260,15 @@ class ChangeSearch(RateTest):
         """The disparity of the rows of some periods and of others, and limits of its change."""
         tally, keys = case.tally.on_sides(), case.evaluated.group_cells.outer_keys
         (period,) = (name for name, key in zip(tally.outer_names, keys.columns, strict=True) if key == self.period)
-        numbered = keys[before + after].with_columns(pl.Series("\0is_after", [False] * len(before) + [True] * len(after)))
-        numbered = numbered.rename(dict(zip(keys.columns, tally.outer_names, strict=True)))
-        cells = tally.cells.join(numbered, on=tally.outer_names, how="inner", nulls_equal=True)
+        sides = keys[before + after].rename(dict(zip(keys.columns, tally.outer_names, strict=True)))
+        sides = sides.with_columns((pl.int_range(pl.len()) >= len(before)).alias("\0is_after"))
+        cells = tally.cells.join(sides, on=tally.outer_names, how="inner", nulls_equal=True)
         cells = cells.with_columns(pl.col("\0is_after").alias(period)).select(tally.cells.columns)
         options = replace(case.options, interval="auto", conf_level=2 * NormalDist().cdf(z) - 1)
         results = case.metric.run.results_of(replace(tally, cells=cells), options)
-        value, lower, upper = (results[name].fill_null(math.nan).to_numpy() for name in (".estimate", ".lower", ".upper"))
-        (low, high) = difference_limits(value[1:], (lower[1:], upper[1:]), value[:1], (lower[:1], upper[:1]))
+        numbers = results.select(pl.col(".estimate", ".lower", ".upper").fill_null(math.nan)).to_numpy().T
+        value, lower, upper = numbers
+        low, high = difference_limits(value[1:], (lower[1:], upper[1:]), value[:1], (lower[:1], upper[:1]))
         return value, (low[0], high[0])
 
 
@@ -295,8 +296,8 @@ def _rates(case: Case, outers: list[int]) -> list[_RateSeries]:
         share, rows = share_of(formula), counted.filter(name=name)
         if share is None or not reads_one_label(formula, rows):
             msg = (
-                f"compare_periods() finds changes of rates of one label, and {name} is none. Search the rates that it is "
-                "made of, such as sens and spec; select a label with `pos_label=`."
+                f"compare_periods() finds changes of rates of one label, and {name} is none. Search the rates that it "
+                "is made of, such as sens and spec; select a label with `pos_label=`."
             )
             raise ArgumentError(msg)
         period = np.searchsorted(outers, rows["outer"].to_numpy())

@@ -24,6 +24,7 @@ from tidyfair.evaluation.statistics import GROUP_CELL
 from tidyfair.inference.on_data import RateOnData
 from tidyfair.inference.testing.subgroups import AuditOptions, checked_rate
 from tidyfair.intervals.proportions import newcombe, student_limits, z_value
+from tidyfair.intervals.resampling import placed
 from tidyfair.specs.arguments import proper_share
 from tidyfair.specs.columns import Column, ColumnLike, are_columns, names_of
 from tidyfair.specs.options import Options, refuse_unknown_keywords, show_keywords
@@ -114,10 +115,8 @@ class Decomposition(RateOnData):
 
     def _rows_of_groups(self, keys: pl.DataFrame, counts: Array) -> list[dict[str, Any]]:
         """The decomposition of the difference of each group from the one that others are compared with."""
-        groups = keys.select(self.between.name).unique().sort(self.between.name)
+        of_group, groups = placed(keys, [self.between.name])
         texts, reference = texts_of(groups), self._reference(groups)
-        numbered = keys.join(groups.with_row_index("\0group"), on=self.between.name, how="left", maintain_order="left")
-        of_group = numbered["\0group"].cast(pl.Int64).to_numpy()
         rows: list[dict[str, Any]] = []
         for group in range(len(groups)):
             if group != reference:
@@ -138,28 +137,25 @@ class Decomposition(RateOnData):
 
     def _sample(self, keys: pl.DataFrame, counts: Array, group: Array) -> _Sample:
         """The counts of two groups by the cells of the features, and by the units that were sampled."""
-        features = keys.select(names_of(self.features))
-        cells = features.unique(maintain_order=True)
-        numbered = features.join(
-            cells.with_row_index("\0cell"), on=cells.columns, how="left", nulls_equal=True, maintain_order="left"
-        )
-        cell = numbered["\0cell"].cast(pl.Int64).to_numpy()
-        levels = np.array([level.rank("dense").fill_null(0).cast(pl.Int64).to_numpy() for level in cells])
+        names = names_of(self.features)
+        cell, cells = placed(keys, names)
+        margins: dict[frozenset[str], Array] = {}
+        for size in range(len(names) + 1):
+            margins |= {frozenset(some): placed(cells, some)[0] for some in itertools.combinations(names, size)}
         hits, rows = counts.T
         if self.clusters:
-            clusters = keys.select(pl.struct(names_of(self.clusters)).rank("dense")).to_series().cast(pl.Int64).to_numpy()
-            _, unit = np.unique(clusters, return_inverse=True)
-            return _Sample(levels, unit, group, cell, hits, rows, np.ones(unit.max() + 1), is_clustered=True)
+            unit, clusters = placed(keys, names_of(self.clusters))
+            return _Sample(names, margins, unit, group, cell, hits, rows, np.ones(len(clusters)), is_clustered=True)
         # a hit and a miss in each cell stand for all of them
         both = np.concatenate([hits, rows - hits])
         is_hit = np.repeat([1.0, 0.0], len(rows))
         twice = (np.tile(group, 2), np.tile(cell, 2))
-        return _Sample(levels, np.arange(len(both)), *twice, is_hit, np.ones(len(both)), both, is_clustered=False)
+        return _Sample(names, margins, np.arange(len(both)), *twice, is_hit, np.ones(len(both)), both)
 
     def _components(self, sample: _Sample, named: Mapping[str, str]) -> Iterator[dict[str, Any]]:
         """The rows of a difference: the composition of each feature, the rates, and the total."""
         hits, rows = sample.totals
-        estimate = components(hits[None], rows[None], sample.levels)[0]
+        estimate = sample.components(hits[None], rows[None])[0]
         errors, freedom = sample.errors()
         half = student_limits(z_value(self.conf_level), freedom) * errors
         for index, name in enumerate([*names_of(self.features), RATES, TOTAL]):
@@ -180,8 +176,10 @@ class Decomposition(RateOnData):
 class _Sample:
     """The units that were sampled from two groups: rows that are alike, or clusters."""
 
-    levels: Array
-    """The level of each feature in each cell: features by cells."""
+    names: list[str]
+    """The features."""
+    margins: Mapping[frozenset[str], Array]
+    """For each set of features, the number of the combination of its values in each cell."""
     unit: Array
     """The unit of each entry, and its group (1, and 0 for the one that it is compared with), cell, hits and rows."""
     group: Array
@@ -190,12 +188,12 @@ class _Sample:
     rows: Array
     times: Array
     """How many units are like each of them."""
-    is_clustered: bool
+    is_clustered: bool = False
 
     @property
     def totals(self) -> tuple[Array, Array]:
         """The hits and rows of all units: groups by cells."""
-        hits, rows = np.zeros((2, 2, self.levels.shape[1]))
+        hits, rows = np.zeros((2, 2, len(self.margins[frozenset()])))
         times = self.times[self.unit]
         np.add.at(hits, (self.group, self.cell), self.hits * times)
         np.add.at(rows, (self.group, self.cell), self.rows * times)
@@ -214,7 +212,7 @@ class _Sample:
             hits, rows = np.zeros((2, size, *all_rows.shape))
             np.add.at(hits, index, self.hits[entries])
             np.add.at(rows, index, self.rows[entries])
-            parts.append(components(all_hits - hits, all_rows - rows, self.levels))
+            parts.append(self.components(all_hits - hits, all_rows - rows))
         present = self.times > 0
         without, times = np.concatenate(parts)[present], self.times[present][:, None]
         away = without - (times * without).sum(axis=0) / number
@@ -223,66 +221,59 @@ class _Sample:
         # what has not been seen to vary says nothing about how far it varies
         return np.where(error > _ROUNDED, error, np.nan), freedom
 
+    @np.errstate(divide="ignore", invalid="ignore")
+    def components(self, hits: Array, rows: Array) -> Array:
+        """The components of the difference of both rates, the composition of each feature first, rates, and the total.
 
-@np.errstate(divide="ignore", invalid="ignore")
-def components(hits: Array, rows: Array, levels: Array) -> Array:
-    """The components of the difference of the rates of two groups, the second less the first: samples by components.
+        Counts are samples by groups by cells. A cell that one group lacks has the rate of the other.
+        """
+        # a cell that no group has any more does not count
+        rate = np.nan_to_num(np.where(rows > 0, hits / rows, hits[:, ::-1] / rows[:, ::-1]))
+        share = rows / rows.sum(axis=-1, keepdims=True)
+        composition = [(rate.mean(axis=1) * change).sum(axis=-1) for change in self._changes_of_shares(rows)]
+        of_rates = ((rate[:, 1] - rate[:, 0]) * share.mean(axis=1)).sum(axis=-1)
+        total = (rate * share).sum(axis=-1)
+        return np.stack([*composition, of_rates, total[:, 1] - total[:, 0]], axis=-1)
 
-    Counts are samples by groups by cells; `levels` are features by cells. The composition of each feature comes first,
-    then the rates, then the total. A cell that one group lacks has the rate of the other, so that it is composition.
-    """
-    rate = np.where(rows > 0, hits / rows, hits[:, ::-1] / rows[:, ::-1])
-    # a cell that no group has any more
-    rate = np.nan_to_num(rate)
-    share = rows / rows.sum(axis=-1, keepdims=True)
-    composition = [(rate.mean(axis=1) * change).sum(axis=-1) for change in _changes_of_shares(rows, levels)]
-    of_rates = ((rate[:, 1] - rate[:, 0]) * share.mean(axis=1)).sum(axis=-1)
-    total = (rate * share).sum(axis=-1)
-    return np.stack([*composition, of_rates, total[:, 1] - total[:, 0]], axis=-1)
+    def _changes_of_shares(self, rows: Array) -> Iterator[Array]:
+        """The part of each feature in the difference of the shares of cells: samples by cells.
 
+        It is the difference of its factor, times the mean of the product of the others over all orders in which factors
+        may change (Das Gupta, 1993, equation 3.54).
+        """
+        factors = self._factors_of_shares(rows)
+        for name, factor in factors.items():
+            mean = np.zeros_like(factor[:, 0])
+            for changed, weight in self._sets_before(name):
+                others = [other[:, int(key in changed)] for key, other in factors.items() if key != name]
+                mean += weight * np.prod(others, axis=0)
+            yield (factor[:, 1] - factor[:, 0]) * mean
 
-def _changes_of_shares(rows: Array, levels: Array) -> Iterator[Array]:
-    """The part of each feature in the difference of the shares of cells: samples by cells.
+    def _factors_of_shares(self, rows: Array) -> dict[str, Array]:
+        """The factor of each feature in the shares of cells, whose product they are (Das Gupta, 1993, equation 5.36).
 
-    The share of a cell is a product with a factor for each feature (Das Gupta, 1993, 5.36). The part of a factor is its
-    difference times the mean of the products of the others, over all orders in which factors may change (3.54).
-    """
-    factors = list(_factors_of_shares(rows, levels))
-    for feature, factor in enumerate(factors):
-        others = [other for number, other in enumerate(factors) if number != feature]
-        mean = np.zeros_like(factor[:, 0])
-        for changed, weight in _subsets(range(len(others)), len(factors)):
-            groups = [other[:, int(number in changed)] for number, other in enumerate(others)]
-            mean += weight * np.prod(groups, axis=0)
-        yield (factor[:, 1] - factor[:, 0]) * mean
+        It is the share of its value among the rows with the values of the features before it, as a geometric mean over
+        all orders of features.
+        """
+        logs: dict[frozenset[str], Array] = {}
+        for some, margin in self.margins.items():
+            order = np.argsort(margin, kind="stable")
+            starts = np.flatnonzero(np.diff(margin[order], prepend=-1))
+            logs[some] = np.log(np.add.reduceat(rows[..., order], starts, axis=-1)[..., margin])
+        factors: dict[str, Array] = {}
+        for name in self.names:
+            terms = [weight * (logs[before | {name}] - logs[before]) for before, weight in self._sets_before(name)]
+            # a cell without rows has no share, whatever its margins
+            factors[name] = np.where(rows > 0, np.exp(np.sum(terms, axis=0)), 0.0)
+        return factors
 
-
-def _factors_of_shares(rows: Array, levels: Array) -> Iterator[Array]:
-    """The factor of each feature in the shares of cells: the geometric mean, over all orders of features, of the share
-    of its level among the rows with the levels of those before it.
-    """
-    number, cells = levels.shape
-    logs: dict[frozenset[int], Array] = {}
-    for size in range(number + 1):
-        for chosen in itertools.combinations(range(number), size):
-            _, index = np.unique(levels[list(chosen)].T.reshape(cells, -1), axis=0, return_inverse=True)
-            order = np.argsort(index, kind="stable")
-            starts = np.flatnonzero(np.diff(index[order], prepend=-1))
-            logs[frozenset(chosen)] = np.log(np.add.reduceat(rows[..., order], starts, axis=-1)[..., index])
-    for feature in range(number):
-        others = [other for other in range(number) if other != feature]
-        terms = [weight * (logs[before | {feature}] - logs[before]) for before, weight in _subsets(others, number)]
-        # a cell without rows has no share, whatever its margins
-        yield np.where(rows > 0, np.exp(np.sum(terms, axis=0)), 0.0)
-
-
-def _subsets(others: Iterable[int], factors: int) -> Iterator[tuple[frozenset[int], float]]:
-    """The sets of factors that may come before one, with the share of all orders in which they do."""
-    every = list(others)
-    for size in range(len(every) + 1):
-        weight = math.factorial(size) * math.factorial(factors - 1 - size) / math.factorial(factors)
-        for chosen in itertools.combinations(every, size):
-            yield frozenset(chosen), weight
+    def _sets_before(self, name: str) -> Iterator[tuple[frozenset[str], float]]:
+        """The sets of features that may come before one, with the share of all orders in which they do."""
+        others = [other for other in self.names if other != name]
+        for size in range(len(self.names)):
+            weight = 1 / (len(self.names) * math.comb(len(others), size))
+            for before in itertools.combinations(others, size):
+                yield frozenset(before), weight
 
 
 @refuse_unknown_keywords
@@ -340,6 +331,6 @@ def decompose(
         msg = f"decompose(): {listed(twice)} is given more than once in `between` and `by`; leave it out of one."
         raise ArgumentError(msg)
     if not 1 <= len(features) <= _MOST_FEATURES:
-        msg = f"decompose(): `by` takes one to {_MOST_FEATURES} columns, not {len(features)}; cross some into one column."
+        msg = f"decompose(): `by` takes 1 to {_MOST_FEATURES} columns, not {len(features)}; cross some into one column."
         raise ArgumentError(msg)
     return Decomposition(rate, of_groups, features, to, proper_share("conf_level", conf_level))
