@@ -77,20 +77,16 @@ class _Subject:
     """True if changes of groups are ratios."""
 
     @property
-    def periods(self) -> int:
-        """The number of periods."""
-        return len(self.rates[0].rows)
-
-    @property
     def splits(self) -> range:
-        """The periods at which others may begin."""
+        """The periods from which on values may be others."""
         ends = self.window or 1
-        return range(ends, self.periods - ends + 1)
+        return range(ends, len(self.rates[0].rows) - ends + 1)
 
     def span(self, split: int) -> tuple[int, int]:
         """The first of the periods that are compared at a split, and the one after the last."""
-        reach = self.window or self.periods
-        return max(split - reach, 0), min(split + reach, self.periods)
+        periods = len(self.rates[0].rows)
+        reach = self.window or periods
+        return max(split - reach, 0), min(split + reach, periods)
 
     def shuffled(self, times: int, random: np.random.Generator, split: int = 0) -> list[Array]:
         """The hits of each rate with the rows of each group shuffled between periods, of each side of a split alone."""
@@ -115,8 +111,8 @@ class _Subject:
         for rate, drawn in zip(self.rates, hits, strict=True):
             change, variance = self._changes(drawn, rate.rows)
             if self.compares_groups:
-                groups = change.shape[-1]
-                of_pairs = farthest(change.reshape(-1, groups), variance.reshape(-1, groups), rate.reference)
+                shape = distance.size, change.shape[-1]
+                of_pairs = farthest(change.reshape(shape), variance.reshape(shape), rate.reference)
                 distance = np.fmax(distance, of_pairs.reshape(distance.shape))
             else:
                 distance = np.fmax(distance, np.abs(change[..., 0]) / np.sqrt(variance[..., 0]))
@@ -201,7 +197,7 @@ class ChangeSearch(RateTest):
         yield with_outer_key(others, 0, pl.DataFrame(schema=schema)).clear()
         numbered = keys.with_row_index("\0outer")
         series = numbered.partition_by(others.columns, maintain_order=True) if others.width else [numbered]
-        for periods in series:
+        for periods in series if len(keys) else ():
             outers = periods["\0outer"].to_list()
             rows = [self._searched(case, subject, outers) for subject in self._subjects(case, outers)]
             yield with_outer_key(others, outers[0], pl.DataFrame(rows, schema=schema))
@@ -266,8 +262,8 @@ class ChangeSearch(RateTest):
         cells = cells.with_columns(pl.col("\0is_after").alias(period)).select(tally.cells.columns)
         options = replace(case.options, interval="auto", conf_level=2 * NormalDist().cdf(z) - 1)
         results = case.metric.run.results_of(replace(tally, cells=cells), options)
-        numbers = results.select(pl.col(".estimate", ".lower", ".upper").fill_null(math.nan)).to_numpy().T
-        value, lower, upper = numbers
+        numbers = results.select(pl.col(".estimate", ".lower", ".upper").fill_null(math.nan))
+        value, lower, upper = numbers.to_numpy().T
         low, high = difference_limits(value[1:], (lower[1:], upper[1:]), value[:1], (lower[:1], upper[:1]))
         return value, (low[0], high[0])
 
@@ -312,13 +308,3 @@ def _rates(case: Case, outers: list[int]) -> list[_RateSeries]:
         least = max(1, spec.policy.min_n, spec.policy.min_share * all_rows.sum())
         rates.append(series.of_groups(np.flatnonzero(all_rows.sum(axis=0) >= least)))
     return rates
-
-
-def check_searched(metric: Metric | GroupwiseMetric) -> None:
-    """Refuse comparisons other than differences and ratios."""
-    if isinstance(metric, GroupwiseMetric) and not isinstance(metric.aggregate, Contrast):
-        msg = (
-            f"compare_periods(): a search finds changes of differences and ratios of groups, and {metric.name} is "
-            f"{metric.aggregate!r}. Use a difference of the same metric, whose result has a row for each group, too."
-        )
-        raise ArgumentError(msg)

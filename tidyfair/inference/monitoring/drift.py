@@ -14,7 +14,7 @@ import polars as pl
 from tidyfair.calling.metric_sets import GroupwiseMetric, Metric, MetricSet
 from tidyfair.errors import ArgumentError
 from tidyfair.evaluation.statistics import GROUP_CELL
-from tidyfair.inference.monitoring.change_points import ChangeSearch, check_searched
+from tidyfair.inference.monitoring.change_points import ChangeSearch
 from tidyfair.inference.monitoring.periods import check_periods, period_column
 from tidyfair.inference.rate_tests import (
     ADJUSTMENTS,
@@ -238,8 +238,11 @@ def compare_periods(
     for metric in metrics:
         members += metric if isinstance(metric, MetricSet) else [metric]
     of_groups = [metric for metric in members if not isinstance(metric, Metric)]
-    if of_groups or not members:
-        groupwise(tuple(of_groups), "compare_periods")
-    for metric in members:
-        check_searched(metric)
+    for metric in groupwise(tuple(of_groups), "compare_periods") if of_groups or not members else ():
+        if not isinstance(metric.aggregate, Contrast):
+            msg = (
+                f"compare_periods(): a search finds changes of differences and ratios of groups, and {metric.name} is "
+                f"{metric.aggregate!r}. Use a difference of the same metric, whose result has a row for each group, too."
+            )
+            raise ArgumentError(msg)
     return ChangeSearch(tuple(members), **settings, window=None if window is None else whole("window", window, 1))

@@ -95,10 +95,6 @@ class Decomposition(RateOnData):
         # people of unknown group are not compared
         self.metric.difference(self.between.source).run.warn_of_unknown_groups([tally], may_ignore=False)
         clustered = replace(self, clusters=tuple(key.column for key in tally.clusters))
-        names = names_of(tuple(clustered._features))  # noqa: SLF001 - of the same class
-        if len(set(names)) < len(names):
-            msg = f"decompose(): the cluster {names[-1]!r} is in `between` or `by`, too; leave it out there."
-            raise ArgumentError(msg)
         return super(Decomposition, clustered)._results(tally, options)
 
     def _tables(self, evaluated: Evaluated, options: Options) -> Iterator[pl.DataFrame]:  # noqa: ARG002 - none is needed
