@@ -14,6 +14,7 @@ import tidyfair as tf
 from tidyfair import inference
 from tidyfair.intervals.proportions import newcombe, z_value
 
+TIMES: dict[str, Any] = {"times": 499}
 CALL: dict[str, Any] = {"estimate": "p", "group_by": "week", "frequency_weights": "n"}
 
 
@@ -35,7 +36,7 @@ def counts_of(data: pl.DataFrame, group: str) -> tuple[Any, Any]:
 
 
 def search(*metrics: Any, **options: Any) -> Any:
-    return inference.compare_periods(*metrics, period="week", search="change", **{"times": 499, **options})
+    return inference.compare_periods(*metrics, period="week", search="change", **{**TIMES, **options})
 
 
 PARITY = tf.demographic_parity("g")

@@ -12,7 +12,6 @@ from typing import Any, ClassVar
 import numpy as np
 import polars as pl
 
-from tidyfair.calling.metric_sets import GroupwiseMetric, Metric
 from tidyfair.errors import ArgumentError
 from tidyfair.evaluation.group_cells import UNGROUPED
 from tidyfair.evaluation.group_index import KeyCodes
@@ -59,7 +58,7 @@ class _RateSeries:
 
     def of_groups(self, groups: Array) -> _RateSeries:
         """The same of some groups."""
-        numbers = groups.tolist()
+        numbers: list[int] = groups.tolist()
         reference = [numbers.index(group) for group in self.reference if group in numbers]
         texts = [self.texts[group] for group in numbers]
         return replace(self, hits=self.hits[:, groups], rows=self.rows[:, groups], texts=texts, reference=reference)
@@ -280,11 +279,11 @@ def _of_group(rate: _RateSeries, split: tuple[int, int, int], z: float) -> tuple
 
 def _rates(case: Case, outers: list[int]) -> list[_RateSeries]:
     """The rates of a metric by period and group, of the groups that have enough rows in all periods together."""
-    spec: Metric | GroupwiseMetric = case.metric
-    cells = case.evaluated.group_cells
+    spec, cells = case.metric, case.evaluated.group_cells
     first, size = cells.spans[spec.by]
     texts = cells.text[first : first + size]
-    keys = texts.to_frame() if spec.by is None else cells.keys[spec.by]
+    # a metric of all rows has one group without a key
+    keys = cells.keys.get(spec.by, texts.to_frame())
     groups = KeyCodes(keys).index(keys.columns)
     counted = case.evaluated.rows.filter(pl.col("outer").is_in(outers) & ~pl.col("excluded"))
     rates: list[_RateSeries] = []

@@ -242,7 +242,7 @@ def compare_periods(
         if not isinstance(metric.aggregate, Contrast):
             msg = (
                 f"compare_periods(): a search finds changes of differences and ratios of groups, and {metric.name} is "
-                f"{metric.aggregate!r}. Use a difference of the same metric, whose result has a row for each group, too."
+                f"{metric.aggregate!r}. Use a difference of the same metric, which shows each group, too."
             )
             raise ArgumentError(msg)
     return ChangeSearch(tuple(members), **settings, window=None if window is None else whole("window", window, 1))
