@@ -155,7 +155,8 @@ class Decomposition(RateOnData):
         errors, freedom = sample.errors()
         half = student_limits(z_value(self.conf_level), freedom) * errors
         for index, name in enumerate([*names_of(self.features), RATES, TOTAL]):
-            lower, upper, method = estimate[index] - half[index], estimate[index] + half[index], "jackknife"
+            lower, upper = np.clip([estimate[index] - half[index], estimate[index] + half[index]], -1, 1)
+            method = "jackknife"
             if name == TOTAL and not sample.is_clustered:
                 (other, one), (other_rows, one_rows) = hits.sum(axis=1) / rows.sum(axis=1), rows.sum(axis=1)
                 lower, upper = newcombe(one, one_rows, other, other_rows, z_value(self.conf_level))
