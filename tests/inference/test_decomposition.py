@@ -267,6 +267,8 @@ def test_bad_input_says_what_to_write() -> None:
         make(tf.demographic_parity("g"), between="g", by="f")
     with pytest.raises(tf.ArgumentError, match="'g' is given more than once in `between` and `by`"):
         make(tf.selection_rate, between="g", by=["g", "f"])
+    with pytest.raises(tf.ArgumentError, match="'total' is the name of a component of the result"):
+        make(tf.selection_rate, between="g", by="total")
     with pytest.raises(tf.ArgumentError, match="`by` takes 1 to 6 columns, not 0"):
         make(tf.selection_rate, between="g", by=[])
     data = counted({"g": ["a", "b"], "f": [1, 1]}, [9, 9], [3, 4])

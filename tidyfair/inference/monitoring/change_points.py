@@ -20,6 +20,7 @@ from tidyfair.inference.monitoring.periods import check_periods
 from tidyfair.inference.on_data import with_outer_key
 from tidyfair.inference.rate_tests import Case, RateTest, reads_one_label
 from tidyfair.inference.testing.studentized import farthest, slack
+from tidyfair.intervals.progress import in_progress
 from tidyfair.intervals.proportions import difference_limits, newcombe
 from tidyfair.intervals.resampling import check_shuffled, generator
 from tidyfair.intervals.shares import share_of
@@ -198,7 +199,8 @@ class ChangeSearch(RateTest):
         series = numbered.partition_by(others.columns, maintain_order=True) if others.width else [numbered]
         for periods in series if len(keys) else ():
             outers = periods["\0outer"].to_list()
-            rows = [self._searched(case, subject, outers) for subject in self._subjects(case, outers)]
+            subjects = list(self._subjects(case, outers))
+            rows = [self._searched(case, subject, outers) for subject in in_progress(subjects, "searching")]
             yield with_outer_key(others, outers[0], pl.DataFrame(rows, schema=schema))
 
     def _adjusted(self, table: pl.DataFrame) -> pl.DataFrame:

@@ -102,9 +102,9 @@ class Decomposition(RateOnData):
         policy = self.metric.difference(self.between.source).by.policy
         groups = keys.select(self.between.name)
         rows = evaluated.rows.sort(GROUP_CELL)
-        counts = np.stack([rows["rate"].fill_null(0.0).to_numpy(), np.ones(len(rows))], axis=1)
-        counts = np.round(counts * rows["counted_rows"].fill_null(0).to_numpy()[:, None])
-        is_counted = ~policy.is_unknown(groups).to_numpy() & (counts[:, 1] > 0)
+        size = rows["counted_rows"].fill_null(0).to_numpy().astype(float)
+        counts = np.stack([np.round(rows["rate"].fill_null(0.0).to_numpy() * size), size], axis=1)
+        is_counted = ~policy.is_unknown(groups).to_numpy() & (size > 0)
         for outer in range(len(evaluated.group_cells.outer_keys)):
             chosen = np.flatnonzero(is_counted & (rows["outer"] == outer).to_numpy())
             yield pl.DataFrame(self._rows_of_groups(keys[chosen], counts[chosen]), schema=_SHOWN)
@@ -178,8 +178,9 @@ class _Sample:
     margins: Mapping[frozenset[str], Array]
     """For each set of features, the number of the combination of its values in each cell."""
     unit: Array
-    """The unit of each entry, and its group (1, and 0 for the one that it is compared with), cell, hits and rows."""
+    """The unit of each count."""
     group: Array
+    """Its group: 1, and 0 for the one that it is compared with."""
     cell: Array
     hits: Array
     rows: Array
@@ -204,11 +205,11 @@ class _Sample:
         parts: list[Array] = []
         for first in range(0, units, step):
             size = min(step, units - first)
-            entries = np.flatnonzero((self.unit >= first) & (self.unit < first + size))
-            index = (self.unit[entries] - first, self.group[entries], self.cell[entries])
+            some = np.flatnonzero((self.unit >= first) & (self.unit < first + size))
+            index = (self.unit[some] - first, self.group[some], self.cell[some])
             hits, rows = np.zeros((2, size, *all_rows.shape))
-            np.add.at(hits, index, self.hits[entries])
-            np.add.at(rows, index, self.rows[entries])
+            np.add.at(hits, index, self.hits[some])
+            np.add.at(rows, index, self.rows[some])
             parts.append(self.components(all_hits - hits, all_rows - rows))
         present = self.times > 0
         without, times = np.concatenate(parts)[present], self.times[present][:, None]
@@ -323,10 +324,13 @@ def decompose(
     given: Any = by
     features = tuple(Column.of(column, "by") for column in (given if are_columns(given) else [given]))
     names = names_of([of_groups, *features])
-    twice = sorted({name for name in names if names.count(name) > 1})
-    if twice:
-        msg = f"decompose(): {listed(twice)} is given more than once in `between` and `by`; leave it out of one."
-        raise ArgumentError(msg)
+    for name in names:
+        if names.count(name) > 1:
+            msg = f"decompose(): {name!r} is given more than once in `between` and `by`; leave it out of one."
+            raise ArgumentError(msg)
+        if name in {RATES, TOTAL}:
+            msg = f"decompose(): {name!r} is the name of a component of the result; rename your column."
+            raise ArgumentError(msg)
     if not 1 <= len(features) <= _MOST_FEATURES:
         msg = f"decompose(): `by` takes 1 to {_MOST_FEATURES} columns, not {len(features)}; cross some into one column."
         raise ArgumentError(msg)
