@@ -126,15 +126,15 @@ def found(runs: int, random: np.random.Generator) -> Table:
         result = _search(data, window=window)
         group, disparity = result.filter(pl.col(".group") == "0"), result.filter(pl.col(".group").is_null())
         known = group.filter(pl.col(".p_value") < 1 - LEVEL)
-        covered = change_covered = np.nan
+        covered = change_covered = of_neighbours = np.nan
         if not np.isnan(change):
+            some = data.filter(pl.col("run") < fewer // 3)
+            of_neighbours = _any_rejected(neighbours(some, group_by=["run", "period"], **_CALL))
             covered = known.select(pl.lit(first).is_between(".period_lower", ".period_upper")).to_series().mean()
             change_covered = group.select(pl.lit(change).is_between(".lower", ".upper")).to_series().mean()
         width = known.select(pl.col(".period_upper") - pl.col(".period_lower") + 1).to_series().median()
-        some = data.filter(pl.col("run") < fewer // 3)
-        of_pairs = _any_rejected(neighbours(some, group_by=["run", "period"], **_CALL))
         numbers = (covered, change_covered, width)
-        shares = rejected(group[".p_value"]), rejected(disparity[".p_value"]), of_pairs
+        shares = rejected(group[".p_value"]), rejected(disparity[".p_value"]), of_neighbours
         table.add(name, *shares, *(np.nan if number is None else float(number) for number in numbers))  # pyright: ignore[reportArgumentType] - numbers
     return table.close()
 
