@@ -32,7 +32,7 @@ SAME_IN_EVERY_CALL = {
 
 def refusal(call: Callable[[], object]) -> str:
     """The message of an argument that is refused."""
-    with pytest.raises(tf.ArgumentError) as caught:
+    with pytest.raises(tf.errors.ArgumentError) as caught:
         call()
     return str(caught.value)
 
@@ -67,7 +67,7 @@ def test_arrays_name_their_keywords_before_they_ask_for_arrays() -> None:
         message = refusal(lambda method=method: method(truth, estimate, sensitive_features=["f", "m"]))
         assert message.endswith('Here `sensitive_features` is `by=`, such as `by={"sex": …}`.')
     # an option of a metric is not taken for a confidence level
-    assert "metric_tweak" in refusal(lambda: tf.generalized_entropy_index.arrays(truth, estimate, alpha=1))
+    assert "metric_tweak" in refusal(lambda: tf.inequality.generalized_entropy_index.arrays(truth, estimate, alpha=1))
 
 
 def test_factories_name_what_belongs_to_the_call_and_what_to_them() -> None:
@@ -121,7 +121,7 @@ def test_options_of_a_metric_that_compares_itself_are_fixed_first() -> None:
 TESTS: dict[str, Callable[..., Any]] = {
     "check": lambda **options: LOOSE.check(PARITY, below=0.1, **options),
     "four_fifths": lambda **options: LOOSE.four_fifths("sex", **options),
-    "pairwise": lambda **options: LOOSE.pairwise(PARITY, **options),
+    "pairwise": lambda **options: LOOSE.inference.pairwise(PARITY, **options),
     "compare_models": lambda **options: LOOSE.compare_models(tf.accuracy, **options),
     "disparity_test": lambda **options: LOOSE.inference.disparity_test(PARITY, **options),
     "stratified": lambda **options: LOOSE.inference.stratified(PARITY, within="race", **options),
@@ -162,7 +162,7 @@ def test_calls_of_tests_gates_curves_and_tables_name_their_keywords() -> None:
     calls: list[Any] = [
         lambda **options: tf.check(PARITY, below=0.1)(PEOPLE, **options),
         lambda **options: tf.inference.disparity_test(PARITY)(PEOPLE, **options),
-        lambda **options: tf.pairwise(PARITY)(PEOPLE, **options),
+        lambda **options: tf.inference.pairwise(PARITY)(PEOPLE, **options),
         lambda **options: LOOSE.compare_models(tf.accuracy)(PEOPLE, "y", one="pred", other="pred", **options),
         lambda **options: LOOSE.assert_fair(PARITY, PEOPLE, below=0.1, **options),
         lambda **options: LOOSE.inference.subgroup_search(tf.selection_rate, ["sex"])(PEOPLE, **options),
@@ -170,7 +170,7 @@ def test_calls_of_tests_gates_curves_and_tables_name_their_keywords() -> None:
         lambda **options: LOOSE.roc_curve(PEOPLE, "y", **options),
         lambda **options: LOOSE.default_metrics(PEOPLE, "y", **options),
         lambda **options: LOOSE.report(PEOPLE, **options),
-        lambda **options: LOOSE.make_scorer(tf.accuracy, **options),
+        lambda **options: LOOSE.scorers.make_scorer(tf.accuracy, **options),
     ]
     for call in calls:
         assert refusal(lambda call=call: call(y_score="p")).startswith("Unknown argument")
@@ -208,7 +208,7 @@ def test_arrays_without_a_compared_feature_show_how_to_give_it() -> None:
         (lambda: seen.update(truth, estimate), "'sex' … `by={\"sex\": …}`."),
     ]
     for call, ending in missing:
-        with pytest.raises(tf.ColumnError) as caught:
+        with pytest.raises(tf.errors.ColumnError) as caught:
             call()
         message = str(caught.value).replace("is missing; add", "…")
         assert message == f"`by`: the array of {ending}"
@@ -242,7 +242,7 @@ def test_no_error_prints_a_frame_that_stands_for_a_metric_or_a_number(kind: str)
     calls: list[Callable[[], object]] = [
         lambda: LOOSE.metric_set(tf.accuracy, frame),
         lambda: LOOSE.compare_models(frame),
-        lambda: LOOSE.pairwise(frame),
+        lambda: LOOSE.inference.pairwise(frame),
         lambda: LOOSE.inference.disparity_test(frame),
         lambda: LOOSE.inference.subgroup_search(frame, ["sex"]),
         lambda: LOOSE.threshold_curve(frame),
@@ -250,7 +250,7 @@ def test_no_error_prints_a_frame_that_stands_for_a_metric_or_a_number(kind: str)
         lambda: LOOSE.metric_tweak(frame, "other"),
         lambda: LOOSE.new_class_metric(frame, "other"),
         lambda: LOOSE.Accumulator(frame),
-        lambda: LOOSE.make_scorer(frame),
+        lambda: LOOSE.scorers.make_scorer(frame),
         lambda: LOOSE.check(PARITY, below=frame),
         lambda: LOOSE.accuracy(PEOPLE, "y", "pred", interval=frame),
         lambda: LOOSE.accuracy(PEOPLE, "y", "pred", conf_level=frame),
@@ -258,16 +258,18 @@ def test_no_error_prints_a_frame_that_stands_for_a_metric_or_a_number(kind: str)
         lambda: LOOSE.report(PEOPLE, "y", "pred", by="sex", gate=frame),
     ]
     for call in calls:
-        with pytest.raises(tf.TidyfairError) as caught:
+        with pytest.raises(tf.errors.TidyfairError) as caught:
             call()
         assert f"a {kind}" in str(caught.value)
         assert "\n" not in str(caught.value)
 
 
 def test_gates_and_tests_say_that_data_come_after_metrics() -> None:
-    with pytest.raises(tf.ColumnError, match=r"Give metrics first and then data, as in `check\(.*\)\(data, …\)`"):
+    with pytest.raises(
+        tf.errors.ColumnError, match=r"Give metrics first and then data, as in `check\(.*\)\(data, …\)`"
+    ):
         tf.check(PEOPLE, below=0.1)
-    assert '`pairwise(accuracy.difference("column"))(data, …)`' in refusal(lambda: LOOSE.pairwise(PEOPLE))
+    assert '`pairwise(accuracy.difference("column"))(data, …)`' in refusal(lambda: LOOSE.inference.pairwise(PEOPLE))
     assert '`assert_fair(demographic_parity("column"), data, …, below=0.1)`' in refusal(
         lambda: LOOSE.assert_fair(PEOPLE, PARITY, below=0.1)
     )
@@ -293,7 +295,7 @@ def test_two_thresholds_are_compared_as_two_models() -> None:
         'compare_models() does not accept `threshold`: make labels of scores, such as `one=(pl.col("score") >= '
         '0.4).alias("at 0.4")` and `other=(pl.col("score") >= 0.6).alias("at 0.6")`.'
     )
-    for test in (tf.pairwise(PARITY), tf.inference.disparity_test(PARITY)):
+    for test in (tf.inference.pairwise(PARITY), tf.inference.disparity_test(PARITY)):
         message = refusal(lambda test=test: test(PEOPLE, probs="p", threshold=[0.35, 0.5]))
         assert "To compare two selections, use `compare_models`" in message
     # what they say works: right are 5 and 5 of 6
@@ -304,20 +306,20 @@ def test_two_thresholds_are_compared_as_two_models() -> None:
 def test_labels_of_two_kinds_are_made_alike_by_what_the_message_says() -> None:
     texts = PEOPLE.with_columns(y=pl.col("y").replace_strict({1: "yes", 0: "no"}))
     selected = (pl.col("p") >= 0.5).alias("selected")
-    with pytest.raises(tf.LabelError) as caught:
+    with pytest.raises(tf.errors.LabelError) as caught:
         tf.accuracy(texts, "y", selected, pos_label="yes")
     assert str(caught.value).endswith(
         "Convert one of them, for example with `(pl.col('y') == 'yes').alias('y is yes')`."
     )
     mended = tf.accuracy(texts, (pl.col("y") == "yes").alias("y is yes"), selected)
     assert mended[".estimate"].item() == pytest.approx(4 / 6)
-    with pytest.raises(tf.LabelError, match=r"Cast one of them\.$"):
+    with pytest.raises(tf.errors.LabelError, match=r"Cast one of them\.$"):
         tf.accuracy.arrays(["yes", "no"], [1, 0])
 
 
 def test_unknown_reference_names_groups_and_the_other_references() -> None:
     for method in (tf.accuracy.difference, tf.accuracy.ratio):
-        with pytest.raises(tf.AggregateError) as caught:
+        with pytest.raises(tf.errors.AggregateError) as caught:
             method("sex", to="largest")(PEOPLE, "y", "pred")
         assert str(caught.value).endswith(
             "`to='largest'` is not a group. The groups: 'f', 'm'. Or 'majority' (the largest group), 'overall' (all "
@@ -348,13 +350,13 @@ def test_interval_is_no_switch() -> None:
 
 def test_several_predictions_in_a_call_point_to_comparisons() -> None:
     for columns in (["pred", "y"], ("pred", "y")):
-        with pytest.raises(tf.ColumnError, match="Compare two models with `compare_models`"):
+        with pytest.raises(tf.errors.ColumnError, match="Compare two models with `compare_models`"):
             LOOSE.accuracy(PEOPLE, "y", columns)
 
 
 def test_series_of_groups_are_to_become_a_column() -> None:
     for series in (PEOPLE["sex"], PEOPLE["sex"].to_pandas()):
-        with pytest.raises(tf.ColumnError, match="Add it to the data as a column and give its name"):
+        with pytest.raises(tf.errors.ColumnError, match="Add it to the data as a column and give its name"):
             LOOSE.demographic_parity(series)
 
 
@@ -382,7 +384,7 @@ def test_unknown_kind_of_metrics_says_what_kinds_read() -> None:
 
 def test_traceback_of_an_assertion_ends_at_the_line_of_the_test() -> None:
     unfair = pl.DataFrame({"e": [1] * 50 + [0] * 50, "g": ["a"] * 50 + ["b"] * 50})
-    with pytest.raises(tf.UnfairError) as caught:
+    with pytest.raises(tf.inference.UnfairError) as caught:
         tf.assert_fair(tf.demographic_parity("g"), unfair, estimate="e", below=0.1)
     shown = caught.traceback.filter(caught)
     assert [entry.name for entry in shown] == ["test_traceback_of_an_assertion_ends_at_the_line_of_the_test"]
@@ -399,7 +401,7 @@ def test_functions_suggest_a_keyword_for_a_misspelt_one(name: str) -> None:
         return
     parameters = inspect.signature(PUBLIC[name]).parameters.values()
     keyword = [item.name for item in parameters if item.kind not in {item.VAR_POSITIONAL, item.VAR_KEYWORD}][-1]
-    with pytest.raises(tf.TidyfairError, match=f"Did you mean '{keyword}'|needs `"):
+    with pytest.raises(tf.errors.TidyfairError, match=f"Did you mean '{keyword}'|needs `"):
         PUBLIC[name](**{f"{keyword}_": None})
 
 
@@ -422,10 +424,10 @@ def test_functions_that_return_a_callable_say_where_the_data_go(name: str) -> No
     first = FIRST_METRICS_THEN_DATA[name]
     called = rf"`{name}\(…\)\(data, …\)`"
     for call in ([*first, data], [*first, data, "y", "y"]):
-        with pytest.raises(tf.ArgumentError, match=called):
+        with pytest.raises(tf.errors.ArgumentError, match=called):
             PUBLIC[name](*call)
     for keyword in ({"data": data}, {"truth": "y"}, {"probs": "y"}):
-        with pytest.raises(tf.ArgumentError, match=called):
+        with pytest.raises(tf.errors.ArgumentError, match=called):
             PUBLIC[name](*first, **keyword)
 
 
@@ -433,14 +435,20 @@ def test_functions_that_take_the_data_at_once_say_so() -> None:
     parity: Any = tf.demographic_parity("g")
     shrunken: Any = tf.inference.shrunken_rates
     asserted: Any = tf.assert_fair
-    ratios: Any = tf.quantile_ratios
-    with pytest.raises(tf.ArgumentError, match=r"write `shrunken_rates\(metric, data\)`. The data go into the same"):
+    ratios: Any = tf.audits.quantile_ratios
+    with pytest.raises(
+        tf.errors.ArgumentError, match=r"write `shrunken_rates\(metric, data\)`. The data go into the same"
+    ):
         shrunken(parity)(pl.DataFrame({"y": [1]}))
-    with pytest.raises(tf.ArgumentError, match=r"`shrunken_rates\(accuracy.difference\(\"column\"\), data, …\)`"):
+    with pytest.raises(
+        tf.errors.ArgumentError, match=r"`shrunken_rates\(accuracy.difference\(\"column\"\), data, …\)`"
+    ):
         shrunken(pl.DataFrame({"y": [1]}), parity)
-    with pytest.raises(tf.ArgumentError, match=r"`assert_fair\(metrics, data, …, below=0.1\)`"):
+    with pytest.raises(tf.errors.ArgumentError, match=r"`assert_fair\(metrics, data, …, below=0.1\)`"):
         asserted(parity, below=0.1)(pl.DataFrame({"y": [1]}))
-    with pytest.raises(tf.ArgumentError, match=r"needs `data`, `values`: write `quantile_ratios\(data, values, by=…"):
+    with pytest.raises(
+        tf.errors.ArgumentError, match=r"needs `data`, `values`: write `quantile_ratios\(data, values, by=…"
+    ):
         ratios(by="g", to="a")(pl.DataFrame({"y": [1]}))
 
 
@@ -478,9 +486,9 @@ def test_confidence_level_without_intervals_is_refused(metric: Any) -> None:
 @pytest.mark.parametrize(
     ("make", "call"),
     [
-        (tf.exposure, 'exposure("query")(data, …)'),
-        (tf.ndkl, 'ndkl("query", "group")(data, …)'),
-        (tf.fleiss_kap, 'fleiss_kap("item")(data, …)'),
+        (tf.rankings.exposure, 'exposure("query")(data, …)'),
+        (tf.rankings.ndkl, 'ndkl("query", "group")(data, …)'),
+        (tf.annotators.fleiss_kap, 'fleiss_kap("item")(data, …)'),
     ],
 )
 def test_makers_of_metrics_say_where_the_data_go(make: Any, call: str) -> None:
@@ -506,6 +514,6 @@ def test_other_words_for_comparisons_of_a_metric_name_the_method(name: str, meth
 
 def test_usual_metrics_without_predictions_name_the_arguments() -> None:
     with pytest.raises(
-        tf.ColumnError, match=r"^default_metrics\(\) needs predictions: labels or numbers as `estimate`"
+        tf.errors.ColumnError, match=r"^default_metrics\(\) needs predictions: labels or numbers as `estimate`"
     ):
         tf.default_metrics(PEOPLE, "y")

@@ -83,7 +83,7 @@ def asked(make: Callable[[], Any]) -> Any:
     """What is made, or the error of ours that says why not."""
     try:
         return make()
-    except tf.TidyfairError as error:
+    except tf.errors.TidyfairError as error:
         return error
 
 
@@ -222,11 +222,11 @@ def test_tables_escape_names(name: str) -> None:
         asked(lambda: tf.demographic_parity("h").by_group(data, "y", "p", group_by=name)),
         asked(lambda: tf.demographic_parity("h")(data, "y", "p", group_by=[name], explain=True)),
         GAP(name)(data, "truth", "guess", labels=["no", name, "maybe"], on_undefined="ignore", explain=True),
-        tf.pairwise(tf.demographic_parity(name, **ALL_GROUPS))(data, "y", "p"),
+        tf.inference.pairwise(tf.demographic_parity(name, **ALL_GROUPS))(data, "y", "p"),
         tf.compare_models(tf.demographic_parity(name))(data, "y", one="p", other="other", times=40),
     ]
     for result in results:
-        if not isinstance(result, tf.TidyfairError):
+        if not isinstance(result, tf.errors.TidyfairError):
             html = tf.as_table(result, title=f"Of {name}").as_raw_html()
             assert shown(f"Of {name}") in " ".join(check_page(html, TABLE).text.split())
 
@@ -252,7 +252,7 @@ def pictures(name: str) -> Iterator[tuple[str, Any]]:
         "means": lambda: tf.inference.summarize(named(data, "y", "p", group_by="h")),
         "cuts": lambda: curve(data, **scores),
         "groups over cuts": lambda: curve.by_group(data, **scores),
-        "pairs": lambda: tf.pairwise(named)(data, "y", "p"),
+        "pairs": lambda: tf.inference.pairwise(named)(data, "y", "p"),
         "strata": lambda: tf.inference.stratified(parity(name), within="h")(data, "y", "p"),
         "models": lambda: tf.compare_models(named)(data, "y", one="p", other="other", times=40),
         "subgroups": lambda: tf.inference.subgroup_search(tf.selection_rate, [name, "h"], times=40, **ALL_GROUPS)(
@@ -274,7 +274,7 @@ def pictures(name: str) -> Iterator[tuple[str, Any]]:
         "gain": lambda: tf.gain_curve(data, **scores, group_by=[name, "h"]),
         "lift": lambda: tf.lift_curve(data, **scores, group_by=name),
         "precision": lambda: tf.pr_curve(data, **scores, group_by=name),
-        "calibration": lambda: tf.calibration_curve(data, **scores, group_by=name),
+        "calibration": lambda: tf.calibration.curve(data, **scores, group_by=name),
         "confusion": lambda: tf.conf_mat(data, "truth", "guess", group_by=name),
         "comparison": lambda: tf.compare_groups(tf.selection_rate, by=[name, (name, "h")], **ALL_GROUPS)(
             data, "y", "p"
@@ -284,7 +284,7 @@ def pictures(name: str) -> Iterator[tuple[str, Any]]:
     for kind, make in made.items():
         title = f"Of {name}" if kind == "results" else None
         chart = asked(lambda make=make, title=title: tf.autoplot(make(), title=title))
-        if not isinstance(chart, tf.TidyfairError):
+        if not isinstance(chart, tf.errors.TidyfairError):
             yield kind, chart
 
 
@@ -453,11 +453,11 @@ def test_messages_and_reprs_show_names_visibly(name: str) -> None:
         lambda: tf.equal_opportunity(name)(data.filter(pl.col("g") != name), "y", "p", on_undefined=odd),
     ]
     for fail in fails:
-        with pytest.raises(tf.TidyfairError) as failed:
+        with pytest.raises(tf.errors.TidyfairError) as failed:
             fail()
         assert not UNSEEN.search(str(failed.value))
     nobody = data.with_columns(y=pl.when(pl.col("g") == "b").then("y").otherwise(0))
-    with pytest.warns(tf.UndefinedWarning) as warned:
+    with pytest.warns(tf.errors.UndefinedWarning) as warned:
         tf.equal_opportunity(name, **ALL_GROUPS)(nobody, "y", "p")
     assert not [item for item in warned if UNSEEN.search(str(item.message))]
 
@@ -493,7 +493,7 @@ NAMED: dict[str, Callable[[pl.DataFrame], object]] = {
     "a column of an expression": lambda data: tf.accuracy(data, "y", "p", group_by=pl.col(OWN).alias("h2")),
     "features": lambda data: tf.inference.subgroup_search(tf.accuracy, [OWN], times=40)(data, "y", "p"),
     "within": lambda data: tf.inference.disparity_test(tf.demographic_parity("g"), within=OWN)(data, "y", "p"),
-    "strata": lambda data: tf.accuracy(data, "y", "p", design=tf.survey_design(strata=OWN), interval="auto"),
+    "strata": lambda data: tf.accuracy(data, "y", "p", design=tf.surveys.design(strata=OWN), interval="auto"),
     "models": lambda data: tf.compare_models(tf.accuracy)(data, "y", one="p", other=OWN),
     "arrays": lambda _: tf.demographic_parity(OWN).arrays(estimate=[1, 0], by={OWN: [1, 0]}),
     "outer arrays": lambda _: tf.accuracy.arrays([1, 0], [1, 0], group_by={OWN: [1, 0]}),
@@ -508,7 +508,9 @@ def in_pandas(data: pl.DataFrame) -> pd.DataFrame:
 @pytest.mark.parametrize("role", NAMED)
 def test_columns_named_like_internal_ones_are_refused(role: str) -> None:
     data = people("g of").with_columns(pl.col("g").alias(OWN))
-    with pytest.raises(tf.ColumnError, match="begins with the character NUL, as internal names do; rename the column"):
+    with pytest.raises(
+        tf.errors.ColumnError, match="begins with the character NUL, as internal names do; rename the column"
+    ):
         NAMED[role](data)
 
 
@@ -527,13 +529,13 @@ def test_columns_that_are_not_needed_may_have_internal_names() -> None:
         "best rows": lambda rows: parity(rows, **scores, top_k=[20, 50]),
         "areas": lambda rows: tf.roc_auc(rows, **scores, group_by="h"),
         "clusters": lambda rows: parity(rows, **call, cluster="h", interval="auto"),
-        "pairs": lambda rows: tf.pairwise(parity)(rows, **call),
+        "pairs": lambda rows: tf.inference.pairwise(parity)(rows, **call),
         "comparison": lambda rows: tf.compare_groups(tf.accuracy, by="g")(rows, **call),
         "sensitivity": lambda rows: tf.inference.verdict_sensitivity(parity, below=0.3)(rows, **call),
         "models": lambda rows: tf.compare_models(parity)(rows, "y", one="p", other="other", times=40),
         "test": lambda rows: tf.inference.disparity_test(parity, within="h", times=40)(rows, **call),
         "search": lambda rows: tf.inference.subgroup_search(tf.accuracy, ["g", "h"], times=40)(rows, **call),
-        "neighbours": lambda rows: tf.consistency(["s"])(rows, **call),
+        "neighbours": lambda rows: tf.inequality.consistency(["s"])(rows, **call),
         "residuals": lambda rows: next(
             iter(tf.audit("lending_adverse_impact", rows, **call, probs="s", by="g", to={"g": "b"}).tables.values())
         ),

@@ -43,7 +43,7 @@ def test_every_option_of_a_call_is_shown_or_refused(subject: str) -> None:
     for option in CallOptions.__annotations__:
         if option in shown:
             continue
-        with pytest.raises(tf.ArgumentError) as error:
+        with pytest.raises(tf.errors.ArgumentError) as error:
             callables[subject](people, estimate="hired", **{option: "race"})
         assert str(error.value).startswith(f"{subject} does not accept `{option}`")
 
@@ -93,7 +93,7 @@ def test_functions_that_hand_options_on_show_them() -> None:
 _PEOPLE = pl.DataFrame({"y": [1, 0] * 4, "p": [1, 1, 0, 0] * 2, "sex": list("aabb") * 2})
 _GIVEN: dict[str, Any] = {
     "disparity_test": lambda times: disparity_test(parity, times=times),
-    "pairwise": lambda times: tf.pairwise(parity, times=times),
+    "pairwise": lambda times: tf.inference.pairwise(parity, times=times),
     "worst_groups": lambda times: tf.inference.worst_groups(parity, times=times),
     "compare_periods": lambda times: tf.inference.compare_periods(parity, period="day", times=times),
     "probability": lambda times: tf.inference.probability(parity, below=0.1, times=times),
@@ -110,14 +110,14 @@ _GIVEN: dict[str, Any] = {
 @pytest.mark.parametrize("name", _GIVEN)
 def test_too_few_draws_to_show_anything_are_refused(name: str) -> None:
     for times in (1, 19):
-        with pytest.raises(tf.ArgumentError, match=f"`times` is a whole number, 20 to 10000000, not {times}"):
+        with pytest.raises(tf.errors.ArgumentError, match=f"`times` is a whole number, 20 to 10000000, not {times}"):
             _GIVEN[name](times)
 
 
 PAIRS = (".disparity", ".lower", ".upper", ".p_adjusted")
 PRINTED: dict[str, tuple[Any, dict[str, Any], tuple[str, ...]]] = {
     "compare_groups": (tf.compare_groups(tf.selection_rate, by="sex"), {}, PAIRS),
-    "pairwise": (tf.pairwise(tf.demographic_parity("sex")), {}, PAIRS),
+    "pairwise": (tf.inference.pairwise(tf.demographic_parity("sex")), {}, PAIRS),
     "stratified": (
         tf.inference.stratified(tf.demographic_parity("sex"), within="age_band"), {},
         (".adjusted", ".lower", ".upper", ".p_adjusted"),

@@ -46,7 +46,7 @@ def _models() -> Any:
 
 def _known_by_probability() -> Any:
     people = LOANS.with_columns(a=pl.col("score").round(1), b=1 - pl.col("score").round(1))
-    with pytest.warns(tf.ProxyWarning):
+    with pytest.warns(tf.errors.ProxyWarning):
         return tf.inference.probabilistic_groups(tf.selection_rate, {"a": "a", "b": "b"})(
             people, estimate="approved", pos_label="yes"
         )
@@ -70,7 +70,7 @@ MADE: dict[str, Callable[[], Any]] = {
     "groups over thresholds": lambda: tf.threshold_curve(tf.equalized_odds("race"), [0.2, 0.5]).by_group(
         LOANS, **SCORES
     ),
-    "pairs": lambda: tf.pairwise(tf.demographic_parity("race"))(LOANS, **DECIDED),
+    "pairs": lambda: tf.inference.pairwise(tf.demographic_parity("race"))(LOANS, **DECIDED),
     "paired groups": lambda: tf.inference.paired_groups(tf.selection_rate, by="name", pair="prompt")(
         PROMPTS, estimate="invited"
     ),
@@ -83,16 +83,18 @@ MADE: dict[str, Callable[[], Any]] = {
     "precision and recall": lambda: tf.pr_curve(LOANS, **SCORES),
     "gain": lambda: tf.gain_curve(LOANS, **SCORES, group_by="sex"),
     "lift": lambda: tf.lift_curve(LOANS, **SCORES, group_by="sex"),
-    "calibration": lambda: tf.calibration_curve(LOANS, **SCORES, group_by="race"),
+    "calibration": lambda: tf.calibration.curve(LOANS, **SCORES, group_by="race"),
     "confusion matrix": lambda: tf.conf_mat(LOANS, "repaid", "approved"),
     "confusion matrices": lambda: tf.conf_mat(LOANS, "repaid", "approved", group_by="sex"),
     "comparison": lambda: tf.compare_groups(tf.selection_rate, by=["sex", "race"], scale="ratio")(
         LOANS, estimate="approved", pos_label="yes"
     ),
     "four fifths": lambda: tf.audit("eeoc_uniform_guidelines", LOANS, **DECIDED, by="race").tables["adverse_impact"],
-    "standardized": lambda: tf.standardized_differences(LOANS, "score", by="race", to="White"),
-    "quantiles": lambda: tf.quantile_ratios(LOANS, "weight", by=["sex", "race"], to={"sex": "male", "race": "White"}),
-    "ratios of pairs": lambda: tf.pairwise(tf.selection_rate.ratio("race"))(LOANS, **DECIDED),
+    "standardized": lambda: tf.audits.standardized_differences(LOANS, "score", by="race", to="White"),
+    "quantiles": lambda: tf.audits.quantile_ratios(
+        LOANS, "weight", by=["sex", "race"], to={"sex": "male", "race": "White"}
+    ),
+    "ratios of pairs": lambda: tf.inference.pairwise(tf.selection_rate.ratio("race"))(LOANS, **DECIDED),
     "resamples of models": lambda: tf.inference.compare_resamples(
         tf.accuracy(LOANS, **LABELS, group_by="fold"),
         tf.accuracy(LOANS, "repaid", OTHER, pos_label="yes", group_by="fold"),
@@ -228,7 +230,7 @@ def test_pictures_are_as_wide_as_asked(width: int) -> None:
     ):
         written = themed_svg(tf.autoplot(RESULTS[name](), width=width), "a")
         assert float(re.findall(r'width="([\d.]+)"', written)[0]) == width, name
-    with pytest.raises(tf.ArgumentError, match="`width` is"):
+    with pytest.raises(tf.errors.ArgumentError, match="`width` is"):
         tf.autoplot(RESULTS["verdicts"](), width=100)
 
 
@@ -454,7 +456,7 @@ def test_model_chart_draws_change_and_interval() -> None:
     assert written[0] not in texts_in(tf.autoplot(result, width=560))
     assert written[1] not in texts_in(tf.autoplot(result, width=350))
     for models in ("ab", ("a",), ("a", "a"), ("a", 3)):
-        with pytest.raises(tf.ArgumentError, match="`models` are the names of two models"):
+        with pytest.raises(tf.errors.ArgumentError, match="`models` are the names of two models"):
             tf.autoplot(result, models=models)  # pyright: ignore[reportArgumentType] - bad input
 
 
@@ -487,7 +489,7 @@ def test_at_marks_a_threshold() -> None:
         (0.5, RESULTS["results"](), "no list of them"),
         ("x", curve, "`at` is a finite number"),
     ):
-        with pytest.raises(tf.ArgumentError, match=expected):
+        with pytest.raises(tf.errors.ArgumentError, match=expected):
             tf.autoplot(result, at=at)  # pyright: ignore[reportArgumentType] - bad input
 
 
@@ -531,8 +533,8 @@ def test_of_many_lines_the_lowest_and_the_highest_have_colours() -> None:
     assert {row["series"] for row in drawn(chart)} == {means[0], means[-1]}
     lines = {row["series"] for layer in layers_of(chart) for row in layer["rows"] if "front" in row}
     assert len(lines) == 10
-    with pytest.raises(tf.ArgumentError, match=r"would draw 4\d panels; filter the result"):
-        tf.autoplot(tf.calibration_curve(LOANS, **SCORES, group_by=["fold", "race"]))
+    with pytest.raises(tf.errors.ArgumentError, match=r"would draw 4\d panels; filter the result"):
+        tf.autoplot(tf.calibration.curve(LOANS, **SCORES, group_by=["fold", "race"]))
 
 
 def test_groups_over_thresholds_have_a_panel_for_each_metric() -> None:
@@ -627,7 +629,7 @@ def test_many_curves_are_thinned() -> None:
 
 def test_infinite_values_are_described() -> None:
     people = pl.DataFrame({"p": [1, 0, 0, 0], "y": [1, 0, 1, 0], "g": list("aabb")})
-    apart = tf.new_groupwise_metric(tf.selection_rate, "apart", tf.log_ratio())
+    apart = tf.new_groupwise_metric(tf.selection_rate, "apart", tf.aggregates.log_ratio())
     text = tf.autoplot(tf.metric_set(tf.selection_rate, apart("g"))(people, "y", "p")).to_dict()["description"]
     assert text.endswith("One value, 0.25 (Metrics, Selection rate). 1 is infinite, and not drawn.")
 
@@ -690,7 +692,7 @@ def test_charts_have_text_descriptions() -> None:
     ],
 )
 def test_autoplot_rejects_other_frames(ask: Callable[[], Any], expected: str) -> None:
-    with pytest.raises(tf.ArgumentError, match=expected):
+    with pytest.raises(tf.errors.ArgumentError, match=expected):
         ask()
 
 
@@ -711,7 +713,7 @@ def test_offline_browser_draws_every_chart(tmp_path: Path) -> None:
 
 def test_missing_altair_names_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "altair", None)
-    with pytest.raises(tf.ArgumentError, match=r"pip install 'tidyfair\[plot\]'"):
+    with pytest.raises(tf.errors.ArgumentError, match=r"pip install 'tidyfair\[plot\]'"):
         tf.autoplot(FAIR(LOANS, **LABELS))
 
 
@@ -739,7 +741,7 @@ def test_curves_and_changes_have_their_lines_of_reference() -> None:
         layers = layers_of(specification(name))
         lines = [layer for layer in layers if layer["mark"]["type"] == "rule" and layer["rows"] == [{"at": value}]]
         assert lines, name
-    scores = tf.metric_set(tf.calibration_in_the_large, tf.calibration_slope)(LOANS, **SCORES)
+    scores = tf.metric_set(tf.calibration.in_the_large, tf.calibration.slope)(LOANS, **SCORES)
     layers = layers_of(tf.autoplot(scores))
     assert [layer["rows"] for layer in layers if layer["rows"] in ([{"at": 0}], [{"at": 1}])] == [
         [{"at": 0}],
@@ -748,7 +750,7 @@ def test_curves_and_changes_have_their_lines_of_reference() -> None:
 
 
 def test_calibration_has_intervals_where_rows_count_alike() -> None:
-    rows = drawn(tf.autoplot(tf.calibration_curve(LOANS, **SCORES)))
+    rows = drawn(tf.autoplot(tf.calibration.curve(LOANS, **SCORES)))
     for row in rows:
         # Wilson's interval, from its quadratic equation
         for end in (row["lower"], row["upper"]):
@@ -756,7 +758,7 @@ def test_calibration_has_intervals_where_rows_count_alike() -> None:
                 z = (row["estimate"] - end) / (end * (1 - end) / row["rows"]) ** 0.5
                 assert abs(z) == pytest.approx(1.959964, abs=1e-4)
         assert row["lower"] <= row["estimate"] <= row["upper"]
-    weighted = drawn(tf.autoplot(tf.calibration_curve(LOANS, **SCORES, case_weights="weight")))
+    weighted = drawn(tf.autoplot(tf.calibration.curve(LOANS, **SCORES, case_weights="weight")))
     assert all("lower" not in row for row in weighted)
 
 
@@ -817,9 +819,9 @@ def test_one_file_serves_both_themes() -> None:
 
 def test_curves_without_a_point_are_refused() -> None:
     data = pl.DataFrame({"y": [0, 0], "p": [0.1, 0.2]})
-    with pytest.warns(tf.UndefinedWarning, match="one class only"):
+    with pytest.warns(tf.errors.UndefinedWarning, match="one class only"):
         nothing = tf.roc_curve(data, "y", probs="p", pos_label=1, labels=[0, 1])
-    with pytest.raises(tf.ArgumentError, match="has nothing to draw"):
+    with pytest.raises(tf.errors.ArgumentError, match="has nothing to draw"):
         tf.autoplot(nothing)
 
 
