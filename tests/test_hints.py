@@ -128,6 +128,7 @@ TESTS: dict[str, Callable[..., Any]] = {
     "worst_groups": lambda **options: LOOSE.inference.worst_groups(PARITY, **options),
     "probability": lambda **options: LOOSE.inference.probability(PARITY, below=0.1, **options),
     "compare_periods": lambda **options: LOOSE.inference.compare_periods(PARITY, period="month", **options),
+    "decompose": lambda **options: LOOSE.inference.decompose(tf.accuracy, between="sex", by="race", **options),
     "subgroup_search": lambda **options: LOOSE.inference.subgroup_search(tf.selection_rate, ["sex"], **options),
     "linear_subgroup": lambda **options: LOOSE.inference.linear_subgroup(tf.selection_rate, ["sex"], **options),
 }
@@ -413,6 +414,7 @@ FIRST_METRICS_THEN_DATA: dict[str, tuple[Any, ...]] = {
     **dict.fromkeys(("compare_groups", "compare_models", "threshold_curve"), (tf.accuracy,)),
     **dict.fromkeys(COMPARE_GROUPS, (tf.demographic_parity("g"),)),
     **dict.fromkeys(SEARCH_GROUPS, (tf.accuracy, ("g",))),
+    "decompose": (tf.accuracy,),
 }
 
 

@@ -261,6 +261,10 @@ def pictures(name: str) -> Iterator[tuple[str, Any]]:
         "periods": lambda: tf.inference.compare_periods(parity("h"), period=name, times=40)(
             data, "y", "p", group_by=name
         ),
+        "change": lambda: tf.inference.compare_periods(parity("h"), period=name, times=40, search="change")(
+            data, "y", "p", group_by=name
+        ),
+        "components": lambda: tf.inference.decompose(tf.accuracy, between=name, by="h")(data, "y", "p"),
         "looks": lambda: tf.inference.monitor(parity("h"), below=0.1, period=name)(data, "y", "p", group_by=name),
         "labels": lambda: GAP("h", **ALL_GROUPS).by_group(
             data, "truth", "guess", labels=["no", name, "maybe"], estimator="one_vs_rest"

@@ -426,9 +426,7 @@ def test_errors_of_incomplete_calls_name_what_was_called() -> None:
     gate = tf.check(tf.accuracy.difference("sex"), below=0.1)
     assert message(gate) == "This Gate needs `data`: call it with `(data)`."
     comparison = tf.compare_models(tf.accuracy)
-    assert message(comparison, data=None) == (
-        "This ModelComparison needs `one`, `other`: call it with `(data, one=…, other=…)`."
-    )
+    assert message(comparison, data=None) == ("This ModelComparison needs `one`: call it with `(data, one=…)`.")
     assert message(tf.catalogue, kind="class").startswith("Unknown argument of catalogue() 'kind'.")
     assert message(tf.calibration.slope.formula, truth=[1, 0]) == "calibration_slope needs the list 'score'."
     assert message(tf.calibration.slope.formula, truth=1, score=0.5) == (

@@ -134,6 +134,14 @@ PRINTED: dict[str, tuple[Any, dict[str, Any], tuple[str, ...]]] = {
         tf.inference.compare_periods(tf.demographic_parity("sex"), period="fold", times=20), {"group_by": "fold"},
         (".estimate_before", ".estimate", ".change", ".p_adjusted"),
     ),
+    "search for a change": (
+        tf.inference.compare_periods(tf.demographic_parity("sex"), period="fold", times=20, search="change"),
+        {"group_by": "fold"}, (".period", ".estimate_before", ".estimate", ".p_adjusted"),
+    ),
+    "decompose": (
+        tf.inference.decompose(tf.selection_rate, between="sex", by="race"), {},
+        (".component", ".estimate", ".lower", ".upper"),
+    ),
 }  # fmt: skip
 
 
@@ -152,6 +160,7 @@ _of_random_numbers: dict[str, Any] = {
     "disparity_test": lambda metric: disparity_test(metric, times=200),
     "pairwise": lambda metric: pairwise(metric, adjust="max_t", times=200),
     "compare_periods": lambda metric: compare_periods(metric, period="fold", times=200),
+    "search of periods": lambda metric: compare_periods(metric, period="fold", times=200, search="change"),
     "probability": lambda metric: probability(metric, below=0.1, pooling="beta_binomial", times=200),
     "worst_groups": lambda metric: worst_groups(metric, times=200),
 }

@@ -111,6 +111,12 @@ MADE: dict[str, Callable[[], Any]] = {
     "periods": lambda: tf.inference.compare_periods(tf.demographic_parity("sex"), period="fold", times=20)(
         LOANS, **DECIDED, group_by="fold"
     ),
+    "change": lambda: tf.inference.compare_periods(
+        tf.demographic_parity("sex"), period="late", times=20, search="change"
+    )(LOANS.with_columns(late=pl.col("approved") != "yes"), estimate="approved", pos_label="yes", group_by="late"),
+    "components": lambda: tf.inference.decompose(tf.sens, between="race", by=["sex", "age_band"])(
+        LOANS, "repaid", "approved", pos_label="yes"
+    ),
     "sensitivity of verdicts": lambda: tf.inference.verdict_sensitivity(tf.demographic_parity("race"), below=0.1)(
         LOANS, **DECIDED
     ),

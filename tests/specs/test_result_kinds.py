@@ -153,6 +153,22 @@ RESULTS: dict[str, tuple[ResultKind, Callable[[], Any]]] = {
     "compare_periods": (
         kinds.PERIODS, lambda: inference.compare_periods(PARITY, period="fold", times=20)(LOANS, **IN_FOLDS)
     ),
+    "compare_periods, searched": (
+        kinds.CHANGES,
+        lambda: inference.compare_periods(PARITY, period="fold", search="change", times=20)(LOANS, **IN_FOLDS),
+    ),
+    "decompose": (
+        kinds.COMPONENTS,
+        lambda: inference.decompose(tf.selection_rate, between="sex", by="race")(
+            LOANS, estimate="approved", pos_label="yes"
+        ),
+    ),
+    "compare_models, several": (
+        kinds.MODELS,
+        lambda: tf.compare_models(tf.accuracy, margin=0.1)(
+            LOANS, "repaid", one="approved", others={"other": pl.col("approved").alias("other")}, pos_label="yes"
+        ),
+    ),
     "roc_curve": (kinds.ROC_CURVE, lambda: tf.roc_curve(LOANS, **SCORED, group_by="race")),
     "pr_curve": (kinds.PR_CURVE, lambda: tf.pr_curve(LOANS, **SCORED)),
     "gain_curve": (kinds.GAIN_CURVE, lambda: tf.gain_curve(LOANS, **SCORED)),

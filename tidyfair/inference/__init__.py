@@ -12,12 +12,14 @@ if TYPE_CHECKING:
     from tidyfair.inference.models.frontier import *
     from tidyfair.inference.models.matched_pairs import *
     from tidyfair.inference.models.model_comparison import *
+    from tidyfair.inference.monitoring.change_points import *
     from tidyfair.inference.monitoring.drift import *
     from tidyfair.inference.monitoring.monitors import *
     from tidyfair.inference.partial_knowledge.partial_identification import *
     from tidyfair.inference.partial_knowledge.posterior import *
     from tidyfair.inference.partial_knowledge.sensitivity_analysis import *
     from tidyfair.inference.partial_knowledge.small_groups import *
+    from tidyfair.inference.testing.decomposition import *
     from tidyfair.inference.testing.pairwise_tests import *
     from tidyfair.inference.testing.permutation_test import *
     from tidyfair.inference.testing.sample_size import *
@@ -31,12 +33,14 @@ _NAMES = {
     "models.frontier": "model_frontier ModelFrontier",
     "models.matched_pairs": "paired_groups PairedGroups",
     "models.model_comparison": "compare_models ModelComparison",
+    "monitoring.change_points": "ChangeSearch",
     "monitoring.drift": "compare_periods PeriodTest",
     "monitoring.monitors": "monitor Monitor",
     "partial_knowledge.partial_identification": "probabilistic_groups ProbabilisticGroups",
     "partial_knowledge.posterior": "probability ProbabilityOf",
     "partial_knowledge.sensitivity_analysis": "verdict_sensitivity VerdictSensitivity",
     "partial_knowledge.small_groups": "lump_rare missing_truth shrunken_rates worst_groups WorstGroups",
+    "testing.decomposition": "decompose Decomposition",
     "testing.pairwise_tests": "pairwise PairwiseTest stratified StratifiedTest",
     "testing.permutation_test": "disparity_test DisparityTest",
     "testing.sample_size": "rows_needed smallest_difference",

@@ -195,11 +195,15 @@ class RateTest(AdjustedTest):
         for index, metric in enumerate(in_progress(self.metrics, "testing")):
             by_strata = self._strata[index] if self.within else None
             tables += self._tables(Case(metric, tally, options, by_strata))
-        table = pl.concat(tables, how="diagonal_relaxed")
+        table = self._together(tables)
         if ".p_value" not in table.columns:
             return table
         table = with_adjusted_p_values(table, [] if self.family == "all" else [f".{self.family}"], self.adjust)
         return table.with_columns(pl.lit(f"{self.adjust} over {self.family}").alias(".adjustment"))
+
+    def _together(self, tables: Sequence[pl.DataFrame]) -> pl.DataFrame:
+        """The tests of all metrics as one table."""
+        return pl.concat(tables, how="diagonal_relaxed")
 
     @cached_property
     def _strata(self) -> tuple[GroupwiseMetric, ...]:

@@ -112,6 +112,32 @@ def periods_plot(plot: PlotInput) -> Picture:
     return Picture(over_time, table, titles, notes, _NO_DIFFERENCE, x=[x], y=["Change"])
 
 
+def located_plot(plot: PlotInput) -> Picture:
+    """Values before and from the period on at which they change, and the change."""
+    frame = plot.frame.drop_nulls(".period")
+    if frame.is_empty():
+        msg = "autoplot() has nothing to draw: no value can be compared before and after a period."
+        raise ArgumentError(msg)
+    period = pl.format("from {} on", texts_of(frame.select(".period")))
+    period = pl.when(pl.col(".p_adjusted") < _SURE).then(period).otherwise(pl.lit("not beyond chance"))
+    what = pl.when(pl.col(".group").is_null()).then(period).otherwise(pl.format("{}, {}", ".group", period))
+    values = {"one": ".estimate_before", "other": ".estimate", "estimate": ".change"}
+    table = table_of(frame, ".lower", ".upper", panel=plot.label(), what=what, **values)
+    finding = f"{_number_of_sure(frame) or 'none'} of {len(frame)} changes beyond chance"
+    names = listed_names(map(in_prose, table["panel"]))
+    notes = ["change: with limits that hold for all periods"]
+    return Picture(side_by_side, table, [f"Change in {names}: {finding}", finding], notes, names=("before", "after"))
+
+
+def components_plot(plot: PlotInput) -> Picture:
+    """The components of differences of two groups."""
+    groups = pl.format("{}, {} \N{MINUS SIGN} {}", plot.label(), ".group", ".other")
+    table = table_of(plot.frame, ".lower", ".upper", panel=groups, what=".component", estimate=".estimate")
+    names = listed_names(map(in_prose, plot.frame.select(plot.label()).to_series()))
+    titles = [f"What makes up the difference in {names}", f"Difference in {names}"]
+    return Picture(dots, table, titles, ["lines: confidence intervals"], _NO_DIFFERENCE)
+
+
 def looks_plot(plot: PlotInput) -> Picture:
     """The verdicts of monitors, period by period."""
     frame = plot.frame

@@ -154,6 +154,7 @@ _PICTURES: Mapping[ResultKind, Callable[[PlotInput], Picture]] = {
     kinds.SMALLEST: comparison_plots.smallest_differences_plot, kinds.RESAMPLES: comparison_plots.resamples_plot,
     kinds.SUMMARIES: comparison_plots.summaries_plot, kinds.FRONTIER: comparison_plots.frontier_plot,
     kinds.LOOKS: comparison_plots.looks_plot, kinds.PERIODS: comparison_plots.periods_plot,
+    kinds.CHANGES: comparison_plots.located_plot, kinds.COMPONENTS: comparison_plots.components_plot,
     kinds.ROC_CURVE: curve_plots.roc_plot, kinds.PR_CURVE: curve_plots.precision_recall_plot,
     kinds.GAIN_CURVE: curve_plots.gain_plot, kinds.LIFT_CURVE: curve_plots.lift_plot,
     kinds.CALIBRATION_CURVE: curve_plots.calibration_plot,

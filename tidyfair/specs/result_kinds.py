@@ -197,6 +197,15 @@ PERIODS = _kind(
     ".period .before .metric .by .expected .expected_lower .expected_upper .p_value .adjustment .estimate_before "
     ".estimate .change .p_adjusted",
 )  # fmt: skip
+CHANGES = _kind(
+    "The period at which values change", ".metric .group .period .period_lower .change",
+    ".metric .by .group .n .change .lower .upper .p_value .adjustment .period_lower .period_upper .period "
+    ".estimate_before .estimate .p_adjusted",
+)  # fmt: skip
+COMPONENTS = _kind(
+    "The components of a difference of two groups", ".metric .group .other .component .estimate",
+    ".metric .by .group .other .n .n_other .method .std_error .component .estimate .lower .upper",
+)  # fmt: skip
 ROC_CURVE = _kind(
     "Sensitivity and specificity at each threshold", "specificity sensitivity",
     ".level .threshold specificity sensitivity",
@@ -225,8 +234,8 @@ UNKNOWN_ROWS = _kind("Rows of unknown groups", ".by .n .unknown", ".by .n .unkno
 KINDS = (
     METRICS, VERDICTS, GROUPS, SHRUNKEN, WORST, BOUNDS, COMPARISONS, FOUR_FIFTHS, STANDARDIZED, QUANTILES, PAIRS,
     PAIRED, COCHRANS_Q, STRATA, TESTS, PROBABILITIES, SUBGROUPS, CERTIFICATE, HALVES, SENSITIVITY, MISSING_TRUTH,
-    SMALLEST, MODELS, RESAMPLES, FRONTIER, SUMMARIES, LOOK, LOOKS, GROUPS_OF_LOOKS, PERIODS, ROC_CURVE, PR_CURVE,
-    GAIN_CURVE, LIFT_CURVE, CALIBRATION_CURVE, CONFUSION, UNKNOWN_ROWS,
+    SMALLEST, MODELS, RESAMPLES, FRONTIER, SUMMARIES, LOOK, LOOKS, GROUPS_OF_LOOKS, PERIODS, CHANGES,
+    COMPONENTS, ROC_CURVE, PR_CURVE, GAIN_CURVE, LIFT_CURVE, CALIBRATION_CURVE, CONFUSION, UNKNOWN_ROWS,
 )  # fmt: skip
 """All kinds of results. No columns are those of two kinds."""
 

@@ -15,6 +15,7 @@ import zlib
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import changes
 import dependence
 import equality
 import gates
@@ -33,7 +34,7 @@ if TYPE_CHECKING:
 
 TABLES: dict[str, Callable[[int, np.random.Generator], Table]] = {
     **values.TABLES, **groups.TABLES, **gates.TABLES, **dependence.TABLES, **models.TABLES, **equality.TABLES,
-    **searches.TABLES, **monitors.TABLES, **hard.TABLES,
+    **changes.TABLES, **searches.TABLES, **monitors.TABLES, **hard.TABLES,
 }  # fmt: skip
 
 

@@ -41,7 +41,13 @@ from tidyfair.inference.gates.verdicts import (
     with_verdicts,
 )
 from tidyfair.inference.models.model_choice import named_models
-from tidyfair.inference.models.model_comparison import COMPARISON_CALL, REFUSED_OF_MODELS, ModelComparison, PairedModels
+from tidyfair.inference.models.model_comparison import (
+    COMPARISON_CALL,
+    REFUSED_OF_MODELS,
+    ModelComparison,
+    PairedModels,
+    paired_with_each,
+)
 from tidyfair.inference.on_data import CalledOnTallies, GroupwiseOnData, MetricSetOnData
 from tidyfair.inference.unknown_groups import (
     UNKNOWN_ROWS,
@@ -263,7 +269,7 @@ class ChangeGate:
             The results of the comparison, with one-sided limits `.lower` and `.upper`, the groups that are left out or
             outside the policy, the rows of unknown groups, the `.limit` and the `.verdict`.
         """
-        counted = self.comparison.paired_with_each(data, truth, one, other, others, options)
+        counted = paired_with_each(self.comparison, data, truth, one, other, others, options)
         judged = [(metric.name, metric.by.text if metric.by else None) for metric in self.comparison.metrics]
         limits = dict.fromkeys(judged, (self.side, self.limit))
         verdicts = judged_changes(counted, limits, self.confidence, self.outside)

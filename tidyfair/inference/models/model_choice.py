@@ -5,15 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, cast
 
-import numpy as np
 import polars as pl
 
 from tidyfair.calling.metric_sets import MetricSet
 from tidyfair.errors import ArgumentError, in_short, listed, nearest
-from tidyfair.intervals.proportions import adjusted
 from tidyfair.specs.arguments import is_list, number
 from tidyfair.specs.columns import Column
-from tidyfair.specs.result_columns import key_columns
 
 BETTER, WORSE, NOT_WORSE, EQUIVALENT = "better", "worse", "not worse", "equivalent"
 DIFFERENT, NOT_SHOWN = "different", "not shown"
@@ -95,15 +92,3 @@ def with_verdicts(results: pl.DataFrame, metrics: MetricSet, margins: Sequence[f
         .otherwise(pl.lit(NOT_SHOWN))
     )  # fmt: skip
     return known.with_columns(verdict.alias(".verdict")).drop("order", "sign")
-
-
-def with_adjusted_p_values(results: pl.DataFrame) -> pl.DataFrame:
-    """The results of several models, with p-values that allow for their number (Holm), in each metric."""
-    keys = [*key_columns(results), ".metric", ".by"]
-    family = results.select(pl.struct(keys).rank("dense")).to_series().to_numpy()
-    p_values = results[".p_value"].fill_null(np.nan).to_numpy()
-    of_models = np.full(len(results), np.nan)
-    for number_of_family in np.unique(family):
-        rows = (family == number_of_family) & ~np.isnan(p_values)
-        of_models[rows] = adjusted(p_values[rows], "holm")
-    return results.with_columns(pl.Series(".p_adjusted", of_models, nan_to_null=True))

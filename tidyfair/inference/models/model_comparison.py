@@ -25,10 +25,10 @@ from tidyfair.inference.models.model_choice import (
     margins_of,
     name_of,
     named_models,
-    with_adjusted_p_values,
     with_verdicts,
 )
 from tidyfair.inference.on_data import refuse_given, refuse_points
+from tidyfair.inference.rate_tests import with_adjusted_p_values
 from tidyfair.inference.unknown_groups import (
     counted_unknown,
     with_unknown,
@@ -137,23 +137,16 @@ class ModelComparison:
             value. Limits and verdicts of `others` hold for all models together (Bonferroni), and `.p_adjusted` allows
             for their number (Holm).
         """
-        counted = self.paired_with_each(data, truth, one, other, others, options)
+        counted = paired_with_each(self, data, truth, one, other, others, options)
         level = 1 - (1 - counted[0].options.conf_level) / len(counted)
         results = pl.concat([paired.compared(level) for paired in counted])
         results = self.in_reading_order(results, one, list(named_models(other, others)))
         if others is not None:
-            results = with_adjusted_p_values(results)
+            families = [*names_of(counted[0].pairs.sides[0].outer_columns), ".metric", ".by"]
+            results = with_adjusted_p_values(results, families, "holm")
         if others is not None or self.margins is not None:
             results = with_verdicts(results, self.metrics, self.margins)
         return counted[0].source.restore(MODELS.frame(results))
-
-    def paired_with_each(
-        self, data: object, truth: TruthLike | None, one: Prediction, other: Prediction | None,
-        others: Sequence[Prediction] | Mapping[str, Prediction] | None, options: CallOptions,
-    ) -> list[PairedModels]:  # fmt: skip
-        """Count the rows of `one` with those of `other`, or with each of `others`."""
-        models = named_models(other, others)
-        return [self.paired(data, truth, one=one, other=model, **options) for model in models.values()]
 
     @staticmethod
     def in_reading_order(results: pl.DataFrame, one: Prediction, others: Sequence[str | None]) -> pl.DataFrame:
@@ -226,6 +219,15 @@ class ModelComparison:
             msg = f"`one` has {one_scores} columns of scores and `other` {other_scores}; both need the same number."
             raise ColumnError(msg)
         return pairs
+
+
+def paired_with_each(
+    comparison: ModelComparison, data: object, truth: TruthLike | None, one: Prediction, other: Prediction | None,
+    others: Sequence[Prediction] | Mapping[str, Prediction] | None, options: CallOptions,
+) -> list[PairedModels]:  # fmt: skip
+    """Count the rows of `one` with those of `other`, or with each of `others`."""
+    models = named_models(other, others)
+    return [comparison.paired(data, truth, one=one, other=model, **options) for model in models.values()]
 
 
 @dataclass(frozen=True, eq=False)

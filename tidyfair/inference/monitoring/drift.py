@@ -6,13 +6,15 @@ import itertools
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any, ClassVar, Literal, cast
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 import polars as pl
 
-from tidyfair.calling.metric_sets import GroupwiseMetric, MetricSet
+from tidyfair.calling.metric_sets import GroupwiseMetric, Metric, MetricSet
+from tidyfair.errors import ArgumentError
 from tidyfair.evaluation.statistics import GROUP_CELL
+from tidyfair.inference.monitoring.change_points import ChangeSearch
 from tidyfair.inference.monitoring.periods import check_periods, period_column
 from tidyfair.inference.rate_tests import (
     ADJUSTMENTS,
@@ -157,30 +159,42 @@ class _Shuffled:
 
 @refuse_unknown_keywords
 def compare_periods(
-    *metrics: GroupwiseMetric | MetricSet,
+    *metrics: Metric | GroupwiseMetric | MetricSet,
     period: str,
     times: int = 10_000,
     seed: int = 0,
     adjust: Literal["holm", "bh", "by", "none"] = "holm",
     family: Family = "all",
-) -> PeriodTest:
-    """Test whether disparities change from one period to the next, by permuting the rows of each group between them.
+    search: Literal["change"] | None = None,
+    window: int | None = None,
+) -> PeriodTest | ChangeSearch:
+    """Test whether disparities change from one period to the next, or find the period from which on they are others.
 
     Ranges from different numbers of rows are not comparable: chance makes the range of the smaller period larger. So a
-    change is compared with its distribution if only the number of rows changed.
+    change is compared with its distribution if only the number of rows changed, by permuting the rows of each group
+    between periods.
 
     The p-value of an unsigned difference or ratio is based on the changes of groups: the largest distance between two
     groups' changes, in standard errors (of logarithms, for ratios). It detects a disparity that reverses with the same
     size, and nothing if all groups change alike. Other disparities are tested by their change itself.
 
+    Few rows in each period hide a change that lasts. `search="change"` compares all periods before with all periods
+    from each possible one on, and takes the one with the largest distance. It does so for the rate of each group, for
+    differences and ratios of groups by the changes of these, and for a metric of all rows. The p-value is that of the
+    largest distance over all periods, among permutations of the rows of each group between periods (Worsley, 1983).
+
     Args:
-        metrics: Groupwise metrics of rates.
+        metrics: Groupwise metrics of rates; for a search metrics of all rows, too.
         period: The column of periods, also given as `group_by=` in the call. Periods are sorted by value; texts that
             sort in another order than time, such as `"10"` before `"8"`, are an error.
         times: Number of draws.
         seed: Seed of the draws.
-        adjust: The adjustment of p-values, as for `disparity_test`.
+        adjust: The adjustment of p-values, as for `disparity_test`; those of a search are adjusted for its groups and
+            metrics, and allow for all of its periods before.
         family: The tests that are adjusted together.
+        search: `"change"`: find one period from which on values are others, in place of comparing neighbours.
+        window: For a search, the number of periods before and from each one on that are compared, in place of all
+            others: for a change that does not last.
 
     Returns:
         A callable with the arguments of a metric. It returns one row for each metric and period except the first:
@@ -188,14 +202,44 @@ def compare_periods(
         of changes that are not significant at 5 % (`.expected_lower`, `.expected_upper`; null where the test is of the
         changes of groups), `.p_value` and `.p_adjusted`.
 
+        A search returns one row for each metric and `.group`, which is null for the disparity and for all rows: the
+        `.period` from which on values are others, and the first and last one that it may be at a confidence of 95 %
+        (`.period_lower`, `.period_upper`; Worsley, 1986; null where `.p_value` is 5 % or more), the values before and
+        from it on, their `.change` with limits that hold at whichever period is taken (`.lower`, `.upper`),
+        `.p_value`, `.p_adjusted` and the rows `.n` that are counted. All are null where nothing can be compared.
+
     >>> from tidyfair import demographic_parity
     >>> people = pl.DataFrame({"month": [1] * 4 + [2] * 4, "hired": [1, 0] * 4, "sex": list("ffmm") * 2})
     >>> test = compare_periods(demographic_parity("sex"), period="month")
     >>> test(people, estimate="hired", group_by="month").select(".before", ".period", ".change").row(0)
     (1, 2, 0.0)
+
+    >>> weeks = pl.DataFrame({"week": range(20)}).join(pl.DataFrame({"sex": list("ffffmmmm")}), how="cross")
+    >>> weeks = weeks.with_columns(hired=(pl.col("sex") == "m") | (pl.col("week") < 12))
+    >>> search = compare_periods(demographic_parity("sex"), period="week", times=200, search="change")
+    >>> search(weeks, estimate="hired", group_by="week").select(".group", ".period", ".change").rows()
+    [('f', 12, -1.0), ('m', None, None), (None, 12, 1.0)]
     """
     period_column("compare_periods", period)
-    return PeriodTest(
-        groupwise(metrics, "compare_periods"), (), how_often(times), whole("seed", seed, 0),
-        one_of("adjust", adjust, ADJUSTMENTS), cast("Any", one_of("family", family, FAMILIES)), period=period,
-    )  # fmt: skip
+    settings: dict[str, Any] = {
+        "times": how_often(times), "seed": whole("seed", seed, 0), "adjust": one_of("adjust", adjust, ADJUSTMENTS),
+        "family": one_of("family", family, FAMILIES), "period": period,
+    }  # fmt: skip
+    if search is None:
+        if window is not None:
+            msg = 'compare_periods(): `window` is the number of periods that a search compares; add `search="change"`.'
+            raise ArgumentError(msg)
+        return PeriodTest(groupwise(metrics, "compare_periods"), **settings)
+    one_of("search", search, ["change"])
+    members: list[Any] = []
+    for metric in metrics:
+        members += metric if isinstance(metric, MetricSet) else [metric]
+    of_groups = [metric for metric in members if not isinstance(metric, Metric)]
+    for metric in groupwise(tuple(of_groups), "compare_periods") if of_groups or not members else ():
+        if not isinstance(metric.aggregate, Contrast):
+            msg = (
+                f"compare_periods(): a search finds changes of differences and ratios of groups, and {metric.name} is "
+                f"{metric.aggregate!r}. Use a difference of the same metric, which shows each group, too."
+            )
+            raise ArgumentError(msg)
+    return ChangeSearch(tuple(members), **settings, window=None if window is None else whole("window", window, 1))
