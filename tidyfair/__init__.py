@@ -34,7 +34,6 @@ if TYPE_CHECKING:
     from tidyfair.calling.metric_sets import *
     from tidyfair.calling.streaming import *
     from tidyfair.errors import *
-    from tidyfair.evaluation.array_metrics import *
     from tidyfair.inference.gates.checks import UnfairError as UnfairError
     from tidyfair.inference.gates.checks import assert_fair as assert_fair
     from tidyfair.inference.gates.checks import check as check
@@ -64,7 +63,8 @@ if TYPE_CHECKING:
     from tidyfair.specs.aggregates import *
     from tidyfair.specs.contrasts import *
     from tidyfair.specs.forecasts import *
-    from tidyfair.specs.formulas import *
+    from tidyfair.specs.formulas.rows import *
+    from tidyfair.specs.formulas.statistics import *
     from tidyfair.specs.groups import *
     from tidyfair.specs.spreads import *
     from tidyfair.specs.survey_designs import *
@@ -91,7 +91,6 @@ _NAMES = {
     """,
     "calling.metric_sets": "GroupwiseFactory GroupwiseMetric Metric metric_set metric_tweak MetricSet",
     "calling.streaming": "Accumulator load_state save_state",
-    "evaluation.array_metrics": "Sample",
     "inference.gates.checks": "assert_fair check four_fifths UnfairError",
     "inference.models.model_comparison": "compare_models",
     "inference.testing.pairwise_tests": "pairwise",
@@ -168,7 +167,8 @@ _NAMES = {
     "specs.aggregates": "Aggregate new_aggregate",
     "specs.contrasts": "difference log_ratio ratio",
     "specs.forecasts": "CensoringDistribution prediction_interval PredictionInterval survival Survival",
-    "specs.formulas": "statistic",
+    "specs.formulas.rows": "Sample",
+    "specs.formulas.statistics": "statistic",
     "specs.groups": "Privileged privileged",
     "specs.survey_designs": "replicate_weights ReplicateWeights survey_design SurveyDesign",
     "specs.spreads": """

@@ -488,7 +488,7 @@ def _constant(evaluated: Evaluated) -> list[str]:
     """The names of the metrics that cannot vary, because an average over labels does not depend on the data."""
     if evaluated.labels.event is not None:
         return []
-    return [spec.name for spec in evaluated.specs if evaluated.estimator_of(spec) in spec.constant_averages]
+    return [spec.name for spec in evaluated.specs if evaluated.average_of(spec).name in spec.constant_averages]
 
 
 def _remarks(tally: Tally, evaluated: Evaluated) -> list[str]:

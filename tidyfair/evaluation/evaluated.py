@@ -14,13 +14,14 @@ from tidyfair.evaluation.evaluator import Evaluator, RequestedFormula
 from tidyfair.evaluation.group_cells import UNGROUPED, GroupCells, number_group_cells
 from tidyfair.evaluation.labels import NUMBERS, Labels, has_own_order, read_labels
 from tidyfair.evaluation.states import NO_LEVEL
-from tidyfair.evaluation.statistics import LEVEL, ONE_LABEL, LabelReading, Table
+from tidyfair.evaluation.statistics import LEVEL, LabelReading
 from tidyfair.evaluation.value_rows import ValueRows, value_rows
 from tidyfair.specs.aggregates import Aggregate
+from tidyfair.specs.averages import Average
 from tidyfair.specs.columns import names_of
 from tidyfair.specs.forecasts import Forecast
-from tidyfair.specs.formulas import Formula, unprefixed
-from tidyfair.specs.metric_specs import ALL_LABELS, MetricSpec, estimator_of, formulas_of
+from tidyfair.specs.formulas import Formula, Table, unprefixed
+from tidyfair.specs.metric_specs import MetricSpec, average_of, formulas_of
 from tidyfair.specs.options import Options
 from tidyfair.specs.segments import Integers
 from tidyfair.tallies.tally import THRESHOLD, Tally
@@ -62,13 +63,9 @@ class Evaluated:
         """The columns that name each row: outer keys, `.metric`, `.by`, `.estimator` and a list of thresholds."""
         texts: dict[str, list[str | None]] = {".metric": [], ".by": [], ".estimator": []}
         for spec in self.specs:
-            _, formula = spec.formulas[0]
-            estimator = self.estimator_of(spec)
-            # `multiclass` for a metric that is defined over all labels
-            is_of_all = formula.over_levels and estimator not in ONE_LABEL
             texts[".metric"].append(spec.name)
             texts[".by"].append(spec.by.text if spec.by else None)
-            texts[".estimator"].append(ALL_LABELS if is_of_all else estimator)
+            texts[".estimator"].append(self.average_of(spec).name)
         outer_of_row, spec_of_row = rows["outer"].to_numpy(), rows["spec"].to_numpy()
         columns: dict[str, pl.Series] = {}
         for key in self.group_cells.outer_keys:
@@ -99,20 +96,20 @@ class Evaluated:
         # `NO_LEVEL` is -1, the index of the null at the end
         return texts[level % len(texts)]
 
-    def label_index(self, level: Integers, labels: int, given: str | None = None) -> Integers:
+    def label_index(self, level: Integers, labels: int, formula: Formula) -> Integers:
         """The index of the label of values among those of their formula, of which there are so many."""
         if labels == 1:
             return np.zeros(len(level), dtype=np.int64)
-        of_formula = list(range(len(self.labels.values)) if given else self.labels.levels)
+        of_formula = formula.label_indices(self.labels.levels, len(self.labels.values))
         # `NO_LEVEL` is -1, the index of the 0 at the end
         index = np.zeros(max([*of_formula, 0]) + 2, dtype=np.int64)
         index[of_formula] = np.arange(len(of_formula))
         return index[level]
 
-    def estimator_of(self, spec: MetricSpec) -> str:
-        """The estimator of the first metric of a spec."""
+    def average_of(self, spec: MetricSpec) -> Average:
+        """The average over labels of the first metric of a spec."""
         _, formula = spec.formulas[0]
-        return estimator_of(spec, formula, self.estimator, one_event=self.labels.event is not None)
+        return average_of(spec, formula, self.estimator, one_event=self.labels.event is not None)
 
 
 def _check_risk_thresholds(specs: Sequence[MetricSpec], cut: Cut) -> None:
@@ -147,7 +144,7 @@ def evaluate_specs(tally: Tally, specs: Sequence[MetricSpec], options: Options) 
             labels=options.labels,
             pos_label=options.pos_label,
             estimator=options.estimator,
-            any_event=all(formula.given is not None for formula in formulas_of(*specs)),
+            any_event=not any(formula.depends_on_event for formula in formulas_of(*specs)),
             allow_unseen=True,
         )
     if tally.forecast is not None:
@@ -230,13 +227,13 @@ def _evaluate(
     for number, spec in enumerate(specs):
         own = len(spec.formulas) - spec.subtracted
         for index, (name, formula) in enumerate(spec.formulas):
-            estimator = estimator_of(spec, formula, options.estimator, one_event=labels.event is not None)
-            requested.append(RequestedFormula(number, name, formula, estimator, part=int(index >= own)))
+            average = average_of(spec, formula, options.estimator, one_event=labels.event is not None)
+            requested.append(RequestedFormula(number, name, formula, average, part=int(index >= own)))
     tables: dict[RequestedFormula, Table] = {}
-    distinct: dict[tuple[Formula, str], RequestedFormula] = {}
+    distinct: dict[tuple[Formula, Average], RequestedFormula] = {}
     for metric in requested:
-        tables[metric] = Table.of(metric.formula, metric.estimator)
-        distinct[metric.formula, metric.estimator] = metric
+        tables[metric] = metric.formula.table(metric.average)
+        distinct[metric.formula, metric.average] = metric
     formulas = {metric.formula for metric in requested}
     reads_squares = any("row_weight" in map(unprefixed, formula.statistics) for formula in formulas)
     with_variances = options.interval is not None

@@ -16,8 +16,9 @@ from tidyfair.evaluation.labels import Labels
 from tidyfair.evaluation.states import NO_LEVEL, PART, TEXTS, UNDEFINED
 from tidyfair.evaluation.statistics import GROUP_CELL, LEVEL
 from tidyfair.evaluation.values import COLUMNS, Values
+from tidyfair.specs.averages import DISTRIBUTION_BY_LABEL, Average
 from tidyfair.specs.formulas import Formula
-from tidyfair.specs.metric_specs import ALL_LABELS, MetricSpec
+from tidyfair.specs.metric_specs import MetricSpec
 from tidyfair.specs.segments import Array, Booleans, Integers
 
 STATE = "state"
@@ -32,8 +33,6 @@ _INTEGERS = {
     "outer": pl.Int32,
 }
 """The columns of integers, with their dtypes in frames."""
-_BY_LABEL = ("one_vs_rest", ALL_LABELS)
-"""Estimators that results show a label for."""
 
 
 class ValueRows:
@@ -80,7 +79,7 @@ def _codes_of(status: pl.Series) -> Integers:
 
 def value_rows(
     requested: Sequence[RequestedFormula],
-    values: Mapping[tuple[Formula, str], Values],
+    values: Mapping[tuple[Formula, Average], Values],
     specs: Sequence[MetricSpec],
     group_cells: GroupCells,
     labels: Labels,
@@ -123,7 +122,7 @@ def value_rows(
     def frame() -> pl.DataFrame:
         integers = {name: pl.Series(arrays[name], dtype=dtype) for name, dtype in _INTEGERS.items()}
         names = pl.Series([metric.name for metric in requested], dtype=pl.String)
-        estimators = pl.Series([metric.estimator for metric in requested], dtype=pl.String)
+        estimators = pl.Series([metric.average.name for metric in requested], dtype=pl.String)
         numbers = dict(zip(extra, map(_numbers, extra.values()), strict=True))
         return pl.DataFrame(
             {
@@ -174,12 +173,12 @@ class _Runs:
     def of(
         cls,
         requested: Sequence[RequestedFormula],
-        values: Mapping[tuple[Formula, str], Values],
+        values: Mapping[tuple[Formula, Average], Values],
         specs: Sequence[MetricSpec],
         group_cells: GroupCells,
         all_labels: Labels,
     ) -> _Runs:
-        starts: dict[tuple[Formula, str], int] = {}
+        starts: dict[tuple[Formula, Average], int] = {}
         start = 0
         for key, of_formula in values.items():
             starts[key] = start
@@ -190,20 +189,20 @@ class _Runs:
         label: list[Integers] = []
         level: list[Array] = []
         for metric in requested:
-            key, given = (metric.formula, metric.estimator), metric.formula.given
+            key = metric.formula, metric.average
             first, size = group_cells.spans[specs[metric.spec].by]
             labels = values[key].estimate.shape[1]
-            if given is None:
-                own_label, own_group = np.indices((labels, size))
-            else:
-                # distributions have the labels of a group together, not the groups of a label
+            if metric.average is DISTRIBUTION_BY_LABEL:
+                # the labels of a group together, not the groups of a label
                 own_group, own_label = np.indices((size, labels))
+            else:
+                own_label, own_group = np.indices((labels, size))
             group_cell.append(first + own_group.ravel())
             label.append(own_label.ravel())
             source.append(starts[key] + label[-1] * count + group_cell[-1])
-            if metric.estimator in _BY_LABEL and values[key].by_level and given != "nothing":
-                # distributions are given a label of one side, whether it is an event or not
-                level.append(np.array(range(len(all_labels.values)) if given else all_labels.levels)[label[-1]])
+            if metric.average.shows_label:
+                levels_of_values = metric.formula.label_indices(all_labels.levels, len(all_labels.values))
+                level.append(np.array(levels_of_values)[label[-1]])
             else:
                 level.append(np.full(len(label[-1]), NO_LEVEL))
         sizes = list(map(len, group_cell))

@@ -21,13 +21,14 @@ from tidyfair.evaluation.group_cells import rows_of, slice_of
 from tidyfair.evaluation.group_index import GroupIndex, KeyCodes
 from tidyfair.evaluation.label_counts import LabelCounts
 from tidyfair.evaluation.ranked_rows import Level
-from tidyfair.evaluation.statistics import ONE_LABEL, ROWS, SQUARES, Table, pooled, sums_of
+from tidyfair.evaluation.statistics import pooled, sums_of
 from tidyfair.evaluation.values import values_of
 from tidyfair.intervals.influence import Deviations, Influences, known_errors
 from tidyfair.intervals.scales import Scale
 from tidyfair.intervals.shares import is_mean
 from tidyfair.intervals.unseen_rows import UnseenRows, unseen_rows, with_rows_added
-from tidyfair.specs.formulas import Formula
+from tidyfair.specs.averages import Average
+from tidyfair.specs.formulas import ROWS, SQUARES, Formula
 from tidyfair.specs.groups import By
 from tidyfair.specs.segments import Array, Floats, Integers, Segments
 from tidyfair.tallies.tally import BLOCK, HIDDEN, Tally
@@ -46,23 +47,17 @@ _HIDDEN_SKEWNESS = 1.5
 """The factor of the skewness of samples, which is nearer to 0 than that of values."""
 
 
-def has_jackknife(formula: Formula, estimator: str, tally: Tally) -> bool:
+def has_jackknife(formula: Formula, average: Average, tally: Tally) -> bool:
     """Check whether values of a formula have standard errors by leaving out rows of a tally."""
     if formula.influence is not None:
         # bins do not show the order of scores within them
-        return estimator in ONE_LABEL and tally.rows is not None and not (tally.binned and reads_ranks(formula))
-    if formula.input != "sums" or formula.given is not None or formula.beyond or HIDDEN in tally.cells.columns:
+        return average.by_label and tally.rows is not None and not (tally.binned and formula.variation == "ranked")
+    if formula.variation not in ("counts", "sums") or HIDDEN in tally.cells.columns:
         return False
-    if formula.reads_neighbors:
+    if any(term.neighborhood is not None for term in formula.all_terms):
         # a row or cluster that is left out would still be among the neighbours of others
         return False
-    counts_are_enough = formula.kind == "class" and not formula.all_terms
-    return bool(formula.reads) and (counts_are_enough or bool(tally.clusters))
-
-
-def reads_ranks(formula: Formula) -> bool:
-    """Check whether a formula is an area under a curve of ranked scores other than that of DeLong's error."""
-    return formula.influence is not None and formula.input == "rows" and not formula.deviations
+    return bool(formula.reads) and (formula.variation == "counts" or bool(tally.clusters))
 
 
 def by_jackknife(evaluator: Evaluator, requested: RequestedFormula, by: By | None, scale: Scale) -> Deviations:
@@ -71,7 +66,7 @@ def by_jackknife(evaluator: Evaluator, requested: RequestedFormula, by: By | Non
     if formula.influence is not None:
         return _deviations_of_read_rows(evaluator, requested, by, scale)
     clusters = [key.column for key in tally.clusters]
-    if formula.kind == "class" and not formula.all_terms:
+    if formula.variation == "counts":
         clusters = [column for column in clusters if column.name != BLOCK]
     index = evaluator.group_cells.indices[by]
     if not clusters:
@@ -129,7 +124,7 @@ class _LeftOut:
     """The parts or clusters of groups, which are left out one at a time."""
 
     formula: Formula
-    estimator: str
+    average: Average
     segments: Segments
     """The units of each group."""
     everything: Mapping[str, Array]
@@ -144,11 +139,11 @@ class _LeftOut:
     @classmethod
     def of(cls, evaluator: Evaluator, requested: RequestedFormula, index: GroupIndex, units: GroupIndex) -> _LeftOut:
         """The units of the groups of a tally."""
-        formula, estimator = requested.formula, requested.estimator
+        formula, average = requested.formula, requested.average
         segments = Segments.of(index.of_cell[units.example])
-        table = Table.of(formula, estimator)
+        table = formula.table(average)
         sums = sums_of(table, formula.all_terms, evaluator.cells, units, evaluator.reading)
-        own = values_of(formula, estimator, sums)
+        own = values_of(formula, average, sums)
         nothing = np.zeros(segments.length, dtype=bool)
         weight = np.where(own.n[:, 0] > 0, own.weight[:, 0], 0.0)
         share = (weight / segments.to_rows(segments.sum(weight)))[:, None]
@@ -162,7 +157,7 @@ class _LeftOut:
             size = np.nan_to_num(segments.sum(weight**2) / segments.sum(weight))
             unseen = _added_rows(evaluator, requested, index, size)
         everything, all_others = (pooled(sums, segments, nothing, scope) for scope in ("overall", "rest"))
-        return cls(formula, estimator, segments, everything, all_others, share, unseen)
+        return cls(formula, average, segments, everything, all_others, share, unseen)
 
     def deviations(self, scale: Scale) -> tuple[Deviations, Array]:
         """The deviations of values, and the influences of units in standard errors of these."""
@@ -195,7 +190,7 @@ class _LeftOut:
         """The values of groups with some rows more, and the influences of units on them, and on their scale."""
         per_unit = {name: self.segments.to_rows(values) for name, values in added.items()}
         value, without = (
-            values_of(self.formula, self.estimator, with_rows_added(sums, per_unit)).estimate
+            values_of(self.formula, self.average, with_rows_added(sums, per_unit)).estimate
             for sums in (self.everything, self.all_others)
         )
         change, on_scale = value - without, scale.transform(value) - scale.transform(without)
@@ -245,7 +240,7 @@ class _Pairs:
     """Pairs of true and predicted labels, and what a row with them adds to the counts that a formula reads."""
 
     formula: Formula
-    estimator: str
+    average: Average
     truth: Array
     estimate: Array
     added: Array
@@ -267,10 +262,10 @@ class _Pairs:
         counts = {name + ROWS: values for name, values in sums.items()}
         times = len(next(iter(sums.values()))) // max(1, len(row))
         row_weight = {"row_weight": np.repeat(row, times, axis=0)}
-        return values_of(self.formula, self.estimator, counts | row_weight).estimate
+        return values_of(self.formula, self.average, counts | row_weight).estimate
 
 
-def _pairs(formula: Formula, estimator: str, evaluator: Evaluator, observed: set[tuple[int, int]]) -> _Pairs:
+def _pairs(formula: Formula, average: Average, evaluator: Evaluator, observed: set[tuple[int, int]]) -> _Pairs:
     """All pairs of labels that occur, and those to which rows are added."""
     levels = evaluator.reading.levels
     # the labels that are told apart: one and the rest are two
@@ -291,7 +286,7 @@ def _pairs(formula: Formula, estimator: str, evaluator: Evaluator, observed: set
         counts |= counting.steps(one_row)
     added = np.zeros(len(pairs))
     added[: len(complete)] = _ADDED_ROWS / max(1, len(complete))
-    return _Pairs(formula, estimator, truth, estimate, added, {name: values.T for name, values in counts.items()})
+    return _Pairs(formula, average, truth, estimate, added, {name: values.T for name, values in counts.items()})
 
 
 def _pair_weights(
@@ -312,7 +307,7 @@ def _pair_weights(
     pair_code = (codes[0] + 1) * height + codes[1] + 1
     occurring = [divmod(code, height) for code in np.unique(pair_code).tolist()]
     observed = {(one - 1, other - 1) for one, other in occurring}
-    pairs = _pairs(requested.formula, requested.estimator, evaluator, observed)
+    pairs = _pairs(requested.formula, requested.average, evaluator, observed)
     position = np.zeros(height**2, dtype=np.int64)
     position[(pairs.truth + 1) * height + pairs.estimate + 1] = np.arange(len(pairs.truth))
     shape = (len(index), len(pairs.truth))
@@ -383,7 +378,7 @@ def _deviations_of_label_rows(
     shape = weight.shape
     parts: list[tuple[Floats, Floats, Floats]] = []
     labels = len(evaluator.reading.levels)
-    one_value = pairs.are_many and requested.estimator not in ONE_LABEL
+    one_value = pairs.are_many and not requested.average.by_label
     of_group = max(shape[1] * (1 if one_value else labels), labels**2)
     step = max(1, _MOST_NUMBERS // max(1, of_group * len(pairs.counts)))
     for start in range(0, shape[0], step):

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tidyfair.specs.formulas import Formula
+from tidyfair.specs.formulas import Formula, RowSums
 from tidyfair.specs.segments import Booleans, Floats
 
 
@@ -21,6 +21,8 @@ class Scale:
     @classmethod
     def of(cls, formula: Formula, ends: tuple[float, float]) -> Scale:
         """The scale of the values of a formula."""
+        if not isinstance(formula, RowSums):
+            return cls(*ends)
         return SquaredCorrelation(0.0, 1.0) if formula.squared_correlation else cls(*(formula.range_of_limits or ends))
 
     def holds(self, values: Floats) -> Booleans:

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property, partial
-from typing import Any, Literal, TypeAlias
+from typing import Any, Literal, TypeAlias, cast
 
 import numpy as np
 
 from tidyfair.evaluation.evaluated import Evaluated
 from tidyfair.evaluation.evaluator import RequestedFormula
-from tidyfair.evaluation.statistics import GROUP_CELL, LEVEL, ONE_LABEL
+from tidyfair.evaluation.statistics import GROUP_CELL, LEVEL
 from tidyfair.intervals.calibration_errors import Gaps
 from tidyfair.intervals.comparisons import Family
 from tidyfair.intervals.estimates import (
@@ -25,13 +25,14 @@ from tidyfair.intervals.estimates import (
     Surveyed,
 )
 from tidyfair.intervals.influence import Deviations
-from tidyfair.intervals.jackknife import CELLS, by_jackknife, has_jackknife, reads_ranks
+from tidyfair.intervals.jackknife import CELLS, by_jackknife, has_jackknife
 from tidyfair.intervals.scales import Scale
 from tidyfair.intervals.shares import Share, is_share_of_flags, rising_share_of, share_of, sum_of_shares_of
 from tidyfair.intervals.small_samples import area_errors, area_sides
 from tidyfair.intervals.survey import by_design, has_survey_error
 from tidyfair.specs.aggregates import Aggregate
-from tidyfair.specs.formulas import Formula
+from tidyfair.specs.averages import MULTICLASS, Average
+from tidyfair.specs.formulas import Formula, RowExpression
 from tidyfair.specs.groups import By
 from tidyfair.specs.options import Options
 from tidyfair.specs.segments import NO_ROW, Array, Booleans, Floats, Integers, Segments
@@ -52,18 +53,18 @@ def sampling_of(tally: Tally) -> Sampling:
     return "strata" if isinstance(tally.design, SurveyDesign) else "replicate_weights"
 
 
-def kind_of(tally: Tally, formula: Formula, estimator: str) -> Kind | None:  # noqa: PLR0911 - a table of kinds
+def kind_of(tally: Tally, formula: Formula, average: Average) -> Kind | None:  # noqa: PLR0911 - a table of kinds
     """The kind of error that values of a formula have in closed form; None if by replicates only."""
-    is_of_one, clustered = estimator in ONE_LABEL, bool(tally.cluster_names)
+    is_of_one, clustered = average.by_label, bool(tally.cluster_names)
     if tally.design is not None:
-        return "smooth" if has_survey_error(formula, estimator, tally) else None
-    known = has_jackknife(formula, estimator, tally)
-    if not clustered and share_of(formula) is not None and (is_of_one or formula.over_levels):
+        return "smooth" if has_survey_error(formula, average, tally) else None
+    known = has_jackknife(formula, average, tally)
+    if not clustered and share_of(formula) is not None and (is_of_one or average is MULTICLASS):
         return "rate"
     if not clustered and tally.weights is None and is_share_of_flags(formula):
         return "rate"
-    if formula.input != "sums":
-        return _kind_of_rows(tally, formula, estimator)
+    if formula.is_of_rows:
+        return _kind_of_rows(tally, formula, average)
     if not known:
         return None
     if clustered or tally.weights is not None:
@@ -73,19 +74,19 @@ def kind_of(tally: Tally, formula: Formula, estimator: str) -> Kind | None:  # n
     return "sum_of_rates" if is_of_one and sum_of_shares_of(formula) is not None else "smooth"
 
 
-def _kind_of_rows(tally: Tally, formula: Formula, estimator: str) -> Kind | None:
+def _kind_of_rows(tally: Tally, formula: Formula, average: Average) -> Kind | None:
     """The same of a formula that reads rows."""
-    known, clustered = has_jackknife(formula, estimator, tally), bool(tally.cluster_names)
-    if formula.deviations:
-        return "area" if estimator in ONE_LABEL and (known or not clustered) else None
-    if formula.bins_of is not None:
+    known, clustered = has_jackknife(formula, average, tally), bool(tally.cluster_names)
+    if formula.variation == "area":
+        return "area" if average.by_label and (known or not clustered) else None
+    if formula.variation == "calibration_error":
         return "calibration_error"
     if not known:
         return None
-    if reads_ranks(formula):
+    if formula.variation == "ranked":
         return "ranked"
     # the fits of calibration lines say themselves how far they vary
-    return "fit" if formula.of_labels and not clustered and tally.weights is None else "smooth"
+    return "fit" if formula.has_labels and not clustered and tally.weights is None else "smooth"
 
 
 @dataclass(frozen=True, eq=False)
@@ -94,8 +95,8 @@ class Uncertainty:
 
     evaluated: Evaluated
     options: Options
-    _deviations: dict[tuple[Formula, str, By | None], Deviations] = field(
-        default_factory=dict[tuple["Formula", str, "By | None"], "Deviations"], repr=False
+    _deviations: dict[tuple[Formula, Average, By | None], Deviations] = field(
+        default_factory=dict[tuple["Formula", "Average", "By | None"], "Deviations"], repr=False
     )
     _gaps: dict[tuple[object, ...], Gaps] = field(default_factory=dict[tuple[object, ...], "Gaps"], repr=False)
 
@@ -137,7 +138,7 @@ class Uncertainty:
         if self.interval in {"bootstrap", "bayes"}:
             return [None] * len(self.requested)
         kinds: list[Kind | None] = [
-            kind_of(self.tally, requested.formula, requested.estimator) for requested in self.requested
+            kind_of(self.tally, requested.formula, requested.average) for requested in self.requested
         ]
         return ["rate" if kind == "rate" else None for kind in kinds] if self.interval == "exact" else kinds
 
@@ -184,10 +185,10 @@ class Uncertainty:
 
     def _calibration_errors(self, requested: RequestedFormula, value: Floats, rows: Integers) -> CalibrationErrors:
         """Errors of calibration, from the gaps of their bins; those with the same bins have the same."""
-        formula, by = requested.formula, self.evaluated.specs[requested.spec].by
-        key = (formula.bins_of, formula.options, requested.estimator, by)
+        formula, by = cast("RowExpression", requested.formula), self.evaluated.specs[requested.spec].by
+        key = (formula.bins_of, formula.options, requested.average, by)
         if key not in self._gaps:
-            self._gaps[key] = Gaps.of(self.evaluated.evaluator, formula, requested.estimator, by)
+            self._gaps[key] = Gaps.of(self.evaluated.evaluator, formula, requested.average, by)
         gaps = self._gaps[key]
         at = self._positions(requested, rows, gaps.total_error.shape[1])
         return CalibrationErrors(value, *gaps.at(at))
@@ -210,7 +211,7 @@ class Uncertainty:
             factors = tuple(factor for factor, _ in made_of.shares)
             shares = tuple(_shares_of_counts(share, counts) for _, share in made_of.shares)
             return MadeOfShares(**fields, factors=factors, shares=shares)
-        if counts and requested.estimator in ONE_LABEL:
+        if counts and requested.average.by_label:
             tp, fn, fp, tn = (counts[name] for name in CELLS)
             return OfLabels(**fields, formula=formula, counts=(tp, fn, fp, tn))
         return Smooth(**fields, kind=kind or "smooth")
@@ -223,7 +224,7 @@ class Uncertainty:
     def _deviations_of(self, requested: RequestedFormula, rows: Integers) -> Deviations:
         """The standard errors of some values of a formula; those of all groups of its feature are computed once."""
         by = self.evaluated.specs[requested.spec].by
-        key = (requested.formula, requested.estimator, by)
+        key = (requested.formula, requested.average, by)
         if key not in self._deviations:
             deviations_of = by_jackknife if self.tally.design is None else by_design
             self._deviations[key] = deviations_of(self.evaluated.evaluator, requested, by, self.scale(requested))
@@ -234,7 +235,7 @@ class Uncertainty:
         """The positions of some rows in arrays of groups by labels."""
         first, _ = self.evaluated.group_cells.spans[self.evaluated.specs[requested.spec].by]
         group = self.column(GROUP_CELL)[rows].astype(np.int64) - first
-        return group * labels + self.evaluated.label_index(self.column(LEVEL)[rows], labels)
+        return group * labels + self.evaluated.label_index(self.column(LEVEL)[rows], labels, requested.formula)
 
     # Comparisons
 

@@ -5,17 +5,18 @@ from __future__ import annotations
 import inspect
 import math
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import replace
+from dataclasses import fields, replace
 from functools import partial
 from numbers import Real
-from typing import Any, Literal, cast
+from typing import Any, Literal, TypeAlias, cast
 
 import polars as pl
 
-from tidyfair.calling.metric_sets import ConstantAverage, GroupwiseFactory, GroupwiseMetric, Metric, MetricSet
+from tidyfair.calling.metric_sets import GroupwiseFactory, GroupwiseMetric, Metric, MetricSet
 from tidyfair.errors import ArgumentError, Status, failures_of, in_short, listed
 from tidyfair.specs.aggregates import DIRECTIONS, Direction
 from tidyfair.specs.arguments import flag, one_of
+from tidyfair.specs.averages import MACRO, MICRO
 from tidyfair.specs.columns import Column, are_columns
 from tidyfair.specs.formulas import (
     ROW_COLUMNS,
@@ -25,11 +26,15 @@ from tidyfair.specs.formulas import (
     Expr,
     Formula,
     Given,
+    GroupPairs,
     Influence,
     Kind,
     Number,
     Rate,
+    RowArrays,
+    RowExpression,
     Statistic,
+    formula_of,
     name_of,
     statistic,
     unprefixed,
@@ -45,6 +50,8 @@ __all__ = [
     "numeric_metric",
     "prob_metric",
 ]
+
+ConstantAverage: TypeAlias = 'bool | Literal["micro"]'
 
 _FROM_CALL = {"labels", *WEIGHTS}
 """Parameters of a function of arrays that the call sets."""
@@ -162,7 +169,7 @@ def prob_metric(
     }
 
     if against is not None:
-        settings |= {"against": against, "ignores_truth": not truth}
+        settings |= {"against": against, "reads_truth": truth}
         return partial(_arrayed, kind="prob", direction=direction, ends=range, settings=settings)
     return partial(
         defined, kind="prob", direction=direction, ends=range, settings=settings, constant_average=constant_average
@@ -280,14 +287,15 @@ def defined(
     """A metric from its formula, after checks."""
     _check_ends(function, direction, ends)
     formulas, statistics = _named_in_module(function, kind)
-    definition = Formula.of(function, kind, formulas, statistics | dict(terms or {}), **settings)
+    definition = formula_of(function, kind, formulas, statistics | dict(terms or {}), settings)
     # the formulas of the library are checked by its tests, not at every import
     if not (function.__module__ or "").startswith("tidyfair."):
         definition = replace(definition, metric=name or "")
         definition.check()
-        if definition.input == "rows":
-            _check_reads(definition)
-    return Metric(name or function.__name__, definition, kind, direction, ends, constant_average)
+        if isinstance(definition, RowExpression):
+            definition.check_columns()
+    averages = {True: (MACRO.name, MICRO.name), MICRO.name: (MICRO.name,)}.get(constant_average, ())
+    return Metric(name or function.__name__, definition, direction, ends, averages)
 
 
 def _named_in_module(function: Callable[..., Any], kind: Kind) -> tuple[dict[str, Formula], dict[str, Statistic]]:
@@ -314,20 +322,6 @@ def _parameters(name: str, function: Callable[..., Any]) -> list[inspect.Paramet
         raise ArgumentError(msg) from error
 
 
-def _check_reads(definition: Formula) -> None:
-    """Refuse a formula over rows that reads other columns than its parameters, or that does not aggregate them."""
-    value, _ = definition.express(given=definition.needs)
-    unknown = set(columns_of(value)) - set(definition.needs)
-    if unknown or value.meta.has_multiple_outputs():
-        msg = f"{definition.name}: a formula may only read its parameters, {listed(definition.needs)}, not {value}."
-        raise ArgumentError(msg)
-    with failures_of(f"{definition.name}: the formula", "Its parameters are columns of floats."):
-        _dtype_over_floats(value, definition.needs)
-    if gives_a_value_per_row(value, unknown=False):
-        msg = f"{definition.name}: a formula over rows must return one value; aggregate it, for example with `.sum()`."
-        raise ArgumentError(msg)
-
-
 def _dtype_over_floats(value: Expr, columns: Iterable[str]) -> pl.DataType:
     """The dtype of an expression over columns of floats; an error of polars where it cannot be computed."""
     return pl.DataFrame(schema=dict.fromkeys(columns, pl.Float64)).select(value).to_series().dtype
@@ -346,7 +340,7 @@ def _arrayed(
     name = name or name_of(function)
     _check_ends(function, direction, ends)
     parameters = _parameters(name, function)
-    if settings.get("against") and len(parameters) < 2:
+    if "against" in settings and len(parameters) < 2:
         msg = f"{name}: the function must take two samples, not {inspect.signature(function)}."
         raise ArgumentError(msg)
     options: dict[str, Any] = {}
@@ -355,8 +349,11 @@ def _arrayed(
         is_option = parameter.kind is parameter.KEYWORD_ONLY and parameter.name not in _FROM_CALL
         if is_option and parameter.default is not parameter.empty:
             options[parameter.name] = parameter.default
-    definition = Formula(function, kind, "arrays", options=tuple(options.items()), metric=name, **settings)
-    return Metric(name, definition, kind, direction, ends)
+    type_of_formula = GroupPairs if "against" in settings else RowArrays
+    names = {item.name for item in fields(type_of_formula)}
+    own = {setting: value for setting, value in settings.items() if setting in names}
+    definition = type_of_formula(function, kind, options=tuple(options.items()), metric=name, **own)
+    return Metric(name, definition, direction, ends)
 
 
 def _check_ends(function: object, direction: object, ends: object) -> None:
@@ -404,7 +401,7 @@ def _own_term(caller: str, kind: Kind, name: str, function: Callable[..., Expr])
         )
         raise ArgumentError(msg)
     term = replace(statistic(function), alias=name)
-    value: Any = term.of(truth=pl.col("truth"), score=pl.col("score"), estimate=pl.col("estimate"))
+    value: Any = term.expression(truth=pl.col("truth"), score=pl.col("score"), estimate=pl.col("estimate"))
     if not _is_of_rows(value):
         msg = (
             f"{caller}: the statistic {name!r} must return an expression with a value for each row, not "

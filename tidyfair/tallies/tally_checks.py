@@ -73,7 +73,7 @@ def _missing(name: str, formula: Formula, role: str, given: AbstractSet[str]) ->
         return f'{name} needs an interval: `estimate=prediction_interval("lower", "upper", level=0.9)`, or quantiles.'
     if formula.kind == "survival" and role == "estimate":
         return f"{name} needs the column of predicted times, or of risks: `estimate=`."
-    if not formula.of_labels:
+    if not formula.has_labels:
         content = f"{'true' if role == 'truth' else 'predicted'} numbers"
     elif role == "estimate":
         has_scores = "probs" in given

@@ -53,7 +53,7 @@ from tidyfair.specs.aggregates import UserAggregate
 from tidyfair.specs.arguments import flag
 from tidyfair.specs.columns import Column, names_of
 from tidyfair.specs.forecasts import Prediction, TruthLike
-from tidyfair.specs.formulas import Formula
+from tidyfair.specs.formulas import Formula, RowExpression
 from tidyfair.specs.groups import By
 from tidyfair.specs.metric_specs import MetricSpec, formulas_of
 from tidyfair.specs.notebook_html import display
@@ -343,14 +343,14 @@ def _changes(results: Floats) -> Floats:
 
 def _is_smooth(metric: Metric | GroupwiseMetric) -> bool:
     """Check whether a single row changes a metric only a little: functions of sums, and areas under a curve."""
-    of_sums = all(formula.input == "sums" or _is_of_areas(formula) for formula in formulas_of(metric))
+    of_sums = all(not formula.is_of_rows or _is_of_areas(formula) for formula in formulas_of(metric))
     return of_sums and not isinstance(metric.aggregate, UserAggregate)
 
 
 def _is_of_areas(formula: Formula) -> bool:
     """Check whether a formula is an area under a ROC curve, a concordance, or a combination of these."""
-    parts = [part for _, part in formula.parts]
-    counts_pairs = bool(formula.deviations) or (formula.kind == "survival" and formula.influence is not None)
+    parts = [part for _, part in formula.parts] if isinstance(formula, RowExpression) else []
+    counts_pairs = formula.variation == "area" or (formula.kind == "survival" and formula.influence is not None)
     return counts_pairs or (bool(parts) and all(map(_is_of_areas, parts)))
 
 

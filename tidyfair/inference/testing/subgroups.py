@@ -548,8 +548,8 @@ def checked_rate(name: str, metric: object, kinds: tuple[str, ...], takes: str =
         msg = f"{name}() takes a metric, such as fall_out, not {in_short(metric)}."
         raise ArgumentError(msg)
     formula = metric.definition
-    counted = formula.input == "sums" and not any(term.compares_rows for term in formula.all_terms)
-    is_rate_of_rows = counted and formula.is_share_of_rows and metric.range == (0, 1) and not formula.compares
+    compares = formula.compares or any(term.compares_rows for term in formula.all_terms)
+    is_rate_of_rows = formula.is_share_of_rows and metric.range == (0, 1) and not compares
     if metric.kind not in kinds or not is_rate_of_rows:
         msg = f"{name}() takes a rate of labels, such as {takes.format(metric.name)}."
         raise ArgumentError(msg)
