@@ -41,7 +41,7 @@ from tidyfair.metrics import (
 from tidyfair.metrics.catalog import source_of
 from tidyfair.metrics.curves import Curve
 from tidyfair.metrics.other_names import OTHER_NAMES
-from tidyfair.specs.formulas import GroupPairs, RowExpression, Statistic, SumFormula, unprefixed
+from tidyfair.specs.formulas import GroupPairs, Statistic, unprefixed
 from tidyfair.specs.options import INTERVALS
 from tidyfair.specs.result_columns import COLUMNS
 
@@ -590,11 +590,6 @@ def _columns(metric: Metric) -> str:
     return "; or ".join(read)
 
 
-def _terms(metric: Metric) -> tuple[tuple[str, Statistic], ...]:
-    """The quantities of rows whose sums a metric reads, by their names."""
-    return metric.definition.terms if isinstance(metric.definition, SumFormula) else ()
-
-
 def _entry(value: object, shown: dict[str, str]) -> Iterator[str]:
     """Heading, aliases, prose, facts, formula with what it uses, example; nothing for an alias or another thing."""
     aliases, parts, terms, facts, formula = "", "", tuple[tuple[str, Statistic], ...](), "", None
@@ -612,9 +607,8 @@ def _entry(value: object, shown: dict[str, str]) -> Iterator[str]:
             options = ", ".join(f"`{option}={default!r}`" for option, default in value.options.items())
             facts += f" Options: {options}." if options else ""
             facts += f" Average over labels: `{definition.average}`." if definition.average else ""
-            named = definition.parts if isinstance(definition, SumFormula | RowExpression) else ()
-            parts = ", ".join(_link(unprefixed(part), "") for part, _ in named)
-            terms = _terms(value)
+            parts = ", ".join(_link(unprefixed(part), "") for part, _ in definition.parts)
+            terms = definition.terms
         case GroupwiseFactory(metrics=(Metric(definition=GroupPairs() as pairs),)):
             name, made, function = value.name, value.typical, pairs.function
             facts = "two groups" if pairs.against == "pairs" else "a group and the rest"
@@ -644,7 +638,7 @@ def _entry(value: object, shown: dict[str, str]) -> Iterator[str]:
     yield _code(formula or function)
     if isinstance(value, Metric):
         yield from (_code(other.definition.function) for other in value.others)
-        terms += tuple(chain.from_iterable(map(_terms, value.others)))
+        terms += tuple(chain.from_iterable(other.definition.terms for other in value.others))
     # what functions that are no formula use is plumbing
     yield from [*(() if value is function else _uses(function, name, shown)), f"Made of {parts}." if parts else ""]
     yield from chain.from_iterable(_used(term.function, term.name, name, shown) for _, term in terms)
@@ -654,7 +648,7 @@ def _entry(value: object, shown: dict[str, str]) -> Iterator[str]:
 
 def _quantities_of_lists(name: str, shown: dict[str, str]) -> Iterator[str]:
     """The quantities of rows in lists that a metric sums, each in full where it is used first."""
-    terms = _terms(_MADE[name]) if name in _MADE else ()
+    terms = _MADE[name].definition.terms if name in _MADE else ()
     for _, term in terms:
         if term.lists is not None and (quantity := term.lists.quantity).__name__ not in shown:
             shown[quantity.__name__] = name

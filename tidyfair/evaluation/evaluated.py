@@ -20,7 +20,7 @@ from tidyfair.specs.aggregates import Aggregate
 from tidyfair.specs.averages import Average
 from tidyfair.specs.columns import names_of
 from tidyfair.specs.forecasts import Forecast
-from tidyfair.specs.formulas import Formula, Table, unprefixed
+from tidyfair.specs.formulas import Formula, LabelDistributions, LabelSums, Table, unprefixed
 from tidyfair.specs.metric_specs import MetricSpec, average_of, formulas_of
 from tidyfair.specs.options import Options
 from tidyfair.specs.segments import Integers
@@ -96,11 +96,11 @@ class Evaluated:
         # `NO_LEVEL` is -1, the index of the null at the end
         return texts[level % len(texts)]
 
-    def label_index(self, level: Integers, labels: int, formula: Formula) -> Integers:
+    def label_index(self, level: Integers, labels: int, average: Average) -> Integers:
         """The index of the label of values among those of their formula, of which there are so many."""
         if labels == 1:
             return np.zeros(len(level), dtype=np.int64)
-        of_formula = formula.label_indices(self.labels.levels, len(self.labels.values))
+        of_formula = list(self.labels.levels_of(average))
         # `NO_LEVEL` is -1, the index of the 0 at the end
         index = np.zeros(max([*of_formula, 0]) + 2, dtype=np.int64)
         index[of_formula] = np.arange(len(of_formula))
@@ -144,7 +144,7 @@ def evaluate_specs(tally: Tally, specs: Sequence[MetricSpec], options: Options) 
             labels=options.labels,
             pos_label=options.pos_label,
             estimator=options.estimator,
-            any_event=not any(formula.depends_on_event for formula in formulas_of(*specs)),
+            any_event=all(isinstance(formula, LabelDistributions) for formula in formulas_of(*specs)),
             allow_unseen=True,
         )
     if tally.forecast is not None:
@@ -242,7 +242,7 @@ def _evaluate(
         levels=labels.levels,
         labels=len(labels.values),
         scores=scores_of_levels(tally, labels) if reads_scores else {},
-        steps=labels.event is None and any(formula.counts_steps for formula in formulas),
+        steps=labels.event is None and any(isinstance(one, LabelSums) and one.counts_steps for one in formulas),
         squares=tally.weights is not None and (with_variances or reads_squares),
     )
     evaluator = Evaluator(tally, labels, group_cells, cells, reading, specs, tables, with_variances)
@@ -258,14 +258,15 @@ def _check_order_of_labels(tally: Tally, labels: Labels, specs: Sequence[MetricS
     if labels.in_order and same_order:
         return
     formulas = [named for spec in specs for named in spec.formulas]
+    over_labels = [(name, formula) for name, formula in formulas if isinstance(formula, LabelSums)]
     shown, reads_all, many = listed(labels.values), labels.event is None, len(labels.values) > 2
     no_order = f"but {shown} have no order: list them in order as `labels=[…]`, or make the columns Enums."
     # the metrics that each reason is about
     reasons = {
         f"measures the distance between truth and estimate in levels, {no_order}":
-            [name for name, formula in formulas if formula.counts_steps and reads_all and not labels.in_order],
+            [name for name, formula in over_labels if formula.counts_steps and reads_all and not labels.in_order],
         f"accumulates from label to label in order, {no_order}":
-            [name for name, formula in formulas if formula.reads_label_order and many and not labels.in_order],
+            [name for name, formula in over_labels if formula.reads_label_order and many and not labels.in_order],
         f"needs ordered labels, but the order of {shown} and of the columns of `probs` is unknown; list both in order, "
         "`labels=[…]` and `probs=[…]`.":
             [name for name, formula in formulas if reads_all and any(term.cumulative for term in formula.all_terms)],

@@ -14,7 +14,7 @@ import polars as pl
 
 from tidyfair.errors import ArgumentError, LabelError, advice, differs_in_case, in_short, listed, nearest, with_article
 from tidyfair.specs.arguments import is_list, is_value, one_of
-from tidyfair.specs.averages import AVERAGES, BINARY, ONE_VS_REST
+from tidyfair.specs.averages import AVERAGES, BINARY, DISTRIBUTION_BY_LABEL, ONE_VS_REST, Average
 from tidyfair.specs.columns import are_told_apart, kind_of
 from tidyfair.specs.segments import Integers
 from tidyfair.tallies.arrays import ARRAY
@@ -57,6 +57,10 @@ class Labels:
     def levels(self) -> list[int]:
         """The indices of the labels that are read against the rest."""
         return list(range(len(self.values))) if self.event is None else [self.event]
+
+    def levels_of(self, average: Average) -> Sequence[int]:
+        """The indices of the labels that the values of a formula are of: of a distribution, all of them."""
+        return range(len(self.values)) if average is DISTRIBUTION_BY_LABEL else self.levels
 
     def encode(self, tally: Tally) -> pl.DataFrame:
         """The cells with `truth` and `estimate` as indices in `values`; null stays null."""

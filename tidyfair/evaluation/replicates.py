@@ -160,7 +160,7 @@ class Replicates:
             first, size = evaluated.group_cells.spans[evaluated.specs[formula.spec].by]
             group = cells[own] - first + np.arange(times)[:, None] * size
             level, labels = base.array(LEVEL)[rows[own]], values.estimate.shape[1]
-            label = evaluated.label_index(level, labels, formula.formula)
+            label = evaluated.label_index(level, labels, formula.average)
             for name in names:
                 numbers = values.extra.get(name) if name in CONTEXTS else getattr(values, name)
                 if numbers is not None:

@@ -201,8 +201,7 @@ class _Runs:
             label.append(own_label.ravel())
             source.append(starts[key] + label[-1] * count + group_cell[-1])
             if metric.average.shows_label:
-                levels_of_values = metric.formula.label_indices(all_labels.levels, len(all_labels.values))
-                level.append(np.array(levels_of_values)[label[-1]])
+                level.append(np.array(all_labels.levels_of(metric.average))[label[-1]])
             else:
                 level.append(np.full(len(label[-1]), NO_LEVEL))
         sizes = list(map(len, group_cell))

@@ -14,7 +14,7 @@ import numpy as np
 from tidyfair.evaluation.statistics import CELLS
 from tidyfair.evaluation.values import values_of
 from tidyfair.specs.averages import BINARY
-from tidyfair.specs.formulas import ROWS, Formula, RowSums
+from tidyfair.specs.formulas import ROWS, Formula, LabelSums, RowSums
 from tidyfair.specs.segments import Array, Floats
 
 _PROBES = ((3, 5, 2, 7, 1, 4, 6, 2, 3), (1, 8, 9, 2, 5, 3, 2, 7, 4))
@@ -203,7 +203,7 @@ def _on_probes(formula: Formula) -> tuple[list[float | None], list[float | None]
 
     Both are empty if it is not a rate of counts of labels.
     """
-    if not is_of_cells(formula) or not formula.is_share_of_rows:
+    if not isinstance(formula, LabelSums) or not is_of_cells(formula) or not formula.is_rate:
         return [], []
     values, denominators = values_of_tables(formula, np.array([*np.eye(len(CELLS)), *_PROBES]))
     return [None if math.isnan(value) else value for value in values.tolist()], denominators.tolist()

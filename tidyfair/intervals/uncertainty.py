@@ -235,7 +235,7 @@ class Uncertainty:
         """The positions of some rows in arrays of groups by labels."""
         first, _ = self.evaluated.group_cells.spans[self.evaluated.specs[requested.spec].by]
         group = self.column(GROUP_CELL)[rows].astype(np.int64) - first
-        return group * labels + self.evaluated.label_index(self.column(LEVEL)[rows], labels, requested.formula)
+        return group * labels + self.evaluated.label_index(self.column(LEVEL)[rows], labels, requested.average)
 
     # Comparisons
 

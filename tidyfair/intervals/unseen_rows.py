@@ -18,7 +18,7 @@ from tidyfair.evaluation.evaluator import Evaluator, RequestedFormula
 from tidyfair.evaluation.group_index import GroupIndex
 from tidyfair.evaluation.statistics import Cells, sums_of
 from tidyfair.evaluation.values import values_of
-from tidyfair.specs.formulas import ROWS, Formula, Table
+from tidyfair.specs.formulas import ROWS, Formula, RowSums, Table
 from tidyfair.specs.segments import Array, Floats, Integers, Segments
 
 _PART_OF_A_ROW = 0.5
@@ -105,7 +105,7 @@ def _unseen_outcomes(formula: Formula, everything: Mapping[str, Array], share: F
 
     None for formulas that do not read who survives, and for tallies that were not counted for intervals.
     """
-    outcomes = formula.terms_of_outcomes
+    outcomes = formula.terms_of_outcomes if isinstance(formula, RowSums) else ()
     if not outcomes or not all(term.column in everything for term in outcomes):
         return []
     parts: list[dict[str, Array]] = []

@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 import math
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import fields, replace
+from dataclasses import replace
 from functools import partial
 from numbers import Real
 from typing import Any, Literal, TypeAlias, cast
@@ -36,6 +36,7 @@ from tidyfair.specs.formulas import (
     Statistic,
     formula_of,
     name_of,
+    settings_of,
     statistic,
     unprefixed,
 )
@@ -92,15 +93,8 @@ def class_metric(
         ordered_with: The option, with its value, for which the order of labels matters.
         descriptive: Whether more of it is neither good nor bad, as of sums of the truth or of the predictions alone.
     """
-    settings: dict[str, Any] = {
-        "over_levels": over_levels or given is not None,
-        "undefined_levels": undefined_levels,
-        "undefined": undefined,
-        "given": given,
-        "ordered_with": ordered_with,
-        "descriptive": descriptive,
-    }
-
+    # a formula takes the settings of its type
+    settings = locals() | {"over_levels": over_levels or given is not None}
     return partial(
         defined, kind="class", direction=direction, ends=range, settings=settings, constant_average=constant_average
     )
@@ -153,23 +147,8 @@ def prob_metric(
             among all rows (`"common"`) or those of the group (`"own"`), that gives their bins.
         no_interval: The reason why it has no interval.
     """
-    settings: dict[str, Any] = {
-        "over_levels": over_levels,
-        "undefined": undefined,
-        "average": average,
-        "probabilities": probabilities,
-        "undefined_levels": "null",
-        "counts": counts,
-        "error_of_bins": error_of_bins,
-        "deviations": deviations,
-        "variance": variance,
-        "influence": influence,
-        "bins_of": bins_of,
-        "no_interval": no_interval,
-    }
-
+    settings = locals() | {"undefined_levels": "null", "reads_truth": truth}
     if against is not None:
-        settings |= {"against": against, "reads_truth": truth}
         return partial(_arrayed, kind="prob", direction=direction, ends=range, settings=settings)
     return partial(
         defined, kind="prob", direction=direction, ends=range, settings=settings, constant_average=constant_average
@@ -199,13 +178,7 @@ def numeric_metric(
         in_order_unless: The option without which the order of rows matters.
         squared_correlation: True if it is the square of a correlation, whose interval is that of the correlation.
     """
-    settings: dict[str, Any] = {
-        "undefined": undefined,
-        "in_order_unless": in_order_unless,
-        "squared_correlation": squared_correlation,
-    }
-
-    return partial(defined, kind="numeric", direction=direction, ends=range, settings=settings)
+    return partial(defined, kind="numeric", direction=direction, ends=range, settings=locals())
 
 
 def array_metric(
@@ -219,14 +192,7 @@ def array_metric(
     influence: Callable[..., Influence] | None = None,
 ) -> Callable[[Callable[..., Any]], Metric]:
     """Turn a function of two arrays, truth and scores, into a metric; it is called for each group."""
-    settings: dict[str, Any] = {
-        "over_levels": over_levels,
-        "probabilities": probabilities,
-        "counts": counts,
-        "influence": influence,
-    }
-
-    return partial(_arrayed, kind=kind, direction=direction, ends=range, settings=settings)
+    return partial(_arrayed, kind=kind, direction=direction, ends=range, settings=locals())
 
 
 def survival_metric(
@@ -250,8 +216,7 @@ def survival_metric(
         range_of_limits: The range of its limits, if weights of rows may take a value beyond that of true ones.
         over_points: True if it is of the averages over evaluation times, instead of each of them.
     """
-    settings = {"undefined": undefined, "range_of_limits": range_of_limits, "over_points": over_points}
-    return partial(defined, kind="survival", direction=direction, ends=range, settings=settings)
+    return partial(defined, kind="survival", direction=direction, ends=range, settings=locals())
 
 
 def interval_metric(
@@ -270,7 +235,7 @@ def interval_metric(
         range: Smallest and largest possible value.
         over_points: True if it is of the averages over levels of quantiles, instead of each of them.
     """
-    return partial(defined, kind="interval", direction=direction, ends=range, settings={"over_points": over_points})
+    return partial(defined, kind="interval", direction=direction, ends=range, settings=locals())
 
 
 def defined(
@@ -340,7 +305,7 @@ def _arrayed(
     name = name or name_of(function)
     _check_ends(function, direction, ends)
     parameters = _parameters(name, function)
-    if "against" in settings and len(parameters) < 2:
+    if settings.get("against") and len(parameters) < 2:
         msg = f"{name}: the function must take two samples, not {inspect.signature(function)}."
         raise ArgumentError(msg)
     options: dict[str, Any] = {}
@@ -349,9 +314,8 @@ def _arrayed(
         is_option = parameter.kind is parameter.KEYWORD_ONLY and parameter.name not in _FROM_CALL
         if is_option and parameter.default is not parameter.empty:
             options[parameter.name] = parameter.default
-    type_of_formula = GroupPairs if "against" in settings else RowArrays
-    names = {item.name for item in fields(type_of_formula)}
-    own = {setting: value for setting, value in settings.items() if setting in names}
+    type_of_formula = GroupPairs if settings.get("against") else RowArrays
+    own = settings_of(type_of_formula, settings)
     definition = type_of_formula(function, kind, options=tuple(options.items()), metric=name, **own)
     return Metric(name, definition, direction, ends)
 

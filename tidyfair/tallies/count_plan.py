@@ -12,9 +12,10 @@ import polars as pl
 
 from tidyfair.errors import ArgumentError, ColumnError, TidyfairError, in_short, listed
 from tidyfair.specs.arguments import whole
+from tidyfair.specs.averages import DISTRIBUTION_BY_LABEL
 from tidyfair.specs.columns import Column, are_columns, roots_of
 from tidyfair.specs.forecasts import Forecast, PredictionInterval, Survival, is_point
-from tidyfair.specs.formulas import CONTENT, OF_CENSORING, OF_INTERVAL, Formula, RowSums
+from tidyfair.specs.formulas import CONTENT, OF_CENSORING, OF_INTERVAL, Formula, RowExpression, RowSums
 from tidyfair.specs.groups import By, Privileged
 from tidyfair.specs.metric_specs import MetricSpec, named_formulas
 from tidyfair.specs.options import Options
@@ -94,7 +95,7 @@ class CountPlan:
         # counts determine how much rates vary
         parts = options.parts if has_sums else None
         if parts is not None or cluster is not None:
-            outcomes = [formula.terms_of_outcomes for _, formula in formulas]
+            outcomes = [formula.terms_of_outcomes for _, formula in formulas if isinstance(formula, RowSums)]
             needs = replace(needs, terms=needs.terms.union(*outcomes))
         if options.keep_rows:
             needs = replace(needs, rows=True)
@@ -125,7 +126,7 @@ class CountPlan:
                 refuse_outer(spec.name, spec.by, self.outer)
                 for column in spec.by.columns:
                     keys.setdefault(column, Key(column, "by"))
-            elif any(formula.only_compared for _, formula in spec.formulas):
+            elif any(formula.only_average is DISTRIBUTION_BY_LABEL for _, formula in spec.formulas):
                 msg = (
                     f"{spec.name} is defined for groups only; compare groups, for example with `separation(…)` or "
                     "`new_groupwise_metric`."
@@ -238,7 +239,8 @@ class CountPlan:
 def _refuse_weights(formulas: _Formulas) -> None:
     """Refuse weights for functions of rows that do not read them."""
     for name, formula in formulas:
-        if not formula.accepts_weights:
+        ignores_weights = isinstance(formula, RowExpression) and "weight" not in formula.statistics
+        if ignores_weights and not formula.has_labels:
             msg = (
                 f"{name} does not accept weights; leave out `case_weights=`, or add a parameter `weight` to its "
                 "function."
@@ -320,7 +322,7 @@ def _in_bins(formulas: _Formulas, scores: Scores | None, bins: object) -> Scores
         msg = "`score_bins` needs a ranking metric, such as roc_auc, and `probs=`; leave it out for other metrics."
         raise ArgumentError(msg)
     for name, formula in ranking:
-        if not formula.fits_bins:
+        if formula.error_of_bins is None:
             msg = f"{name} cannot be computed from binned scores; leave out `score_bins`."
             raise ArgumentError(msg)
     return replace(scores, bins=number)
@@ -329,7 +331,7 @@ def _in_bins(formulas: _Formulas, scores: Scores | None, bins: object) -> Scores
 def _fit_bins(formulas: _Formulas) -> bool:
     """Check whether bins of scores are enough for all metrics that read scores one by one."""
     ranking = [formula for _, formula in formulas if formula.is_of_rows]
-    return bool(ranking) and all(formula.fits_bins for formula in ranking)
+    return bool(ranking) and all(formula.error_of_bins is not None for formula in ranking)
 
 
 def _cut(

@@ -17,9 +17,10 @@ from typing import Any, TypeAlias
 import numpy as np
 import polars as pl
 
+from tidyfair.specs.averages import BINARY
 from tidyfair.specs.columns import Column
 from tidyfair.specs.forecasts import EVENT, Forecast
-from tidyfair.specs.formulas import Formula, Statistic, unprefixed
+from tidyfair.specs.formulas import Formula, RowExpression, RowSums, Statistic, unprefixed
 from tidyfair.specs.metric_specs import MetricSpec
 from tidyfair.specs.polars_versions import number_of_rows, spread
 from tidyfair.specs.segments import Array, Booleans, Segments
@@ -99,10 +100,10 @@ class Needs:
             terms=frozenset(terms),
             numbers=any(not formula.has_labels for formula in formulas),
             scores=any(formula.kind == "prob" for formula in formulas),
-            sides=any(formula.reads_both_sides for formula in formulas),
+            sides=any(isinstance(formula, RowSums) and formula.table(BINARY).sides for formula in formulas),
             moments=any(name.startswith(_OF_MOMENTS) for name in statistics),
             rows=any(formula.needs_rows for formula in formulas),
-            order=any(formula.reads_row_order for formula in formulas),
+            order=any(isinstance(formula, RowExpression) and formula.reads_row_order for formula in formulas),
             undivided=frozenset(undivided),
             censoring="censoring_weight" in columns,
             event_censoring="event_weight" in columns,

@@ -34,7 +34,7 @@ from tidyfair.intervals.shares import Share
 from tidyfair.metrics.regression import mean_prediction
 from tidyfair.specs.arguments import flag, one_of
 from tidyfair.specs.columns import Column, ColumnLike, names_of
-from tidyfair.specs.formulas import CONTENT, SEVERAL_COLUMNS, RowSums
+from tidyfair.specs.formulas import CONTENT, SEVERAL_COLUMNS
 from tidyfair.specs.groups import Policy, Treatment
 from tidyfair.specs.notebook_html import display
 from tidyfair.specs.options import CallOptions, Options, refuse, refuse_unknown_keywords, show_keywords
@@ -414,7 +414,7 @@ def _cells_in(names: Any, is_event: dict[str, pl.Expr]) -> pl.Expr:
 
 def _quantity_of_mean(metric: Metric | GroupwiseMetric) -> Callable[[pl.Expr], pl.Expr] | None:
     """The quantity of a row whose mean a metric of numbers is, as a function of the estimate; None for others."""
-    if not isinstance(metric, Metric) or metric.kind != "numeric" or not isinstance(metric.definition, RowSums):
+    if not isinstance(metric, Metric) or metric.kind != "numeric":
         return None
     definition, truth = metric.definition, pl.col(_TRUTH).cast(pl.Float64)
     if definition.function is mean_prediction.definition.function:

@@ -53,7 +53,7 @@ from tidyfair.specs.aggregates import UserAggregate
 from tidyfair.specs.arguments import flag
 from tidyfair.specs.columns import Column, names_of
 from tidyfair.specs.forecasts import Prediction, TruthLike
-from tidyfair.specs.formulas import Formula, RowExpression
+from tidyfair.specs.formulas import Formula
 from tidyfair.specs.groups import By
 from tidyfair.specs.metric_specs import MetricSpec, formulas_of
 from tidyfair.specs.notebook_html import display
@@ -349,7 +349,7 @@ def _is_smooth(metric: Metric | GroupwiseMetric) -> bool:
 
 def _is_of_areas(formula: Formula) -> bool:
     """Check whether a formula is an area under a ROC curve, a concordance, or a combination of these."""
-    parts = [part for _, part in formula.parts] if isinstance(formula, RowExpression) else []
+    parts = [part for _, part in formula.parts]
     counts_pairs = formula.variation == "area" or (formula.kind == "survival" and formula.influence is not None)
     return counts_pairs or (bool(parts) and all(map(_is_of_areas, parts)))
 

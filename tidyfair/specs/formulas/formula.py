@@ -5,26 +5,32 @@ from __future__ import annotations
 import inspect
 import math
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from decimal import Decimal
 from functools import cached_property
 from numbers import Real
-from typing import Any, ClassVar, Literal, Self, TypeAlias, TypeVar, cast
+from typing import Any, ClassVar, Literal, Self, TypeAlias, cast
 
 import numpy as np
 
 from tidyfair.errors import ArgumentError, Status, failures_of
 from tidyfair.specs.arguments import is_list, plain, whole
 from tidyfair.specs.averages import STANDARD, Average
-from tidyfair.specs.formulas.statistics import Statistic, name_of, text_of_options
-from tidyfair.specs.formulas.vocabulary import (
+from tidyfair.specs.formulas.statistics import (
     AT_POINTS,
     NO_COLUMNS,
+    ROW_COLUMNS,
+    STEPS,
+    SUMS,
     Counts,
     Given,
     Kind,
     Number,
+    Statistic,
     Sums,
+    name_of,
+    text_of_options,
+    unprefixed,
 )
 
 Variation: TypeAlias = Literal["counts", "sums", "area", "ranked", "calibration_error", "fit"]
@@ -66,13 +72,17 @@ class Table:
     """The side whose labels condition the distributions that it holds, if it holds distributions."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Formula:
     """A function of what metrics read, with its options fixed; the types of formulas say what that is."""
 
     function: Callable[..., Any]
     kind: Kind
     options: tuple[tuple[str, object], ...] = ()
+    parts: tuple[tuple[str, Formula], ...] = field(default=(), repr=False)
+    """Parameters that are other metrics."""
+    terms: tuple[tuple[str, Statistic], ...] = field(default=(), repr=False)
+    """Parameters that are sums of a quantity of rows."""
     metric: str = field(default="", repr=False, compare=False)
     """The name of the user's metric, where it is not that of the function."""
     over_levels: bool = False
@@ -89,6 +99,8 @@ class Formula:
     """Rows that its denominator counts, if it is not a rate."""
     influence: Callable[..., Influence] | None = None
     """For formulas that read rows: the sampling variation, from the rows of a group as arrays, and their units."""
+    error_of_bins: Callable[..., Any] | None = None
+    """For formulas that read rows: the largest error if scores are counted in bins."""
     no_interval: str = ""
     """The reason why it has no interval; empty if it may have one."""
 
@@ -97,18 +109,25 @@ class Formula:
     language: ClassVar[str] = "polars expressions"
     """The language in which its function is written, for messages."""
 
+    @cached_property
+    def _identity(self) -> tuple[object, ...]:
+        return (type(self), *(getattr(self, item.name) for item in fields(self) if item.compare))
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Formula) and self._identity == other._identity
+
     def __hash__(self) -> int:
         return self._hash
 
     @cached_property
     def _hash(self) -> int:
         # computed once, because formulas are keys of many mappings
-        return hash((type(self), self.function, self.kind, self.options))
+        return hash(self._identity)
 
     @cached_property
     def column(self) -> str:
         """Column of its values, if they are computed from rows."""
-        return f"{name_of(self.function)}({text_of_options(self.options)}) {id(self.function)}"
+        return f"{name_of(self.function)}({text_of_options(self.options)}) {hash(self)}"
 
     @property
     def name(self) -> str:
@@ -126,7 +145,9 @@ class Formula:
     @cached_property
     def reads(self) -> frozenset[str]:
         """Those of `truth`, `estimate` and `probs` in which a row must have a value to count."""
-        raise NotImplementedError
+        sources = SUMS[self.kind] | ROW_COLUMNS[self.kind]
+        own = (sources[unprefixed(name)] for name in self.statistics)
+        return NO_COLUMNS.union(*own, *(term.reads for term in self.all_terms))
 
     @property
     def has_labels(self) -> bool:
@@ -141,17 +162,13 @@ class Formula:
     @cached_property
     def statistics(self) -> frozenset[str]:
         """The names of all statistics, or columns of rows, that it needs, including those of its parts."""
-        return NO_COLUMNS
+        own = frozenset({*self.needs} - {*dict(self.parts), *dict(self.terms)})
+        return own.union(*(part.statistics for _, part in self.parts))
 
     @cached_property
     def all_terms(self) -> frozenset[Statistic]:
         """The quantities of rows that it needs the sum of, including those of its parts."""
-        return frozenset()
-
-    @cached_property
-    def terms_of_outcomes(self) -> frozenset[Statistic]:
-        """The quantities of survival times that it sums, of rows as if all had the event or survived the time."""
-        return frozenset()
+        return frozenset(term for _, term in self.terms).union(*(part.all_terms for _, part in self.parts))
 
     @cached_property
     def terms_of_lists(self) -> tuple[Statistic, ...]:
@@ -166,22 +183,13 @@ class Formula:
     @cached_property
     def beyond(self) -> tuple[str, ...]:
         """The prefixes of the statistics that it needs of other groups."""
-        return ()
+        prefixes = {name.removesuffix(unprefixed(name)) for name in self.needs} - {""}
+        return tuple(sorted(prefixes.union(*(part.beyond for _, part in self.parts))))
 
     @property
     def compares(self) -> bool:
         """True if it reads other groups besides its own."""
         return bool(self.beyond)
-
-    @property
-    def only_compared(self) -> bool:
-        """True if it has no value without groups."""
-        return False
-
-    @property
-    def depends_on_event(self) -> bool:
-        """True if of two labels it makes a difference which is the event."""
-        return True
 
     @property
     def reads_points(self) -> bool:
@@ -193,41 +201,11 @@ class Formula:
         """True if it has a value for each evaluation time, or level of a quantile."""
         return self.reads_points
 
-    @property
-    def reads_both_sides(self) -> bool:
-        """True if it reads the sums of scores of one label together with those of the rest."""
-        return False
-
-    @cached_property
-    def counts_steps(self) -> bool:
-        """True if it reads the distance of truth and estimate in levels, with its options."""
-        return False
-
-    @property
-    def reads_label_order(self) -> bool:
-        """True if its value, with its options, depends on the order of all labels."""
-        return False
-
-    @property
-    def reads_row_order(self) -> bool:
-        """True if its value depends on the order of rows."""
-        return False
-
-    @property
-    def accepts_weights(self) -> bool:
-        """True if it is refused no case weights before they are read."""
-        return True
-
     # What it is
 
     @property
     def describes(self) -> bool:
         """True if more of it is neither good nor bad, as of sums of the truth or of the predictions alone."""
-        return False
-
-    @cached_property
-    def is_share_of_rows(self) -> bool:
-        """True if it is a rate whose denominator is a number of rows."""
         return False
 
     @property
@@ -241,15 +219,12 @@ class Formula:
         return None if self.influence is None else "fit"
 
     @property
-    def fits_bins(self) -> bool:
-        """True if its largest error is known if scores are counted in bins."""
-        return not self.is_of_rows
-
-    @property
     def error_bound(self) -> Formula:
         """The formula of its largest error if scores are counted in bins."""
-        msg = f"{self.name} needs the scores themselves: count again without `score_bins`."
-        raise ArgumentError(msg)
+        if self.error_of_bins is None:
+            msg = f"{self.name} needs the scores themselves: count again without `score_bins`."
+            raise ArgumentError(msg)
+        return replace(self, function=self.error_of_bins, options=(), parts=())
 
     @property
     def spreads(self) -> dict[str, Formula]:
@@ -257,13 +232,11 @@ class Formula:
         return {}
 
     def table(self, average: Average) -> Table:
-        """The table that it reads."""
+        """The table that it reads; the counts of labels are the same for all averages."""
+        if self.kind == "class":
+            return Table("class")
         sides = self.kind == "prob" and self.over_levels and average.by_label
         return Table(self.kind, self.reads, sides, average.of_pairs)
-
-    def label_indices(self, levels: list[int], labels: int) -> list[int]:  # noqa: ARG002 - the number of all labels
-        """The labels that its values by label are of, of the `levels` that a call reads and of all labels."""
-        return levels
 
     # How it is evaluated
 
@@ -279,6 +252,20 @@ class Formula:
     def on(self, numbers: Mapping[str, Any]) -> float | None:
         """The value on plain numbers, given by the names of what it needs; None where it is undefined."""
         raise NotImplementedError
+
+    def check_given(self, given: Mapping[str, object]) -> None:
+        """Refuse numbers without one that it needs."""
+        parts = dict(self.parts)
+        missing = [name for name in self.needs if name not in given and name not in parts and name != "rank"]
+        for name, part in parts.items():
+            if name not in given:
+                prefix = name.removesuffix(unprefixed(name))
+                needed = {prefix + own for own in (*part.statistics, *dict(part.terms))}
+                missing += sorted(needed - {*given})
+        steps = STEPS if "fn" in given else ()
+        if missing := [name for name in missing if name not in steps]:
+            msg = f"{self.name} needs the number {missing[0]!r}."
+            raise ArgumentError(msg)
 
     def result(self, arguments: Mapping[str, Any]) -> object:
         """The result of the function for what it needs, by name."""
@@ -306,21 +293,13 @@ class Formula:
         except TypeError as error:
             msg = f"{name}: options are plain values, lists or mappings, not {options!r}."
             raise ArgumentError(msg) from error
-        return replace(self, options=chosen)
-
-
-PartT = TypeVar("PartT", bound=Formula)
-
-
-def parts_with_options(
-    parts: Iterable[tuple[str, PartT]], options: Mapping[str, object]
-) -> tuple[tuple[str, PartT], ...]:
-    """The metrics that a formula is made of, with those of some options that they have."""
-    chosen: list[tuple[str, PartT]] = []
-    for name, part in parts:
-        shared = {option: value for option, value in options.items() if option in dict(part.options)}
-        chosen.append((name, part.with_options(name, shared)))
-    return tuple(chosen)
+        # an option of a metric is one of the metrics that it is made of
+        parts: list[tuple[str, Formula]] = []
+        for name_of_part, part in self.parts:
+            shared = {option: value for option, value in options.items() if option in dict(part.options)}
+            parts.append((name_of_part, part.with_options(name_of_part, shared)))
+        terms = tuple((name, term.with_options(dict(chosen))) for name, term in self.terms)
+        return replace(self, options=chosen, parts=tuple(parts), terms=terms)
 
 
 def frozen_options(options: Mapping[str, object]) -> tuple[tuple[str, object], ...]:

@@ -10,9 +10,8 @@ from typing import Any
 from tidyfair.errors import ArgumentError, listed, nearest
 from tidyfair.specs.formulas.formula import Formula, frozen_options
 from tidyfair.specs.formulas.rows import RowExpression
-from tidyfair.specs.formulas.statistics import Statistic, name_of
+from tidyfair.specs.formulas.statistics import ORDER_STATISTICS, ROW_COLUMNS, SUMS, Kind, Statistic, name_of, unprefixed
 from tidyfair.specs.formulas.sums import LabelDistributions, LabelSums, RowSums, SumFormula
-from tidyfair.specs.formulas.vocabulary import ORDER_STATISTICS, ROW_COLUMNS, SUMS, Kind, unprefixed
 
 
 def formula_of(
@@ -40,8 +39,13 @@ def formula_of(
         summed = [name for name in needs if unprefixed(name) in terms]
         own["terms"] = tuple((name, terms[unprefixed(name)].with_options(options)) for name in summed)
         type_of_formula = RowSums if kind != "class" else LabelDistributions if settings.get("given") else LabelSums
-    names = {item.name for item in fields(type_of_formula)}
-    return type_of_formula(function, kind, **{name: value for name, value in settings.items() if name in names} | own)
+    return type_of_formula(function, kind, **settings_of(type_of_formula, settings) | own)
+
+
+def settings_of(type_of_formula: type[Formula], settings: Mapping[str, Any]) -> dict[str, Any]:
+    """Those of some settings that a type of formula has."""
+    names = {item.name for item in fields(type_of_formula)} - {"function", "kind", "options", "metric"}
+    return {name: value for name, value in settings.items() if name in names}
 
 
 def _parts_of(

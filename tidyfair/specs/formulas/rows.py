@@ -5,19 +5,18 @@ from __future__ import annotations
 import inspect
 import math
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from functools import cached_property
+from dataclasses import dataclass
+from functools import cached_property, partial
 from numbers import Integral, Real
-from typing import Any, Literal, Self, cast
+from typing import Any, Literal, cast
 
 import numpy as np
 import polars as pl
 
 from tidyfair.errors import ArgumentError, Status, TidyfairError, Undefined, failures_of, in_short, listed
 from tidyfair.specs.arguments import is_list
-from tidyfair.specs.averages import Average
-from tidyfair.specs.formulas.formula import Formula, Table, Variation, as_floats, parts_with_options
-from tidyfair.specs.formulas.vocabulary import BOTH, NO_COLUMNS, ROLES, ROW_COLUMNS, SCORED, WEIGHTS, Expr
+from tidyfair.specs.formulas.formula import Formula, Variation, as_floats
+from tidyfair.specs.formulas.statistics import BOTH, NO_COLUMNS, ROLES, SCORED, WEIGHTS, Expr
 from tidyfair.specs.polars_versions import columns_of, gives_a_value_per_row
 from tidyfair.specs.segments import Array
 
@@ -28,14 +27,10 @@ _LARGEST = 2**1023
 """Largest whole number up to which doubles are exact."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class RowExpression(Formula):
     """An expression of polars over the distinct scores of a group, falling, or over its numbers in their order."""
 
-    parts: tuple[tuple[str, RowExpression], ...] = field(default=(), repr=False)
-    """Parameters that are other metrics."""
-    error_of_bins: Callable[..., Any] | None = None
-    """The largest error if scores are counted in bins."""
     deviations: tuple[Callable[..., Expr], ...] = ()
     """The variance, and the effective numbers with and without the event."""
     variance: Callable[..., Expr] | None = None
@@ -45,30 +40,15 @@ class RowExpression(Formula):
     in_order_unless: str | None = None
     """For numbers: the option without which it reads the rows of a group in their given order."""
 
-    __hash__ = Formula.__hash__
-
-    @cached_property
-    def statistics(self) -> frozenset[str]:
-        """The names of the columns that it needs, including those of its parts."""
-        parts = dict(self.parts)
-        own = frozenset(name for name in self.needs if name not in parts)
-        return own.union(*(part.statistics for part in parts.values()))
-
-    @cached_property
-    def reads(self) -> frozenset[str]:
-        """Those of `truth`, `estimate` and `probs` in which a row must have a value to count."""
-        return NO_COLUMNS.union(*(ROW_COLUMNS[self.kind][name] for name in self.statistics))
-
     @property
     def reads_row_order(self) -> bool:
         """True if its value depends on the order of rows."""
         is_in_order = self.in_order_unless is not None and dict(self.options)[self.in_order_unless] is None
-        return is_in_order or any(part.reads_row_order for _, part in self.parts)
+        return is_in_order or any(part.reads_row_order for _, part in self._parts)
 
     @property
-    def accepts_weights(self) -> bool:
-        """Scores come with the weights of their rows; of numbers it has to read these."""
-        return self.has_labels or "weight" in self.statistics
+    def _parts(self) -> tuple[tuple[str, RowExpression], ...]:
+        return cast("tuple[tuple[str, RowExpression], ...]", self.parts)
 
     @property
     def variation(self) -> Variation | None:
@@ -80,36 +60,18 @@ class RowExpression(Formula):
         return None if self.influence is None else "ranked"
 
     @property
-    def fits_bins(self) -> bool:
-        """True if its largest error is known if scores are counted in bins."""
-        return self.error_of_bins is not None
-
-    @property
-    def error_bound(self) -> Formula:
-        """The formula of its largest error if scores are counted in bins."""
-        return self._beside(self.error_of_bins) if self.error_of_bins is not None else super().error_bound
-
-    @property
     def spreads(self) -> dict[str, Formula]:
         """The formulas of its `deviations`, or of its `variance`, by the name of the column."""
         functions = self.deviations if self.variance is None else (self.variance,)
-        names = ("variance", "events", "others")
-        return {name: self._beside(function) for name, function in zip(names, functions, strict=False)}
-
-    def _beside(self, function: Callable[..., Any]) -> RowExpression:
-        """A formula over the same rows."""
-        return RowExpression(function, self.kind, undefined_levels=self.undefined_levels)
-
-    def with_options(self, name: str, options: Mapping[str, object]) -> Self:
-        """The same formula with other options, which it shares with the metrics that it is made of."""
-        return replace(super().with_options(name, options), parts=parts_with_options(self.parts, options))
+        beside = partial(RowExpression, kind=self.kind, undefined_levels=self.undefined_levels)
+        return dict(zip(("variance", "events", "others"), map(beside, functions), strict=False))
 
     def express(self, given: Collection[str] = ()) -> tuple[Expr, Expr | None]:
         """Value and, for a rate, denominator, as expressions over columns of their names.
 
         Parts in `given` are read from columns of their name instead of being computed.
         """
-        parts = dict(self.parts)
+        parts = dict(self._parts)
         arguments: dict[str, Any] = {}
         for name in self.needs:
             if name in parts and name not in given:
@@ -154,14 +116,7 @@ class RowExpression(Formula):
     def on(self, numbers: Mapping[str, Any]) -> float | None:
         """The value on plain numbers of the rows of a group, or of parts; None where it is undefined."""
         given = {name: as_floats(name, value) for name, value in numbers.items()}
-        parts = dict(self.parts)
-        missing = [name for name in self.needs if name not in given and name not in parts]
-        for name, part in parts.items():
-            if name not in given:
-                missing += sorted(part.statistics - {*given})
-        if missing:
-            msg = f"{self.name} needs the number {missing[0]!r}."
-            raise ArgumentError(msg)
+        self.check_given(given)
         try:
             frame = pl.DataFrame(given, strict=False).with_columns(pl.all().cast(pl.Float64))
         except pl.exceptions.PolarsError as error:
@@ -175,11 +130,9 @@ class RowExpression(Formula):
         return None if value is None or math.isnan(value) else value
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class RowArrays(Formula):
     """A function of the rows of a group as arrays: of truth and predictions, or of columns of survival times."""
-
-    __hash__ = Formula.__hash__
 
     @cached_property
     def parameters(self) -> Mapping[str, inspect.Parameter]:
@@ -205,10 +158,6 @@ class RowArrays(Formula):
         if self.kind == "survival":
             return NO_COLUMNS.union(*(ROLES[name] for name in self.row_parameters))
         return SCORED if self.kind == "prob" else BOTH
-
-    def table(self, average: Average) -> Table:
-        """The table that it reads."""
-        return Table("class") if self.kind == "class" else super().table(average)
 
     def on(self, numbers: Mapping[str, Any]) -> float | None:
         """The value on plain lists; None where it is undefined."""
@@ -244,14 +193,20 @@ class RowArrays(Formula):
         """The result of the function as a number, and the reason if undefined."""
         if not len(arrays[0]) or (weight is not None and not weight.sum()):
             return math.nan, None
-        keywords = dict(self.options) | dict(arguments or {}) | self._weight_argument(weight)
+        keywords = dict[str, Any](self.options) | dict(arguments or {}) | self._weight_argument(weight)
         try:
             with failures_of(self.name, _NO_VALUE):
                 result = self._result_of(arrays, keywords)
         except Undefined as reason:
             return math.nan, str(reason)
-        number = self._number_of(result)
-        return number, Status.NO_VALUE.value if math.isnan(number) else None
+        # arrays of a single number are accepted
+        number = result.item() if getattr(result, "size", 0) == 1 and hasattr(result, "item") else result
+        too_large = isinstance(number, Integral) and abs(int(number)) > _LARGEST
+        if not isinstance(number, Real) or too_large:
+            msg = f"{self.name} returned {result!r}; it must return one number. {_NO_VALUE}"
+            raise ArgumentError(msg)
+        value = float(number)
+        return value, Status.NO_VALUE.value if math.isnan(value) else None
 
     def _weight_argument(self, weight: Array | None) -> dict[str, object]:
         """The weights, by the function's parameter for weights."""
@@ -276,17 +231,6 @@ class RowArrays(Formula):
             msg = f"failed: {error}"
             raise Undefined(msg) from error
 
-    def _number_of(self, result: Any) -> float:
-        """The result of the function as a float; arrays of a single number are accepted."""
-        number = result
-        if getattr(result, "size", 0) == 1 and hasattr(result, "item"):
-            number = result.item()
-        too_large = isinstance(number, Integral) and abs(int(number)) > _LARGEST
-        if not isinstance(number, Real) or too_large:
-            msg = f"{self.name} returned {result!r}; it must return one number. {_NO_VALUE}"
-            raise ArgumentError(msg)
-        return float(number)
-
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Sample:
@@ -304,7 +248,7 @@ class Sample:
         return len(self.score)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class GroupPairs(RowArrays):
     """A function of two samples: of the scores of a group, and of all others together or of each of them."""
 
@@ -312,14 +256,10 @@ class GroupPairs(RowArrays):
     """The groups whose rows it compares with those of a group: all others together, or each of them."""
     reads_truth: bool = True
     """True if it reads truth and scores; else scores alone."""
-    error_of_bins: Callable[..., Any] | None = None
-    """The largest error if scores are counted in bins."""
     min_n: int = 0
     """The fewest rows of a group that others are compared with."""
     min_share: float = 0.0
     """The smallest share of the rows of such a group."""
-
-    __hash__ = Formula.__hash__
 
     @property
     def compares(self) -> bool:
@@ -327,26 +267,9 @@ class GroupPairs(RowArrays):
         return True
 
     @cached_property
-    def column(self) -> str:
-        """Column of its values, which differ by the groups that are compared."""
-        return f"{super().column} {self.min_n} {self.min_share}"
-
-    @cached_property
     def reads(self) -> frozenset[str]:
         """Those of `truth` and `probs` in which a row must have a value to count."""
         return SCORED if self.reads_truth else frozenset({"probs"})
-
-    @property
-    def fits_bins(self) -> bool:
-        """True if its largest error is known if scores are counted in bins."""
-        return self.error_of_bins is not None
-
-    @property
-    def error_bound(self) -> Formula:
-        """The formula of its largest error if scores are counted in bins."""
-        if self.error_of_bins is None:
-            return super().error_bound
-        return replace(self, function=self.error_of_bins, options=())
 
     def call_on_samples(self, one: Sample, other: Sample) -> tuple[float, str | None]:
         """The result of the function for two samples, and the reason if undefined."""

@@ -4,51 +4,36 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, ClassVar, Self, cast
+from typing import Any, ClassVar, cast
 
 import numpy as np
 import polars as pl
 
 from tidyfair.errors import ArgumentError, failures_of
 from tidyfair.specs.averages import DISTRIBUTION, DISTRIBUTION_BY_LABEL, Average
-from tidyfair.specs.formulas.formula import Formula, Table, Variation, as_floats, parts_with_options
-from tidyfair.specs.formulas.statistics import Statistic
-from tidyfair.specs.formulas.vocabulary import (
-    BOTH,
-    NO_COLUMNS,
-    OTHER_SIDE,
-    STEPS,
-    SUMS,
-    Given,
-    Number,
-    Sums,
-    unprefixed,
-)
+from tidyfair.specs.formulas.formula import Formula, Table, Variation, as_floats
+from tidyfair.specs.formulas.statistics import BOTH, OTHER_SIDE, STEPS, Given, Number, Statistic, Sums, unprefixed
 
 _TRIED_GROUPS = 3
 _COUNTS_OF_ROWS = ("positives", "negatives", "instances")
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class SumFormula(Formula):
     """Arithmetic on sums that merge; what types of sums have in common."""
 
-    parts: tuple[tuple[str, SumFormula], ...] = field(default=(), repr=False)
-    """Parameters that are other metrics."""
-    terms: tuple[tuple[str, Statistic], ...] = field(default=(), repr=False)
-    """Parameters that are sums of a quantity of rows."""
+    descriptive: bool = False
+    """True if more of it is neither good nor bad, although it reads truth and estimate, or all rows."""
 
     is_of_rows: ClassVar[bool] = False
     language: ClassVar[str] = "numpy arrays, such as `np.sqrt(tp)` or `np.where(tp > 0, tp / fn, np.nan)`"
 
-    __hash__ = Formula.__hash__
-
     @cached_property
     def _inputs(self) -> list[tuple[str, str, str, SumFormula | None, str]]:
         """The name, prefix, name without prefix, metric (if it is one) and column of sums of each parameter."""
-        parts = dict(self.parts)
+        parts = dict(cast("tuple[tuple[str, SumFormula], ...]", self.parts))
         columns = {name: term.column for name, term in self.terms}
         inputs: list[tuple[str, str, str, SumFormula | None, str]] = []
         for name in self.needs:
@@ -56,49 +41,18 @@ class SumFormula(Formula):
             inputs.append((name, name.removesuffix(base), base, parts.get(name), columns.get(name, base)))
         return inputs
 
-    @cached_property
-    def statistics(self) -> frozenset[str]:
-        """The names of all statistics that it needs, including those of its parts."""
-        others = {*dict(self.parts), *dict(self.terms)}
-        own = frozenset(name for name in self.needs if name not in others)
-        return own.union(*(part.statistics for _, part in self.parts))
-
-    @cached_property
-    def all_terms(self) -> frozenset[Statistic]:
-        """The quantities of rows that it needs the sum of, including those of its parts."""
-        return frozenset(term for _, term in self.terms).union(*(part.all_terms for _, part in self.parts))
-
-    @cached_property
-    def beyond(self) -> tuple[str, ...]:
-        """The prefixes of the statistics that it needs of other groups."""
-        prefixes = {name.removesuffix(unprefixed(name)) for name in self.needs} - {""}
-        for _, part in self.parts:
-            prefixes |= {*part.beyond}
-        return tuple(sorted(prefixes))
-
-    @cached_property
-    def reads(self) -> frozenset[str]:
-        """Those of `truth`, `estimate` and `probs` in which a row must have a value to count."""
-        own = (SUMS[self.kind][unprefixed(name)] for name in self.statistics)
-        return NO_COLUMNS.union(*own, *(term.reads for term in self.all_terms))
-
     @property
     def describes(self) -> bool:
         """True if more of it is neither good nor bad, as of sums of the truth or of the predictions alone."""
-        compares_rows = any(term.compares_rows for term in self.all_terms)
+        reads_others = self.variation is None or any(term.compares_rows for term in self.all_terms)
         # the width of an interval is read from its ends alone, and better if small
-        return not self.compares and not compares_rows and len(self.reads) <= 1 and self.kind != "interval"
+        is_of_one_side = len(self.reads) <= 1 and self.kind != "interval"
+        return self.descriptive or (is_of_one_side and not reads_others)
 
     @property
     def variation(self) -> Variation | None:
         """How it is known how far values vary: from its sums, but for those of other groups."""
         return None if self.beyond else "sums"
-
-    def with_options(self, name: str, options: Mapping[str, object]) -> Self:
-        """The same formula with other options, which it shares with its quantities and the metrics it is made of."""
-        formula = super().with_options(name, options)
-        terms = tuple((name, term.with_options(dict(formula.options))) for name, term in self.terms)
-        return replace(formula, terms=terms, parts=parts_with_options(self.parts, options))
 
     # Arithmetic
 
@@ -219,12 +173,18 @@ class SumFormula(Formula):
         """True if it returns numerator and denominator."""
         return self.try_out()[1] is not None
 
+    @cached_property
+    def is_share_of_rows(self) -> bool:
+        """True if it is a rate whose denominator is a number of rows."""
+        others = {name: math.nan for name in self.all_sums if name not in _COUNTS_OF_ROWS}
+        return self.is_rate and self.denominator(self._made_up(others)) is not None
+
     # Plain numbers
 
     def on(self, numbers: Mapping[str, Any]) -> float | None:
         """The value on plain numbers, given by the names of statistics or parts; None where it is undefined."""
         given = {name: as_floats(name, value) for name, value in numbers.items()}
-        self._check_given(given)
+        self.check_given(given)
         sums: dict[str, Any] = {name: np.asarray(value, dtype=np.float64) for name, value in given.items()}
         lengths = {value.shape for value in sums.values()} - {()}
         if len(lengths) > 1:
@@ -243,36 +203,13 @@ class SumFormula(Formula):
         value = self.on_sums(sums)[0].item()
         return None if math.isnan(value) else value
 
-    def _check_given(self, given: Mapping[str, object]) -> None:
-        """Refuse numbers without a statistic that the formula reads."""
-        parts = dict(self.parts)
-        missing = [name for name in self.needs if name not in given and name not in parts and name != "rank"]
-        for name, part in parts.items():
-            if name not in given:
-                prefix = name.removesuffix(unprefixed(name))
-                needed = {prefix + own for own in (*part.statistics, *dict(part.terms))}
-                missing += sorted(needed - {*given})
-        steps = STEPS if "fn" in given else ()
-        if missing := [name for name in missing if name not in steps]:
-            msg = f"{self.name} needs the number {missing[0]!r}."
-            raise ArgumentError(msg)
 
-
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class LabelSums(SumFormula):
     """A formula over counts of one label against the rest, or of all labels if it sums over these itself."""
 
     ordered_with: tuple[str, str] | None = None
     """The option, and its value, with which the order of labels counts."""
-    descriptive: bool = False
-    """True if more of it is neither good nor bad, although it reads truth and estimate, or all rows."""
-
-    __hash__ = Formula.__hash__
-
-    @property
-    def describes(self) -> bool:
-        """True if more of it is neither good nor bad."""
-        return self.descriptive or super().describes
 
     @property
     def reads_label_order(self) -> bool:
@@ -291,18 +228,9 @@ class LabelSums(SumFormula):
         """How it is known how far values vary: from counts of labels, unless it sums other quantities."""
         return super().variation if self.beyond or self.all_terms else "counts"
 
-    @cached_property
-    def is_share_of_rows(self) -> bool:
-        """True if it is a rate, whose denominator is a number of rows."""
-        return self.is_rate
-
     def denominator(self, rows: Sums) -> Number | None:
         """The denominator of a rate, from sums counted in rows."""
         return self.on_sums(rows)[1]
-
-    def table(self, average: Average) -> Table:  # noqa: ARG002 - all averages read the same counts
-        """The table that it reads."""
-        return Table("class")
 
     def sums_read(self, sums: Sums, average: Average) -> Sums:
         """The sums that it reads; if it sums over all labels, those of one label against the rest are of two sides."""
@@ -311,34 +239,17 @@ class LabelSums(SumFormula):
         return super().sums_read(sums, average)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class LabelDistributions(LabelSums):
     """A formula over the distribution of labels in a group: of all its rows, or of those of each label."""
 
     given: Given = "nothing"
     """The side whose labels the rows are split by."""
 
-    __hash__ = Formula.__hash__
-
     @cached_property
     def reads(self) -> frozenset[str]:
         """Those of `truth` and `estimate` in which a row must have a value to count."""
         return frozenset({"estimate"}) if self.given == "nothing" else BOTH
-
-    @property
-    def describes(self) -> bool:
-        """True if more of it is neither good nor bad."""
-        return self.descriptive
-
-    @property
-    def only_compared(self) -> bool:
-        """True if it has no value without groups: ungrouped, values do not say which label they are of."""
-        return self.given != "nothing"
-
-    @property
-    def depends_on_event(self) -> bool:
-        """Distributions are of all labels."""
-        return False
 
     @property
     def only_average(self) -> Average:
@@ -362,12 +273,8 @@ class LabelDistributions(LabelSums):
         """The sums that it reads."""
         return sums
 
-    def label_indices(self, levels: list[int], labels: int) -> list[int]:  # noqa: ARG002 - whatever labels are read
-        """The labels that its values by label are of: all of them."""
-        return list(range(labels))
 
-
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class RowSums(SumFormula):
     """A formula over sums of quantities of rows: of scores, numbers, survival times or intervals."""
 
@@ -377,8 +284,6 @@ class RowSums(SumFormula):
     """The range of true values, where those of samples may leave it because of the weights of their rows."""
     over_points: bool = False
     """True if it is of the average over evaluation times, or levels of quantiles, instead of each of them."""
-
-    __hash__ = Formula.__hash__
 
     @cached_property
     def terms_of_outcomes(self) -> frozenset[Statistic]:
@@ -395,11 +300,6 @@ class RowSums(SumFormula):
         over_points = self.over_points or any(cast("RowSums", part).over_points for _, part in self.parts)
         return self.reads_points and not over_points
 
-    @property
-    def reads_both_sides(self) -> bool:
-        """True if it reads the sums of scores of one label together with those of the rest."""
-        return self.kind == "prob" and self.over_levels
-
     def denominator(self, rows: Sums) -> Number | None:
         """The denominator of a rate, from sums counted in rows; None where it is not a number of rows."""
         if self.counts != "instances" or self.over_levels:
@@ -407,12 +307,6 @@ class RowSums(SumFormula):
         denominator = self.on_sums(rows)[1]
         # other sums are no numbers of rows
         return None if denominator is None or np.isnan(denominator).any() else denominator
-
-    @cached_property
-    def is_share_of_rows(self) -> bool:
-        """True if it is a rate whose denominator is a number of rows."""
-        others = {name: math.nan for name in self.all_sums if name not in _COUNTS_OF_ROWS}
-        return self.is_rate and not self.over_levels and self.denominator(self._made_up(others)) is not None
 
 
 def two_sides(sums: Sums, names: Iterable[str]) -> dict[str, Number]:
