@@ -129,7 +129,7 @@ class Formula:
         """Column of its values, if they are computed from rows."""
         return f"{name_of(self.function)}({text_of_options(self.options)}) {hash(self)}"
 
-    @property
+    @cached_property
     def name(self) -> str:
         """The name in messages: that of the metric, or of the function."""
         return self.metric or name_of(self.function)
@@ -208,7 +208,7 @@ class Formula:
         """True if more of it is neither good nor bad, as of sums of the truth or of the predictions alone."""
         return False
 
-    @property
+    @cached_property
     def only_average(self) -> Average | None:
         """The average over labels that it has in every call; None if that depends on the call."""
         return None if self.has_labels else STANDARD
@@ -226,7 +226,7 @@ class Formula:
             raise ArgumentError(msg)
         return replace(self, function=self.error_of_bins, options=(), parts=())
 
-    @property
+    @cached_property
     def spreads(self) -> dict[str, Formula]:
         """The formulas of its variance, by the name of the column."""
         return {}

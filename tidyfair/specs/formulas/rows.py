@@ -59,7 +59,7 @@ class RowExpression(Formula):
             return "calibration_error"
         return None if self.influence is None else "ranked"
 
-    @property
+    @cached_property
     def spreads(self) -> dict[str, Formula]:
         """The formulas of its `deviations`, or of its `variance`, by the name of the column."""
         functions = self.deviations if self.variance is None else (self.variance,)

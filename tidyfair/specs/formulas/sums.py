@@ -251,7 +251,7 @@ class LabelDistributions(LabelSums):
         """Those of `truth` and `estimate` in which a row must have a value to count."""
         return frozenset({"estimate"}) if self.given == "nothing" else BOTH
 
-    @property
+    @cached_property
     def only_average(self) -> Average:
         """The values of all labels in every call."""
         return DISTRIBUTION if self.given == "nothing" else DISTRIBUTION_BY_LABEL
