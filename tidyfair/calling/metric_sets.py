@@ -64,6 +64,7 @@ class Metric(Evaluable):
 
     name: str
     definition: Formula = field(repr=False)
+    kind: Kind
     direction: Direction
     range: tuple[float, float]
     constant_averages: tuple[str, ...] = field(default=(), repr=False)
@@ -74,8 +75,6 @@ class Metric(Evaluable):
     """Its variants for other kinds of predictions, used if those of its own kind are not given."""
     formulas: tuple[tuple[str, Formula], ...] = field(init=False, repr=False, compare=False)
     """Its formula by its name."""
-    kind: Kind = field(init=False, repr=False, compare=False)
-    """The kind of predictions that it reads."""
 
     # groups are not compared, and none is left out
     by = aggregate = None
@@ -86,7 +85,6 @@ class Metric(Evaluable):
     def __post_init__(self) -> None:
         text("name", self.name)
         object.__setattr__(self, "formulas", ((self.name, self.definition),))
-        object.__setattr__(self, "kind", self.definition.kind)
         object.__setattr__(self, "__module__", getattr(self.definition.function, "__module__", __name__))
 
     @property

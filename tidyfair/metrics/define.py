@@ -260,7 +260,7 @@ def defined(
         if isinstance(definition, RowExpression):
             definition.check_columns()
     averages = {True: (MACRO.name, MICRO.name), MICRO.name: (MICRO.name,)}.get(constant_average, ())
-    return Metric(name or function.__name__, definition, direction, ends, averages)
+    return Metric(name or function.__name__, definition, kind, direction, ends, averages)
 
 
 def _named_in_module(function: Callable[..., Any], kind: Kind) -> tuple[dict[str, Formula], dict[str, Statistic]]:
@@ -317,7 +317,7 @@ def _arrayed(
     type_of_formula = GroupPairs if settings.get("against") else RowArrays
     own = settings_of(type_of_formula, settings)
     definition = type_of_formula(function, kind, options=tuple(options.items()), metric=name, **own)
-    return Metric(name, definition, direction, ends)
+    return Metric(name, definition, kind, direction, ends)
 
 
 def _check_ends(function: object, direction: object, ends: object) -> None:
