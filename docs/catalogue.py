@@ -143,7 +143,7 @@ is no value, as where everybody is censored before the time; `explain=True` give
 >>> import polars as pl
 >>> import tidyfair as tdf
 >>> patients = pl.DataFrame({"days": [90, 120, 400, 700], "died": [1, 1, 0, 1], "alive": [0.3, 0.6, 0.7, 0.9]})
->>> tdf.brier_survival(patients, tdf.survival("days", "died"), probs={365: "alive"})[".estimate"].round(4).item()
+>>> tdf.survival.brier(patients, tdf.survival.outcome("days", "died"), probs={365: "alive"})[".estimate"].round(4).item()
 0.1375
 
 ```"""),
@@ -158,7 +158,7 @@ Rows that lack any of them are left out.
 >>> import polars as pl
 >>> import tidyfair as tdf
 >>> rents = pl.DataFrame({"rent": [500, 700, 900, 650], "low": [450, 600, 850, 560], "high": [600, 780, 1000, 640]})
->>> tdf.interval_coverage(rents, "rent", tdf.prediction_interval("low", "high", level=0.9))[".estimate"].item()
+>>> tdf.prediction_intervals.coverage(rents, "rent", tdf.prediction_intervals.interval("low", "high", level=0.9))[".estimate"].item()
 0.75
 
 ```"""),
@@ -182,7 +182,7 @@ have established names. `new_groupwise_metric` and `new_between_group_metric` ma
 0.1521
 >>> tdf.sens.group_minimum("race")(loans, "repaid", "approved", pos_label="yes")[".estimate"].round(4).item()
 0.6065
->>> tdf.kolmogorov_smirnov("sex")(loans, "repaid", probs="score", pos_label="yes")[".estimate"].round(4).item()
+>>> tdf.distributions.kolmogorov_smirnov("sex")(loans, "repaid", probs="score", pos_label="yes")[".estimate"].round(4).item()
 0.06
 
 ```"""),
@@ -195,11 +195,11 @@ gets less than nothing. With `alpha` of 0 or less, the index is infinite as soon
 
 ```pycon
 {_LOANS}
->>> tdf.theil_index(loans, "repaid", "approved", pos_label="yes")[".estimate"].round(4).item()
+>>> tdf.inequality.theil_index(loans, "repaid", "approved", pos_label="yes")[".estimate"].round(4).item()
 0.2111
 >>> parts = tdf.metric_set(
-...     tdf.within_group_generalized_entropy_index("race"), tdf.between_group_generalized_entropy_index("race"),
-...     tdf.generalized_entropy_index,
+...     tdf.inequality.within_group_generalized_entropy_index("race"), tdf.inequality.between_group_generalized_entropy_index("race"),
+...     tdf.inequality.generalized_entropy_index,
 ... )
 >>> parts(loans, "repaid", "approved", pos_label="yes")[".estimate"].round(4).to_list()
 [0.1512, 0.0013, 0.1525]
@@ -216,7 +216,7 @@ any number of labels and groups. Each value belongs to a group and to a given la
 ```pycon
 {_LOANS}
 >>> criteria = tdf.metric_set(
-...     tdf.independence("race"), tdf.separation("race"), tdf.sufficiency("race"), tdf.mutual_information("race"),
+...     tdf.independence("race"), tdf.separation("race"), tdf.sufficiency("race"), tdf.distributions.mutual_information("race"),
 ... )
 >>> criteria(loans, "repaid", "approved", pos_label="yes")[".estimate"].round(4).to_list()
 [0.0232, 0.0274, 0.0124, 0.0063]
@@ -231,7 +231,7 @@ Are people who are alike in some features treated alike? Distances are Euclidean
 >>> import polars as pl
 >>> import tidyfair as tdf
 >>> people = pl.DataFrame({"age": [20, 21, 60, 61], "hired": [1, 1, 1, 0], "town": ["a", "a", "b", "b"]})
->>> alike = tdf.consistency(["age"], n_neighbors=2)
+>>> alike = tdf.inequality.consistency(["age"], n_neighbors=2)
 >>> gap = tdf.new_groupwise_metric(alike, "gap", tdf.difference())
 >>> tdf.metric_set(alike, gap("town"))(people, estimate="hired")[".estimate"].to_list()
 [0.75, 0.5]
@@ -250,7 +250,7 @@ are made with the column of lists. [Measure rankings](../how-to/rankings.md) lea
 ...     "query": [1, 1, 1, 2, 2], "score": [3, 2, 1, 2, 1], "relevance": [1, 0, 1, 1, 1],
 ...     "group": ["a", "b", "b", "a", "b"],
 ... })
->>> lists = tdf.metric_set(tdf.ndcg("query"), tdf.exposure("query").ratio("group"))
+>>> lists = tdf.metric_set(tdf.rankings.ndcg("query"), tdf.rankings.exposure("query").ratio("group"))
 >>> lists(answers, "relevance", "score").select(".metric", pl.col(".estimate").round(3)).rows()
 [('ndcg', 0.96), ('exposure_ratio', 0.587)]
 
@@ -268,7 +268,7 @@ of several.
 >>> votes = pl.DataFrame({
 ...     "item": [1, 1, 2, 2, 3, 3, 4, 4], "dialect": ["x"] * 4 + ["y"] * 4, "toxic": [1, 1, 0, 0, 1, 0, 1, 1],
 ... })
->>> agreement = tdf.fleiss_kap("item").difference("dialect")
+>>> agreement = tdf.annotators.fleiss_kap("item").difference("dialect")
 >>> agreement.by_group(votes, estimate="toxic").select(".group", pl.col(".estimate").round(3)).rows()
 [('x', 1.0), ('y', -0.333)]
 
@@ -334,7 +334,7 @@ lists those that do:
 'jeffreys'
 >>> try:
 ...     tdf.mcc(loans, "repaid", "approved", pos_label="yes", interval="jeffreys")
-... except tdf.TidyfairError as error:
+... except tdf.errors.TidyfairError as error:
 ...     print(error)
 mcc: `interval='jeffreys'` is no interval of this metric; take 'auto', 'jackknife', 'bootstrap'.
 
