@@ -40,7 +40,7 @@ from tidyfair.metrics import (
 from tidyfair.metrics.catalog import source_of
 from tidyfair.metrics.curves import Curve
 from tidyfair.metrics.other_names import OTHER_NAMES, places
-from tidyfair.specs.formulas import Statistic, unprefixed
+from tidyfair.specs.formulas import GroupPairs, Statistic, unprefixed
 from tidyfair.specs.options import INTERVALS
 from tidyfair.specs.result_columns import COLUMNS
 from tidyfair.specs.result_kinds import KINDS
@@ -586,7 +586,7 @@ def _parts(page: str) -> Iterator[str]:
         elif found and found["name"] in module.__all__ and found["name"] not in entered:
             entered.add(found["name"])
             value = getattr(module, found["name"])
-            if isinstance(value, GroupwiseFactory) and not value.metrics[0].definition.against:
+            if isinstance(value, GroupwiseFactory) and not isinstance(value.metrics[0].definition, GroupPairs):
                 table += [getattr(module, found[each]) for each in ("name", "other") if found[each]]
                 notes += [f"`{value.name}` is {found['note'][2:].strip()}."] if found["note"] else []
             else:
@@ -628,11 +628,11 @@ def _entry(value: object, shown: dict[str, str]) -> Iterator[str]:
             facts += f" Average over labels: `{definition.average}`." if definition.average else ""
             parts = ", ".join(_link(unprefixed(part), "") for part, _ in definition.parts)
             terms = definition.terms
-        case GroupwiseFactory():
-            name, made, function = value.name, value.typical, value.metrics[0].definition.function
-            facts = "two groups" if value.metrics[0].definition.against == "pairs" else "a group and the rest"
+        case GroupwiseFactory(metrics=(Metric(definition=GroupPairs() as pairs),)):
+            name, made, function = value.name, value.typical, pairs.function
+            facts = "two groups" if pairs.against == "pairs" else "a group and the rest"
             facts = f"Between {facts}, compared by `{value.aggregate!r}`."
-            reads = "probs" if value.metrics[0].definition.ignores_truth else "truth, probs"
+            reads = "truth, probs" if pairs.reads_truth else "probs"
             facts += f" Direction: {made.better}. Range: {_range(made)}. Reads: {reads}."
         case Curve():
             name, function = value.name, value.function

@@ -91,7 +91,7 @@ if TYPE_CHECKING:
     from tidyfair.reports.tables import as_table as as_table, plain_names as plain_names
     from tidyfair.specs.aggregates import new_aggregate as new_aggregate
     from tidyfair.specs.contrasts import difference as difference, ratio as ratio
-    from tidyfair.specs.formulas import statistic as statistic
+    from tidyfair.specs.formulas.statistics import statistic as statistic
     from tidyfair.specs.groups import privileged as privileged
     from tidyfair.specs.spreads import group_maximum as group_maximum, group_minimum as group_minimum
 
@@ -139,7 +139,7 @@ _TASKS: dict[str, dict[str, str]] = {
         "metrics.fairness": "new_groupwise_metric",
         "specs.aggregates": "new_aggregate",
         "specs.contrasts": "difference ratio",
-        "specs.formulas": "statistic",
+        "specs.formulas.statistics": "statistic",
         "specs.groups": "privileged",
         "specs.spreads": "group_maximum group_minimum",
     },

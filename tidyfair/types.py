@@ -10,7 +10,7 @@ from tidyfair.audits.reference_tables import GroupComparison as GroupComparison
 from tidyfair.calling.metric_sets import (
     GroupwiseFactory as GroupwiseFactory, GroupwiseMetric as GroupwiseMetric, Metric as Metric, MetricSet as MetricSet,
 )  # fmt: skip
-from tidyfair.evaluation.array_metrics import Sample as Sample
+from tidyfair.specs.formulas.rows import Sample as Sample
 from tidyfair.integrations.scorers import (
     CorrelationScorer as CorrelationScorer, FairnessScorer as FairnessScorer, SubsetScorer as SubsetScorer,
 )  # fmt: skip

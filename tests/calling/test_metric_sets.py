@@ -742,7 +742,7 @@ def test_constant_warning_names_exactly_the_constant_averages(kind: Any) -> None
         assert isinstance(metric, tf.types.Metric)
         if metric.definition.over_levels:
             continue
-        averages: list[Any] = ["macro", "macro_weighted", *(["micro"] if metric.definition.input == "sums" else [])]
+        averages: list[Any] = ["macro", "macro_weighted", *([] if metric.definition.is_of_rows else ["micro"])]
         for estimator in averages:
             with warnings.catch_warnings(record=True) as caught:
                 warnings.simplefilter("always", tf.errors.ConstantWarning)

@@ -32,7 +32,7 @@ from tidyfair.calling.metric_sets import GroupwiseFactory, GroupwiseMetric, Metr
 from tidyfair.calling.runner import Run
 from tidyfair.errors import ArgumentError, Status, in_short, listed, nearest
 from tidyfair.evaluation.evaluated import Evaluated
-from tidyfair.evaluation.statistics import GROUP_CELL, LEVEL, ONE_LABEL
+from tidyfair.evaluation.statistics import GROUP_CELL, LEVEL
 from tidyfair.inference.contingency import fisher
 from tidyfair.inference.gates.checks import GroupsCompared
 from tidyfair.inference.rate_tests import with_adjusted_p_values
@@ -52,6 +52,7 @@ from tidyfair.intervals.proportions import z_value
 from tidyfair.intervals.shares import share_of
 from tidyfair.specs.aggregates import CONTEXTS
 from tidyfair.specs.arguments import flag, how_often, is_value, one_of, proper_share, whole
+from tidyfair.specs.averages import ONE_LABEL
 from tidyfair.specs.contrasts import Contrast, difference
 from tidyfair.specs.groups import By, Policy, Treatment
 from tidyfair.specs.options import ComputeOptions, Options, SurveyCallOptions, refuse_unknown_keywords, show_keywords

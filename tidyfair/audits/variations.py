@@ -15,11 +15,12 @@ from tidyfair.calling.metric_sets import GroupwiseMetric, Metric
 from tidyfair.errors import ArgumentError
 from tidyfair.evaluation.evaluated import Evaluated, evaluate_specs
 from tidyfair.evaluation.states import NO_LEVEL
-from tidyfair.evaluation.statistics import GROUP_CELL, LEVEL, ONE_LABEL
+from tidyfair.evaluation.statistics import GROUP_CELL, LEVEL
 from tidyfair.intervals.pairs import ComparedGroups
 from tidyfair.metrics.define import numeric_metric, prob_metric
 from tidyfair.metrics.probability import mean_score, score_total
 from tidyfair.metrics.regression import mean_prediction, mean_truth
+from tidyfair.specs.averages import ONE_LABEL
 from tidyfair.specs.formulas import Expr, Number, statistic
 from tidyfair.specs.groups import By
 from tidyfair.specs.options import Options
@@ -113,7 +114,7 @@ class Variations:
     def samples(self, family: ComparedGroups, evaluated: Evaluated, by: By) -> list[Sample]:
         """The numbers of the groups of a family."""
         name, estimator = family.rows.select("name", "estimator").row(0)
-        if family.level != NO_LEVEL or estimator not in {*ONE_LABEL, "standard"}:
+        if family.level != NO_LEVEL or estimator not in ONE_LABEL:
             msg = (
                 f"{name} is that of several labels, whose scores have no common standard deviation; read one, "
                 "`pos_label=`."

@@ -31,8 +31,8 @@ from tidyfair.tallies.source import PolarsFrame
 from tidyfair.tallies.tally import Tally
 
 INTERNAL = frozenset({
-    "comparison_by", "constant_average", "constant_averages", "definition", "explained", "explained_call", "formulas",
-    "label_by_label", "least_rows", "meaning_with", "of_all_rows", "of_distances", "of_kind", "others", "otherwise",
+    "comparison_by", "constant_averages", "definition", "explained", "explained_call", "formulas", "label_by_label",
+    "least_rows", "meaning_with", "of_all_rows", "of_distances", "of_kind", "others", "otherwise",
     "own_direction", "range_of", "reading", "readings", "run", "several", "specs", "subtracted", "tweaked",
     "with_policy", "with_readings",
 })  # fmt: skip

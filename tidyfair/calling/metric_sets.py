@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import inspect
 import math
+import re
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set as AbstractSet
 from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self, TypeAlias
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import polars as pl
 
@@ -19,7 +20,8 @@ from tidyfair.escapes import visible
 from tidyfair.other_keywords import belongs_to_calls, hint
 from tidyfair.specs.aggregates import Aggregate, Better, Direction, as_aggregate
 from tidyfair.specs.arguments import text
-from tidyfair.specs.formulas import Formula, Kind
+from tidyfair.specs.averages import MACRO
+from tidyfair.specs.formulas import Formula, GroupPairs, Kind, arithmetic_of
 from tidyfair.specs.groups import ALL_GROUPS, By, FeatureLike, Policy, Privileged, Treatment, privileged
 from tidyfair.specs.metric_specs import MetricSpec
 from tidyfair.specs.notebook_html import display
@@ -28,7 +30,6 @@ from tidyfair.specs.signatures import refuse_unknown_settings
 
 CALL = "(data, truth, estimate, …)"
 """The arguments of a call, in short."""
-ConstantAverage: TypeAlias = 'bool | Literal["micro"]'
 
 __all__ = ["GroupwiseFactory", "GroupwiseMetric", "Metric", "MetricSet", "metric_set", "metric_tweak"]
 
@@ -64,22 +65,20 @@ class Metric(Evaluable, Comparable["GroupwiseMetric"]):
     kind: Kind
     direction: Direction
     range: tuple[float, float]
-    constant_average: ConstantAverage = field(default=False, repr=False)
-    """True if its average over labels, or the pooled one, does not depend on the data (shares that add up to 1)."""
+    constant_averages: tuple[str, ...] = field(default=(), repr=False)
+    """The averages over labels that are the same whatever the data, as of shares that add up to 1."""
     base: Metric | None = field(default=None, compare=False, repr=False)
     """The original metric, for an alias or a tweak."""
     others: tuple[Metric, ...] = field(default=(), repr=False)
     """Its variants for other kinds of predictions, used if those of its own kind are not given."""
     formulas: tuple[tuple[str, Formula], ...] = field(init=False, repr=False, compare=False)
     """Its formula by its name."""
-    # what evaluation reads as well: groups are not compared, and none is left out
-    by: None = field(default=None, init=False, repr=False, compare=False)
-    aggregate: None = field(default=None, init=False, repr=False, compare=False)
-    subtracted: int = field(default=0, init=False, repr=False, compare=False)
-    several: bool = field(default=False, init=False, repr=False, compare=False)
-    policy: Policy = field(default=ALL_GROUPS, init=False, repr=False, compare=False)
-    label_by_label: bool = field(default=False, init=False, repr=False, compare=False)
-    of_distances: bool = field(default=False, init=False, repr=False, compare=False)
+
+    # groups are not compared, and none is left out
+    by = aggregate = None
+    policy = ALL_GROUPS
+    subtracted = 0
+    several = label_by_label = of_distances = False
 
     def __post_init__(self) -> None:
         text("name", self.name)
@@ -126,13 +125,6 @@ class Metric(Evaluable, Comparable["GroupwiseMetric"]):
         """The better values; neither for what describes the truth or the predictions alone, such as a share."""
         return "neither" if self.definition.describes else self.direction
 
-    @property
-    def constant_averages(self) -> tuple[str, ...]:
-        """The averages over labels that are the same whatever the data."""
-        if self.constant_average is True:
-            return ("macro", "micro")
-        return ("micro",) if self.constant_average else ()
-
     def range_of(self, name: str) -> tuple[float, float]:  # noqa: ARG002 - it has one metric
         """The range of the values of its metric of some name."""
         return self.range
@@ -146,11 +138,7 @@ class Metric(Evaluable, Comparable["GroupwiseMetric"]):
         for other in self.others:
             if not {*numbers} <= {*self.definition.needs} and {*numbers} <= {*other.definition.needs}:
                 return other.formula(**numbers)
-        if self.definition.input != "arrays":
-            return self.definition.on(numbers)
-        from tidyfair.evaluation.array_metrics import on_arrays  # noqa: PLC0415 - with what counts, at the first call
-
-        return on_arrays(self.definition, numbers)
+        return self.definition.on(numbers)
 
     @property
     def meaning(self) -> str:
@@ -235,10 +223,9 @@ class Metric(Evaluable, Comparable["GroupwiseMetric"]):
                 return replace(first, others=tuple(others), base=self.base or self)
         definition = self.definition.with_options(self.name, options)
         try:
-            if definition.input != "arrays":
-                definition.check()
-                for term in definition.all_terms:
-                    term.of(truth=pl.col("truth"), estimate=pl.col("estimate"), score=pl.col("score"))
+            definition.check()
+            for term in definition.all_terms:
+                term.expression(truth=pl.col("truth"), estimate=pl.col("estimate"), score=pl.col("score"))
         except ArgumentError as error:
             if error.__cause__ is None:
                 raise
@@ -300,7 +287,7 @@ class GroupwiseMetric(Evaluable):
         formulas: list[tuple[str, Formula]] = []
         for metric in all_metrics:
             formula = metric.definition
-            if formula.against:
+            if isinstance(formula, GroupPairs):
                 # those that compare groups themselves leave small ones out
                 formula = replace(formula, min_n=self.policy.min_n, min_share=self.policy.min_share)
             formulas.append((metric.name, formula))
@@ -402,7 +389,7 @@ class GroupwiseMetric(Evaluable):
     @property
     def label_by_label(self) -> bool:
         """True if more than two labels are by default compared one against the rest."""
-        return any(metric.constant_average is True for metric in self.metrics)
+        return any(MACRO.name in metric.constant_averages for metric in self.metrics)
 
     @property
     def of_distances(self) -> bool:
@@ -728,14 +715,22 @@ def columns_of(metrics: Iterable[Metric | GroupwiseMetric]) -> dict[str, list[st
         columns["metric"].append(metric.name)
         columns["by"].append("" if metric.by is None else metric.by.text)
         of_groups = isinstance(metric, GroupwiseMetric)
-        columns["formula"].append(
-            f"{metric.aggregate!r} of {_shown(metric)}" if of_groups else metric.definition.written
-        )
+        columns["formula"].append(f"{metric.aggregate!r} of {_shown(metric)}" if of_groups else _arithmetic(metric))
         columns["reads"].append(KINDS[metric.kind])
         columns["good"].append(metric.better)
         columns["range"].append(f"{low:g} to {high:g}")
         columns["meaning"].append(metric.meaning)
     return columns
+
+
+def _arithmetic(metric: Metric) -> str:
+    """Its formula as it is written, without the axis of labels and the name of numpy; empty if it is not one line."""
+    text = arithmetic_of(metric.definition.function) or ""
+    if re.search(r"\b_\w", text):
+        return ""
+    over_labels = r"(\w+|\([^()]*\))\.sum\(axis=-1\)"
+    text = re.sub(over_labels, lambda match: f"sum({match[1].strip('()')})", text)
+    return text.replace("np.", "").replace("[..., 0]", "")
 
 
 @refuse_unknown_settings

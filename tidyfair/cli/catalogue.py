@@ -22,12 +22,12 @@ from tidyfair.metrics.catalog import (
     catalogue,
     comparison_named,
     factories,
-    formula_of,
     metric_named,
     names_of_metrics,
     source_of,
 )
 from tidyfair.metrics.other_names import expression_for
+from tidyfair.specs.formulas import arithmetic_of
 
 _WIDTH = 80
 _INDENT = 14
@@ -105,7 +105,7 @@ def _explained_metric(metric: Metric) -> str:
     low, high = metric.range
     meaning, source = _prose(metric)
     facts = {
-        "formula": formula_of(metric) or "several lines, see below",
+        "formula": arithmetic_of(metric.definition.function) or "several lines, see below",
         "where": _statistics(metric),
         "range": f"{low:g} to {high:g}; {_DIRECTIONS[metric.better]}",
         "reads": ", ".join(f"--{role}" for role in ("truth", "estimate", "probs") if role in metric.definition.reads),

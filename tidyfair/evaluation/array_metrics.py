@@ -2,44 +2,21 @@
 
 from __future__ import annotations
 
-import inspect
 import itertools
-import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from numbers import Integral, Real
-from typing import Any, TypeAlias, cast
+from typing import Any, TypeAlias
 
 import numpy as np
 import polars as pl
 
-from tidyfair.errors import ArgumentError, Status, TidyfairError, Undefined, failures_of, in_short
+from tidyfair.errors import Status, Undefined
 from tidyfair.evaluation.ranked_rows import Level, Rows, Scope, ordered_values
-from tidyfair.evaluation.values import OfRows
-from tidyfair.specs.arguments import is_list
-from tidyfair.specs.formulas import WEIGHTS, Formula, Influence
+from tidyfair.evaluation.values import ComputedValues
+from tidyfair.specs.formulas import Formula, GroupPairs, Influence, RowArrays, RowExpression, Sample
 from tidyfair.tallies.moments import REST
 
 Array: TypeAlias = np.ndarray[Any, Any]
-
-__all__ = ["Sample"]
-
-_NO_VALUE = 'Where a group has no value, return nan or raise `Undefined("reason")`.'
-_LARGEST = 2**1023
-"""Largest whole number up to which doubles are exact."""
-
-
-@dataclass(frozen=True, eq=False, repr=False)
-class Sample:
-    """The rows of a group, as passed to a function of two samples."""
-
-    truth: Array
-    """The rows with the event, as a mask."""
-    score: Array
-    """The scores, or the middle of their bins."""
-    weight: Array | None
-    width: float | None = None
-    """The width of the bins, where scores were counted in bins."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -51,34 +28,32 @@ class SurvivalSample:
     weight: Array | None
 
 
-def _no_values(formulas: Sequence[Formula], group_cells: int, levels: int) -> OfRows:
+def _no_values(formulas: Sequence[Formula], group_cells: int, levels: int) -> ComputedValues:
     """Values of formulas in group cells and levels, and reasons for missing ones, none of which is set."""
     shape = (group_cells, levels)
     numbers = {formula.column: np.full(shape, np.nan) for formula in formulas}
-    called = [formula.column for formula in formulas if formula.input == "arrays"]
-    return OfRows(numbers, {column: np.full(shape, None, dtype=object) for column in called})
+    called = [formula.column for formula in formulas if isinstance(formula, RowArrays)]
+    return ComputedValues(numbers, {column: np.full(shape, None, dtype=object) for column in called})
 
 
-def _put(results: OfRows, formula: Formula, index: Any, result: tuple[Any, Any]) -> None:
+def _put(results: ComputedValues, formula: Formula, index: Any, result: tuple[Any, Any]) -> None:
     """Set the number and the reason at an index, or those of several group cells."""
     results.numbers[formula.column][index], results.reasons[formula.column][index] = result
 
 
 def row_values(
     rows: Rows, formulas: Sequence[Formula], levels: Sequence[Level], scope: Scope, *, pairs: bool = False
-) -> OfRows:
-    """The values of formulas for each group cell and level, and the reasons of those without.
+) -> ComputedValues:
+    """The values of formulas over rows for each group cell and level, and the reasons of those without.
 
-    Formulas are of three kinds: expressions over the rows of a group in their order (`input == "rows"`), functions of
-    the rows of a group as arrays, and functions of the rows of two groups (those that are `against` others). With
-    `pairs` a level is read against each other level, and the mean of expressions counts.
+    With `pairs` a level is read against each other level, and the mean of expressions counts.
     """
     count = len(rows.outer_of_group_cell)
     if scope == "overall":
         # a value for each outer group, which is that of all its group cells
         count = int(rows.outer_of_group_cell.max(initial=-1)) + 1
     results = _no_values(formulas, count, len(levels))
-    expressions = [formula for formula in formulas if formula.input == "rows"]
+    expressions = [formula for formula in formulas if isinstance(formula, RowExpression)]
     for index, level in enumerate(levels):
         averaged_levels = [level]
         if pairs:
@@ -87,19 +62,19 @@ def row_values(
         for name, values in _means(rows, expressions, averaged_levels, scope, count).items():
             results.numbers[name][:, index] = values
         for formula in formulas:
-            if formula.against is not None:
+            if isinstance(formula, GroupPairs):
                 _put(results, formula, (slice(None), index), _compare_group_cells(formula, rows, level))
-            elif formula.input == "arrays":
+            elif isinstance(formula, RowArrays):
                 for group_cell, chosen in _rows_by_group_cell(rows, scope):
                     result = _call_on_rows(formula, rows, chosen, level, levels)
                     _put(results, formula, (group_cell, index), result)
     if scope != "overall":
         return results
     numbers, reasons = (
-        {name: values[rows.outer_of_group_cell] for name, values in of_outer.items()}
-        for of_outer in (results.numbers, results.reasons)
+        {name: values[rows.outer_of_group_cell] for name, values in by_outer.items()}
+        for by_outer in (results.numbers, results.reasons)
     )
-    return OfRows(numbers, reasons)
+    return ComputedValues(numbers, reasons)
 
 
 def _rows_by_group_cell(rows: Rows, scope: Scope) -> Iterator[tuple[int, Array]]:
@@ -111,7 +86,7 @@ def _rows_by_group_cell(rows: Rows, scope: Scope) -> Iterator[tuple[int, Array]]
 
 
 def _means(
-    rows: Rows, formulas: Sequence[Formula], levels: Sequence[Level], scope: Scope, count: int
+    rows: Rows, formulas: Sequence[RowExpression], levels: Sequence[Level], scope: Scope, count: int
 ) -> dict[str, Array]:
     """The mean of the values of formulas over rows for each group cell, over the levels that have a value."""
     if not formulas:
@@ -126,12 +101,12 @@ def _means(
 
 def class_values(
     cells: pl.DataFrame,
-    formulas: Sequence[Formula],
+    formulas: Sequence[RowArrays],
     levels: Sequence[int],
     labels: Sequence[object] | None,
     scope: Scope,
     group_cells: int,
-) -> OfRows:
+) -> ComputedValues:
     """The values of functions of true and predicted labels for each group cell and level, from the cells of a tally.
 
     Without weights the function gets every row; with weights, each pair of labels once, with its weight. Labels are 1
@@ -147,7 +122,7 @@ def class_values(
                 all_labels = labels if formula.over_levels else None
                 truth = _labels_of_rows(counted, "truth", level, all_labels)
                 estimate = _labels_of_rows(counted, "estimate", level, all_labels)
-                _put(results, formula, (group_cell, index), _call(formula, [truth, estimate], weight))
+                _put(results, formula, (group_cell, index), formula.call([truth, estimate], weight))
     return results
 
 
@@ -178,15 +153,14 @@ def influences_of(formula: Formula, rows: Rows, level: Level) -> Iterator[tuple[
     """For group cells whose values vary: their index, their clusters if any, and their sampling variation."""
     if formula.influence is None:
         return
-    columns: dict[str, Array] = {}
-    if formula.kind != "survival":
-        columns = {"truth": rows.event(level.label), "score": rows.score(level.score)}
+    parameters = formula.row_parameters if isinstance(formula, RowArrays) else ()
+    event, score = (None, None) if parameters else (rows.event(level.label), rows.score(level.score))
     for group_cell, counted, weight, cluster, units in rows_with_weight(rows):
         sample: Sample | SurvivalSample
-        if formula.kind == "survival":
-            sample = SurvivalSample(rows.survival_columns(formula.row_parameters, counted), weight)
+        if event is None or score is None:
+            sample = SurvivalSample(rows.survival_columns(parameters, counted), weight)
         else:
-            sample = Sample(columns["truth"][counted], columns["score"][counted], weight)
+            sample = Sample(event[counted], score[counted], weight)
         try:
             influence = formula.influence(sample, units, **dict[str, Any](formula.options))
         except Undefined:
@@ -208,71 +182,24 @@ def rows_with_weight(rows: Rows) -> Iterator[tuple[int, Array, Array | None, Arr
 
 
 def _call_on_rows(
-    formula: Formula, rows: Rows, chosen: Array, level: Level, levels: Sequence[Level]
+    formula: RowArrays, rows: Rows, chosen: Array, level: Level, levels: Sequence[Level]
 ) -> tuple[float, str | None]:
     """The result of a function of arrays for some rows, for one level or for all of them together."""
     weight = None if rows.weight is None else rows.weight[chosen]
-    if formula.kind == "numeric":
-        return _call(formula, [side[chosen] for side in rows.numbers], weight)
-    if formula.kind == "survival":
+    if formula.row_parameters:
         if weight is not None:
             chosen, weight = chosen[weight > 0], weight[weight > 0]
-        return _call(formula, list(rows.survival_columns(formula.row_parameters, chosen).values()), weight)
-    if level.both_sides or not formula.over_levels:
-        label_index = rows.event(level.label)[chosen].astype(np.int64)
-    else:
-        label_index = rows.label_index[chosen]
+        return formula.call(list(rows.survival_columns(formula.row_parameters, chosen).values()), weight)
+    if not formula.has_labels:
+        return formula.call([side[chosen] for side in rows.numbers], weight)
     if not formula.over_levels:
-        return _call(formula, [label_index, rows.score(level.score)[chosen]], weight)
+        is_event = rows.event(level.label)[chosen].astype(np.int64)
+        return formula.call([is_event, rows.score(level.score)[chosen]], weight)
+    label_index = rows.event(level.label)[chosen].astype(np.int64) if level.both_sides else rows.label_index[chosen]
     names, labels = _scores_and_labels(rows, level, levels)
     truth = pl.Series(labels).gather(label_index).to_numpy()
     scores = np.stack([rows.score(name)[chosen] for name in names], axis=1)
-    options: dict[str, object] = {}
-    if "labels" in inspect.signature(formula.function).parameters:
-        options["labels"] = labels
-    return _call(formula, [truth, scores], weight, options)
-
-
-def on_arrays(formula: Formula, arrays: Mapping[str, Any]) -> float | None:
-    """The result of a function on plain lists, in the order of its parameters; None where it is undefined.
-
-    A function of two samples takes lists of scores, or mappings with `truth` and `score`.
-    """
-    convert = _sample if formula.against else np.array
-    _check_lists(formula, arrays)
-    in_order = [arrays[name] for name in formula.row_parameters] if formula.row_parameters else [*arrays.values()]
-    value, _ = _call(formula, list(map(convert, in_order)), None)
-    return None if math.isnan(value) else value
-
-
-def _check_lists(formula: Formula, arrays: Mapping[str, Any]) -> None:
-    """Refuse lists of which one is missing, or is not a list."""
-    if formula.row_parameters:
-        missing = [name for name in formula.row_parameters if name not in arrays]
-    else:
-        # functions of other libraries have names of their own for truth and score
-        parameters = inspect.signature(formula.function).parameters.values()
-        by_position = [item for item in parameters if item.kind is item.POSITIONAL_OR_KEYWORD]
-        needed = [item.name for item in by_position if item.default is item.empty and item.name not in WEIGHTS]
-        missing = needed[len(arrays) :]
-    if missing:
-        msg = f"{formula.name} needs the list {missing[0]!r}."
-        raise ArgumentError(msg)
-    for name, values in arrays.items():
-        if not is_list(values):
-            msg = f"{formula.name}: {name!r} is a list of numbers, not {in_short(values)}."
-            raise ArgumentError(msg)
-
-
-def _sample(values: Any) -> Sample:
-    """A sample from a list of scores, or from a mapping."""
-    columns = cast("Mapping[str, Any]", values) if isinstance(values, Mapping) else {"score": values}
-    score = np.array(columns["score"], dtype=float)
-    truth = np.array(columns.get("truth", np.zeros(len(score))))
-    weight = columns.get("weight")
-    if weight is not None:
-        weight = np.array(weight, dtype=float)
-    return Sample(truth, score, weight)
+    return formula.call([truth, scores], weight, {"labels": labels} if "labels" in formula.parameters else None)
 
 
 def _scores_and_labels(rows: Rows, level: Level, levels: Sequence[Level]) -> tuple[list[str], list[object]]:
@@ -287,73 +214,16 @@ def _scores_and_labels(rows: Rows, level: Level, levels: Sequence[Level]) -> tup
     return [REST + level.score, level.score], labels
 
 
-def _call(
-    formula: Formula, arrays: Sequence[object], weight: Array | None, options: dict[str, object] | None = None
-) -> tuple[float, str | None]:
-    """The result of a function as a number, and the reason if undefined."""
-    first: Any = arrays[0]
-    size = len(first.score) if isinstance(first, Sample) else len(first)
-    if not size or (weight is not None and not weight.sum()):
-        return math.nan, None
-    arguments = dict(formula.options) | (options or {}) | _weight_argument(formula, weight)
-    try:
-        with failures_of(formula.name, _NO_VALUE):
-            result = _result_of(formula, arrays, arguments)
-    except Undefined as reason:
-        return math.nan, str(reason)
-    number = _number_of(formula, result)
-    reason = Status.NO_VALUE.value if math.isnan(number) else None
-    return number, reason
-
-
-def _result_of(formula: Formula, arrays: Sequence[object], arguments: Mapping[str, Any]) -> Any:
-    """The result of a function; undefined for a `ValueError`, by which scikit-learn refuses, say, a single class."""
-    try:
-        return formula.function(*arrays, **arguments)
-    except (TidyfairError, Undefined):
-        raise
-    except ValueError as error:
-        msg = f"failed: {error}"
-        raise Undefined(msg) from error
-
-
-def _number_of(formula: Formula, result: Any) -> float:
-    """The result of a function as a float; arrays of a single number are accepted."""
-    number = result
-    if getattr(result, "size", 0) == 1 and hasattr(result, "item"):
-        number = result.item()
-    too_large = isinstance(number, Integral) and abs(int(number)) > _LARGEST
-    if not isinstance(number, Real) or too_large:
-        msg = f"{formula.name} returned {result!r}; it must return one number. {_NO_VALUE}"
-        raise ArgumentError(msg)
-    return float(number)
-
-
-def _weight_argument(formula: Formula, weight: Array | None) -> dict[str, object]:
-    """The weights, keyed by the function's parameter for weights."""
-    if weight is None:
-        return {}
-    parameters = inspect.signature(formula.function).parameters
-    for name in WEIGHTS:
-        if name in parameters:
-            return {name: weight}
-    msg = (
-        f"{formula.name} does not accept weights; leave out `case_weights=`, or add a parameter "
-        "`sample_weight` to the function."
-    )
-    raise ArgumentError(msg)
-
-
-def _samples(formula: Formula, rows: Rows, level: Level) -> Callable[[Array], Sample]:
+def _samples(formula: GroupPairs, rows: Rows, level: Level) -> Callable[[Array], Sample]:
     """A function from the indices of rows to the sample that a formula of two samples compares at a level."""
     score, weight, width = rows.score(level.score), rows.weight, None
-    event = np.zeros(len(score), dtype=bool) if formula.ignores_truth else rows.event(level.label)
+    event = rows.event(level.label) if formula.reads_truth else np.zeros(len(score), dtype=bool)
     if rows.bins is not None:
         score, width = (score + 0.5) / rows.bins, 1 / rows.bins
     return lambda chosen: Sample(event[chosen], score[chosen], None if weight is None else weight[chosen], width)
 
 
-def _compare_group_cells(formula: Formula, rows: Rows, level: Level) -> tuple[Array, Array]:
+def _compare_group_cells(formula: GroupPairs, rows: Rows, level: Level) -> tuple[Array, Array]:
     """Each group cell compared with the others of its outer group: with all together, or with the farthest one."""
     count = len(rows.outer_of_group_cell)
     outers = int(rows.outer_of_group_cell.max(initial=-1)) + 1
@@ -375,24 +245,15 @@ def _compare_group_cells(formula: Formula, rows: Rows, level: Level) -> tuple[Ar
         if formula.against == "rest":
             for cell, sample in own.items():
                 rest = sample_of(compared[group_cell_of_row != cell])
-                values[cell], reasons[cell] = _call_on_samples(formula, sample, rest)
+                values[cell], reasons[cell] = formula.call_on_samples(sample, rest)
             continue
         for one, other in itertools.combinations(own, 2):
             # once for both, so that they have the same value to the last bit
-            value, reason = _call_on_samples(formula, own[one], own[other])
+            value, reason = formula.call_on_samples(own[one], own[other])
             for cell in (one, other):
                 values[cell] = np.fmax(values[cell], value)
                 reasons[cell] = reason or reasons[cell]
     return values, reasons
-
-
-def _call_on_samples(formula: Formula, one: Sample, other: Sample) -> tuple[float, str | None]:
-    """The result of a function of two samples, and the reason if undefined."""
-    if not len(one.score):
-        return math.nan, None
-    if not len(other.score):
-        return math.nan, Status.NO_OTHER_GROUP.value
-    return _call(formula, [one, other], None)
 
 
 def _split(codes: Array, chosen: Array, count: int) -> list[Array]:

@@ -14,14 +14,15 @@ from tidyfair.evaluation.evaluator import Evaluator, RequestedFormula
 from tidyfair.evaluation.group_cells import GroupCells, number_group_cells
 from tidyfair.evaluation.labels import NUMBERS, Labels, has_own_order, read_labels
 from tidyfair.evaluation.states import NO_LEVEL
-from tidyfair.evaluation.statistics import ONE_LABEL, LabelReading, Table
+from tidyfair.evaluation.statistics import LabelReading
 from tidyfair.evaluation.value_rows import ValueRows, value_rows
 from tidyfair.specs.aggregates import Aggregate
+from tidyfair.specs.averages import Average
 from tidyfair.specs.columns import names_of
 from tidyfair.specs.forecasts import Forecast
-from tidyfair.specs.formulas import Formula, unprefixed
+from tidyfair.specs.formulas import Formula, LabelDistributions, LabelSums, Table, unprefixed
 from tidyfair.specs.groups import By
-from tidyfair.specs.metric_specs import ALL_LABELS, MetricSpec, estimator_of, formulas_of
+from tidyfair.specs.metric_specs import MetricSpec, average_of, formulas_of
 from tidyfair.specs.options import Options
 from tidyfair.specs.segments import Integers
 from tidyfair.tallies.tally import THRESHOLD, Tally
@@ -35,8 +36,8 @@ class EvaluationPlan:
     specs: tuple[MetricSpec, ...]
     requested: list[RequestedFormula]
     tables: dict[RequestedFormula, Table]
-    distinct: dict[tuple[Formula, str], RequestedFormula]
-    """The formulas that are evaluated, each once, by formula and estimator."""
+    distinct: dict[tuple[Formula, Average], RequestedFormula]
+    """The formulas that are evaluated, each once, by formula and average over labels."""
     bys: list[By | None]
     """The features whose groups are compared; None, for all rows together, comes first."""
     by_of_spec: list[int]
@@ -59,14 +60,12 @@ class EvaluationPlan:
         for number, spec in enumerate(specs):
             own = len(spec.formulas) - spec.subtracted
             for index, (name, formula) in enumerate(spec.formulas):
-                of_formula = estimator_of(spec, formula, estimator, one_event=one_event)
-                requested.append(RequestedFormula(number, name, formula, of_formula, part=int(index >= own)))
+                average = average_of(spec, formula, estimator, one_event=one_event)
+                requested.append(RequestedFormula(number, name, formula, average, part=int(index >= own)))
             _, first = spec.formulas[0]
-            of_first = estimator_of(spec, first, estimator, one_event=one_event)
-            # `multiclass` for a metric that is defined over all labels
-            is_of_all = first.over_levels and of_first not in ONE_LABEL
-            names.append((spec.name, spec.by.text if spec.by else None, ALL_LABELS if is_of_all else of_first))
-        tables = {metric: Table.of(metric.formula, metric.estimator) for metric in requested}
+            average = average_of(spec, first, estimator, one_event=one_event)
+            names.append((spec.name, spec.by.text if spec.by else None, average.name))
+        tables = {metric: metric.formula.table(metric.average) for metric in requested}
         formulas = {metric.formula for metric in requested}
         # the ungrouped metrics come first
         bys = sorted(dict.fromkeys(spec.by for spec in specs), key=lambda by: by is not None)
@@ -74,14 +73,14 @@ class EvaluationPlan:
             specs=specs,
             requested=requested,
             tables=tables,
-            distinct={(metric.formula, metric.estimator): metric for metric in requested},
+            distinct={(metric.formula, metric.average): metric for metric in requested},
             bys=bys,
             by_of_spec=[bys.index(spec.by) for spec in specs],
             two_sided=[index for index, spec in enumerate(specs) if spec.by is not None and spec.by.sides],
             aggregates={index: spec.aggregate for index, spec in enumerate(specs) if spec.aggregate is not None},
             names=pl.DataFrame(names, dict.fromkeys([".metric", ".by", ".estimator"], pl.String), orient="row"),
             reads_scores=any(table.kind == "prob" for table in tables.values()),
-            counts_steps=any(formula.counts_steps for formula in formulas),
+            counts_steps=any(isinstance(formula, LabelSums) and formula.counts_steps for formula in formulas),
             reads_squares=any("row_weight" in map(unprefixed, formula.statistics) for formula in formulas),
         )
 
@@ -96,7 +95,7 @@ class EvaluationPlans:
     @cached_property
     def any_event(self) -> bool:
         """True if either of two labels may be the event, because nothing depends on it."""
-        return all(formula.given is not None for formula in formulas_of(*self.specs))
+        return all(isinstance(formula, LabelDistributions) for formula in formulas_of(*self.specs))
 
     def plan(self, estimator: str | None, *, one_event: bool) -> EvaluationPlan:
         """The plan for an estimator, and for labels of which one is the event or all are read."""
@@ -164,11 +163,11 @@ class Evaluated:
         # `NO_LEVEL` is -1, the index of the null at the end
         return texts[level % len(texts)]
 
-    def label_index(self, level: Integers, labels: int, given: str | None = None) -> Integers:
+    def label_index(self, level: Integers, labels: int, average: Average) -> Integers:
         """The index of the label of values among those of their formula, of which there are so many."""
         if labels == 1:
             return np.zeros(len(level), dtype=np.int64)
-        of_formula = list(range(len(self.labels.values)) if given else self.labels.levels)
+        of_formula = list(self.labels.levels_of(average))
         # `NO_LEVEL` is -1, the index of the 0 at the end
         index = np.zeros(max([*of_formula, 0]) + 2, dtype=np.int64)
         index[of_formula] = np.arange(len(of_formula))
@@ -316,14 +315,15 @@ def _check_order_of_labels(tally: Tally, labels: Labels, specs: Sequence[MetricS
     if labels.in_order and same_order:
         return
     formulas = [named for spec in specs for named in spec.formulas]
+    over_labels = [(name, formula) for name, formula in formulas if isinstance(formula, LabelSums)]
     shown, reads_all, many = listed(labels.values), labels.event is None, len(labels.values) > 2
     no_order = f"but {shown} have no order: list them in order as `labels=[…]`, or make the columns Enums."
     # the metrics that each reason is about
     reasons = {
         f"measures the distance between truth and estimate in levels, {no_order}":
-            [name for name, formula in formulas if formula.counts_steps and reads_all and not labels.in_order],
+            [name for name, formula in over_labels if formula.counts_steps and reads_all and not labels.in_order],
         f"accumulates from label to label in order, {no_order}":
-            [name for name, formula in formulas if formula.reads_label_order and many and not labels.in_order],
+            [name for name, formula in over_labels if formula.reads_label_order and many and not labels.in_order],
         f"needs ordered labels, but the order of {shown} and of the columns of `probs` is unknown; list both in order, "
         "`labels=[…]` and `probs=[…]`.":
             [name for name, formula in formulas if reads_all and any(term.cumulative for term in formula.all_terms)],

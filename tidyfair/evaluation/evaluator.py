@@ -12,10 +12,11 @@ from tidyfair.evaluation.array_metrics import class_values, row_values
 from tidyfair.evaluation.group_cells import GroupCells, cells_of, rows_of
 from tidyfair.evaluation.labels import Labels
 from tidyfair.evaluation.ranked_rows import Level, Rows, Scope
-from tidyfair.evaluation.statistics import ERROR, Cells, LabelReading, Statistics, Table, pooled, statistics_of, sums_of
-from tidyfair.evaluation.values import OfRows, Values, evaluate
+from tidyfair.evaluation.statistics import ERROR, Cells, LabelReading, Statistics, pooled, statistics_of, sums_of
+from tidyfair.evaluation.values import NOT_COMPUTED, ComputedValues, Values, evaluate
 from tidyfair.specs.aggregates import Context
-from tidyfair.specs.formulas import OVERALL, THE_REST, Formula, Statistic
+from tidyfair.specs.averages import Average
+from tidyfair.specs.formulas import OVERALL, THE_REST, Formula, RowArrays, Statistic, Table
 from tidyfair.specs.groups import By
 from tidyfair.specs.metric_specs import MetricSpec
 from tidyfair.specs.segments import Array
@@ -24,12 +25,12 @@ from tidyfair.tallies.tally import Tally
 
 @dataclass(frozen=True)
 class RequestedFormula:
-    """A formula of a spec, with the estimator that it is evaluated by."""
+    """A formula of a spec, with the average over labels that it is evaluated by."""
 
     spec: int
     name: str
     formula: Formula
-    estimator: str
+    average: Average
     part: int
     """1 if it belongs to a disparity that is subtracted from another one, else 0."""
 
@@ -51,19 +52,19 @@ class Evaluator:
     def __post_init__(self) -> None:
         self._sums: dict[Table, dict[str, Array]] = {}
         self._statistics_of_scope: dict[tuple[Table, Scope], Statistics] = {}
-        self._of_rows: dict[tuple[Table, Scope], OfRows] = {}
+        self._computed: dict[tuple[Table, Scope], ComputedValues] = {}
 
     def values(self, requested: RequestedFormula) -> Values:
         """The values of a formula in all group cells, with those of the contexts that aggregates need."""
         formula, table = requested.formula, self.tables[requested]
-        values = self._evaluate(formula, requested.estimator, table, "own")
+        values = self._evaluate(formula, requested.average, table, "own")
         for name, other in self._auxiliary(formula).items():
-            values = values.beside(name, self._evaluate(other, requested.estimator, table, "own").estimate)
+            values = values.beside(name, self._evaluate(other, requested.average, table, "own").estimate)
         if self.tally.binned and ERROR not in values.extra:
             # values that need no bins are exact
             values = values.beside(ERROR, values.estimate * 0)
         for context in self._contexts.get(formula, ()):
-            values = values.beside(context, self._evaluate(formula, requested.estimator, table, context).estimate)
+            values = values.beside(context, self._evaluate(formula, requested.average, table, context).estimate)
         return values
 
     def forget_sums(self) -> None:
@@ -74,7 +75,7 @@ class Evaluator:
     def _auxiliary(self, formula: Formula) -> dict[str, Formula]:
         """The formulas of the error bound and the variance of another formula, by the column of their values."""
         formulas: dict[str, Formula] = {}
-        if self.tally.binned and formula.kind == "prob" and formula.input != "sums":
+        if self.tally.binned and formula.needs_rows:
             formulas[ERROR] = formula.error_bound
         return formulas | formula.spreads if self.with_variances else formulas
 
@@ -96,14 +97,14 @@ class Evaluator:
         # a formula that compares groups itself has no value for all rows together
         return aggregate is not None and context in aggregate.contexts and not requested.formula.compares
 
-    def _evaluate(self, formula: Formula, estimator: str, table: Table, scope: Scope) -> Values:
+    def _evaluate(self, formula: Formula, average: Average, table: Table, scope: Scope) -> Values:
         """The values of a formula from the rows of a scope."""
         statistics = self._statistics(table, scope)
         if formula.beyond:
             beside = {prefix: self._statistics(table, _POOLS[prefix]) for prefix in formula.beyond}
             statistics = replace(statistics, beside=beside)
-        of_rows = OfRows({}, {}) if formula.input == "sums" else self._rows(table, scope)
-        return evaluate(formula, estimator, statistics, of_rows, effective=self.with_variances)
+        computed = self._rows(table, scope) if formula.is_of_rows else NOT_COMPUTED
+        return evaluate(formula, average, statistics, computed, effective=self.with_variances)
 
     def _statistics(self, table: Table, scope: Scope) -> Statistics:
         """The statistics of a table from the rows of a scope."""
@@ -123,51 +124,51 @@ class Evaluator:
             self._statistics_of_scope[table, scope] = statistics_of(table, sums)
         return self._statistics_of_scope[table, scope]
 
-    def _rows(self, table: Table, scope: Scope) -> OfRows:
+    def _rows(self, table: Table, scope: Scope) -> ComputedValues:
         """The values of all formulas of a table that read rows, in all group cells."""
-        if (table, scope) not in self._of_rows:
-            shape = (len(self.group_cells.outer), len(self.reading.levels) if table.kind != "numeric" else 1)
+        if (table, scope) not in self._computed:
+            shape = (len(self.group_cells.outer), len(self.reading.levels))
             numbers: dict[str, Array] = {}
             reasons: dict[str, Array] = {}
             for by, (first, size) in self.group_cells.spans.items():
-                own, span = self._rows_of(table, scope, by), slice(first, first + size)
+                own, span = self._rows_of_feature(table, scope, by), slice(first, first + size)
                 for name, values in own.numbers.items():
                     numbers.setdefault(name, np.full(shape, np.nan))[span] = values
                 for name, values in own.reasons.items():
                     reasons.setdefault(name, np.full(shape, None, dtype=object))[span] = values
-            self._of_rows[table, scope] = OfRows(numbers, reasons)
-        return self._of_rows[table, scope]
+            self._computed[table, scope] = ComputedValues(numbers, reasons)
+        return self._computed[table, scope]
 
-    def _rows_of(self, table: Table, scope: Scope, by: By | None) -> OfRows:
+    def _rows_of_feature(self, table: Table, scope: Scope, by: By | None) -> ComputedValues:
         """The values of the formulas of a table that read rows, in the groups of a `by`."""
-        formulas = self._formulas_of_rows(table, scope, by)
+        formulas = self._row_formulas(table, scope, by)
         if not formulas:
-            return OfRows({}, {})
+            return NOT_COMPUTED
         labels = self.labels
         if table.kind == "class":
             cells = cells_of(self.cells, self.group_cells, by)
             all_labels = labels.values if labels.event is None else None
-            return class_values(cells, formulas, labels.levels, all_labels, scope, self.group_cells.spans[by][1])
+            functions = [formula for formula in formulas if isinstance(formula, RowArrays)]
+            return class_values(cells, functions, labels.levels, all_labels, scope, self.group_cells.spans[by][1])
         rows = self.rows_read(by, table.reads)
         if self.tally.scores is not None and self.tally.binned:
             # bins stand for several rows
             index, counted = self.group_cells.indices[by], self.cells.complete_in(table.reads)
             sizes = np.bincount(index.of_cell[counted], self.cells.measure("n")[counted], len(index))
             rows = replace(rows, sizes=sizes, bins=self.tally.scores.bins)
-        levels = [Level(0, "")]
-        if table.kind == "prob":
-            levels = [Level(level, self.reading.scores[level], both_sides=table.sides) for level in labels.levels]
+        scores = self.reading.scores
+        levels = [Level(level, scores.get(level, ""), both_sides=table.sides) for level in labels.levels]
         return row_values(rows, formulas, levels, scope, pairs=table.pairs)
 
     def rows_read(self, by: By | None, reads: frozenset[str]) -> Rows:
         """The rows with values in all columns that are read, and their group cells within a `by`."""
         return rows_of(self.tally, self.labels, self.group_cells, by, reads)
 
-    def _formulas_of_rows(self, table: Table, scope: Scope, by: By | None) -> list[Formula]:
+    def _row_formulas(self, table: Table, scope: Scope, by: By | None) -> list[Formula]:
         """The formulas of the specs of a `by` that read rows, with their auxiliary formulas."""
         formulas: list[Formula] = []
-        for requested, table_of_formula in self.tables.items():
-            reads_rows = table_of_formula == table and requested.formula.input != "sums"
+        for requested, own_table in self.tables.items():
+            reads_rows = own_table == table and requested.formula.is_of_rows
             if not reads_rows or self.specs[requested.spec].by != by:
                 continue
             if scope == "own":

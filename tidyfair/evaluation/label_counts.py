@@ -58,7 +58,7 @@ class LabelCounts:
             "negative_only": self._rest(measure, only_truth, (self.truth,)),
             "selected_only": self._by_label(measure, only_estimate, self.estimate),
             "unselected_only": self._rest(measure, only_estimate, (self.estimate,)),
-            "blank": self.of_all(measure, self._no_truth & self._no_estimate),
+            "blank": self.totals(measure, self._no_truth & self._no_estimate),
         }
 
     def steps(self, measure: Array) -> dict[str, Array]:
@@ -70,7 +70,7 @@ class LabelCounts:
             "squared_steps": self._by_label(measure * away**2, both, self.truth),
         }
 
-    def of_all(self, measure: Array, chosen: Booleans) -> Array:
+    def totals(self, measure: Array, chosen: Booleans) -> Array:
         """The sum over chosen cells, which is the same for every label: levels by groups."""
         return np.tile(self._summed(measure[chosen], self.group[chosen], self.groups), (len(self.levels), 1))
 
@@ -99,7 +99,7 @@ class LabelCounts:
         This is so where less than a quarter of a group is left. A cell has at most two labels, so a group has at most
         two such levels: the first and the last.
         """
-        few = counts < self.of_all(measure, chosen) / 4
+        few = counts < self.totals(measure, chosen) / 4
         levels = np.array(self.levels)
         affected = few.any(axis=0)
         first, last = np.argmax(few, axis=0), len(few) - 1 - np.argmax(few[::-1], axis=0)
@@ -114,7 +114,7 @@ class LabelCounts:
         own = sum(self._by_label(measure, chosen, label) for label in labels)
         if len(labels) > 1:
             own = own - self._by_label(measure, chosen & (labels[0] == labels[1]), labels[0])
-        return self.of_all(measure, chosen) - own
+        return self.totals(measure, chosen) - own
 
     @staticmethod
     def _summed(measure: Array, index: Integers, size: int) -> Array:

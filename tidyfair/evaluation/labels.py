@@ -15,13 +15,11 @@ import polars as pl
 from tidyfair.errors import ArgumentError, LabelError, advice, differs_in_case, in_short, listed, nearest, with_article
 from tidyfair.evaluation.group_index import offsets_of_integers
 from tidyfair.specs.arguments import is_list, is_value, one_of
+from tidyfair.specs.averages import AVERAGES, BINARY, DISTRIBUTION_BY_LABEL, ONE_VS_REST, Average
 from tidyfair.specs.columns import are_told_apart, kind_of
-from tidyfair.specs.formulas import AVERAGES, HAND_TILL
 from tidyfair.specs.segments import Integers
 from tidyfair.tallies.arrays import ARRAY
 from tidyfair.tallies.tally import ESTIMATE, LABELS, TRUTH, Tally
-
-ESTIMATORS = ("binary", *AVERAGES, HAND_TILL, "one_vs_rest")
 
 _FEW_CELLS = 1_000
 """Up to this many cells Python is faster than a query."""
@@ -60,6 +58,10 @@ class Labels:
     def levels(self) -> list[int]:
         """The indices of the labels that are read against the rest."""
         return list(range(len(self.values))) if self.event is None else [self.event]
+
+    def levels_of(self, average: Average) -> Sequence[int]:
+        """The indices of the labels that the values of a formula are of: of a distribution, all of them."""
+        return range(len(self.values)) if average is DISTRIBUTION_BY_LABEL else self.levels
 
     def encode(self, tally: Tally) -> pl.DataFrame:
         """The cells with `truth` and `estimate` as indices in `values`; null stays null."""
@@ -124,7 +126,7 @@ def read_labels(
     may be a label that does not occur, as in a fold without one of many labels; the caller then returns no value.
     """
     if estimator is not None:
-        one_of("estimator", estimator, ESTIMATORS)
+        one_of("estimator", estimator, tuple(AVERAGES))
     _check_told_apart(tally)
     if pos_label is not None:
         check_label(pos_label)
@@ -158,7 +160,8 @@ def has_own_order(values: Sequence[object]) -> bool:
 def _reads_all_labels(tally: Tally, values: list[Any], pos_label: object, estimator: str | None) -> bool:
     """Check whether all labels are read, and refuse arguments that contradict each other."""
     many = len(values) > 2
-    all_labels = estimator in {*AVERAGES, HAND_TILL} or (many and estimator == "one_vs_rest")
+    average = None if estimator is None else AVERAGES[estimator]
+    all_labels = average is not None and (not average.by_label or (many and average is ONE_VS_REST))
     if all_labels and pos_label is not None:
         msg = f"`pos_label` selects one label but estimator={estimator!r} uses all of them; give one of the two."
         raise ArgumentError(msg)
@@ -171,7 +174,7 @@ def _reads_all_labels(tally: Tally, values: list[Any], pos_label: object, estima
             "of the two out."
         )
         raise ArgumentError(msg)
-    return all_labels or (many and pos_label is None and estimator != "binary")
+    return all_labels or (many and pos_label is None and average is not BINARY)
 
 
 def _refuse_slip(pos_label: object, values: list[Any], *, declared: bool, allow_unseen: bool) -> None:

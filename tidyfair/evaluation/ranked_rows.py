@@ -19,7 +19,7 @@ import polars as pl
 from tidyfair.errors import failures_of
 from tidyfair.evaluation.group_index import KeyCodes
 from tidyfair.specs.forecasts import AT_POINT, EVENT, EVENT_WEIGHT, TIME_AT_POINT, WEIGHT_AT_POINT
-from tidyfair.specs.formulas import Formula
+from tidyfair.specs.formulas import RowExpression
 from tidyfair.tallies.moments import ACTUAL, PREDICTED, REST
 from tidyfair.tallies.slices import MOST_PARTED, Parted
 from tidyfair.tallies.source import SQUARED, WEIGHT
@@ -205,10 +205,10 @@ def _segments(ends: Array, order: Array | None) -> Iterator[Segment]:
 
 
 def ordered_values(
-    rows: Rows, formulas: Sequence[Formula], level: Level, scope: Scope
+    rows: Rows, formulas: Sequence[RowExpression], level: Level, scope: Scope
 ) -> Iterator[tuple[str, Array, Array]]:
     """The values of formulas over rows: their columns, the indices of group cells, and values (NaN for none)."""
-    scores = None if formulas[0].kind == "numeric" else _Scores.of(rows, formulas, level)
+    scores = _Scores.of(rows, formulas, level) if rows.labels else None
     read = partial(_numbers, rows) if scores is None else scores.read
     expressions = [formula.over_rows.alias(formula.column) for formula in formulas]
     names = ", ".join(formula.name for formula in formulas)
@@ -294,7 +294,7 @@ class _Scores:
     """The share of the weight that is at or below a score, which formulas call `percentile`."""
 
     @classmethod
-    def of(cls, rows: Rows, formulas: Sequence[Formula], level: Level) -> _Scores:
+    def of(cls, rows: Rows, formulas: Sequence[RowExpression], level: Level) -> _Scores:
         """The scores of a level, and the columns that formulas read; without formulas, those of a curve."""
         values, event = rows.score(level.score), rows.event(level.label)
         needs = frozenset({"score", "hits", "false_alarms", "rows"})

@@ -160,7 +160,7 @@ class Replicates:
             first, size = evaluated.group_cells.spans[evaluated.specs[formula.spec].by]
             group = cells[own] - first + np.arange(times)[:, None] * size
             level, labels = base.array(LEVEL)[rows[own]], values.estimate.shape[1]
-            label = evaluated.label_index(level, labels, formula.formula.given)
+            label = evaluated.label_index(level, labels, formula.average)
             for name in names:
                 numbers = values.extra.get(name) if name in CONTEXTS else getattr(values, name)
                 if numbers is not None:
@@ -288,7 +288,7 @@ class UnitsOfOneFeature:
         evaluated, specs, by = self.evaluated, range(len(self.evaluated.specs)), self.evaluated.specs[0].by
         drawn = np.take(times, self.cells[self.unit].to_numpy(), axis=1).astype(float)
         sums = {name: _merged(name, values, drawn, self.starts) for name, values in self._columns.items()}
-        if self.tally.rows is None or all(own.formula.input == "sums" for own in evaluated.evaluator.tables):
+        if self.tally.rows is None or not any(own.formula.is_of_rows for own in evaluated.evaluator.tables):
             return Replicates.of_sums(evaluated, specs, by, self.tally, sums)
         of_rows = np.take(times, self.tally.rows[self.unit].to_numpy(), axis=1)
         replicate, row = np.nonzero(of_rows)

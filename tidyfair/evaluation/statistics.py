@@ -18,7 +18,7 @@ import polars as pl
 from tidyfair.evaluation.group_index import GroupIndex
 from tidyfair.evaluation.label_counts import LabelCounts
 from tidyfair.evaluation.labels import Labels
-from tidyfair.specs.formulas import HAND_TILL, ROWS, SQUARES, WHEN_COMPLETE, Formula, Given, Kind, Statistic
+from tidyfair.specs.formulas import BOTH, ROWS, SQUARES, STEPS, WHEN_COMPLETE, Given, Kind, Statistic, Table
 from tidyfair.specs.segments import Array, Booleans, Integers, Segments
 from tidyfair.tallies.moments import (
     ACTUAL,
@@ -36,8 +36,6 @@ from tidyfair.tallies.tally import ESTIMATE, HIDDEN, TRUTH, Tally
 
 GROUP_CELL, LEVEL = "group_cell", "level"
 """The columns with the group cell and the label of a value."""
-ONE_LABEL = ("binary", "one_vs_rest", "standard")
-"""Estimators that read one label against the rest, or no labels."""
 ERROR = "error"
 """The column with the error bound of a value, if scores were counted in bins."""
 _SMALLEST_COUNT = 2
@@ -73,33 +71,8 @@ _USED = {
 }
 """The statistics that count the rows of a formula, by the columns that it reads."""
 Measure: TypeAlias = Literal["weights", "rows", "squares"]
-_STEPS = ("absolute_steps", "squared_steps")
-_BOTH = frozenset({"truth", "estimate"})
-_COUNTS = {HIDDEN, *(name + suffix for suffix in ("", ROWS, SQUARES) for name in (*CELLS, *_STEPS))}
+_COUNTS = {HIDDEN, *(name + suffix for suffix in ("", ROWS, SQUARES) for name in (*CELLS, *STEPS))}
 """The names of sums of labels that are counts."""
-
-
-@dataclass(frozen=True)
-class Table:
-    """The rows of a group that count and the way they are summed; formulas with the same needs share a table."""
-
-    kind: Kind
-    reads: frozenset[str] = frozenset()
-    """The columns that must not be null for a row to count; for class metrics they differ by statistic."""
-    sides: bool = False
-    """True if a label and its complement are read, for formulas over all labels."""
-    pairs: bool = False
-    """True if labels are read against each other label instead of the rest."""
-    given: Given | None = None
-    """The side whose labels condition the distributions that it holds, if it holds distributions."""
-
-    @classmethod
-    def of(cls, formula: Formula, estimator: str) -> Table:
-        """The table that a formula reads."""
-        if formula.kind == "class":
-            return cls("class", formula.reads, given=formula.given) if formula.given else cls("class")
-        sides = formula.kind == "prob" and formula.over_levels and estimator in ONE_LABEL
-        return cls(formula.kind, formula.reads, sides, estimator == HAND_TILL)
 
 
 @dataclass(frozen=True, eq=False)
@@ -207,9 +180,9 @@ def _label_sums(
         for name, by_level in by_name.items():
             sums[name + suffix] = by_level.T
     for name in sorted(term.column for term in terms):
-        sums[name] = counts.of_all(cells.frame[name].to_numpy(), counts.estimate >= 0).T
+        sums[name] = counts.totals(cells.frame[name].to_numpy(), counts.estimate >= 0).T
     if HIDDEN in cells.frame.columns:
-        sums[HIDDEN] = counts.of_all(cells.frame[HIDDEN].to_numpy(), counts.group >= 0).T
+        sums[HIDDEN] = counts.totals(cells.frame[HIDDEN].to_numpy(), counts.group >= 0).T
     return sums
 
 
@@ -302,7 +275,7 @@ def _number_sums(table: Table, cells: Cells, index: GroupIndex) -> dict[str, Arr
     if "product" in values:
         order = np.argsort(index.of_cell, kind="stable")
         segments = Segments.of(index.of_cell[order])
-        complete = cells.complete_in(_BOTH)[order]
+        complete = cells.complete_in(BOTH)[order]
         in_order = {name: column[order] for name, column in values.items()}
         for name, column in recentred(in_order, cells.measure("w")[order], complete, segments).items():
             values[name] = np.empty(len(order))
@@ -389,7 +362,7 @@ class Statistics:
     def read(self, reads: frozenset[str], measure: Measure = "weights") -> dict[str, Array]:
         """The statistics of formulas that read some columns, and so leave out rows without one of these."""
         statistics: dict[str, Array] = dict(getattr(self, measure))
-        if self.kind == "class" and reads == _BOTH:
+        if self.kind == "class" and reads == BOTH:
             for margin, (one, other) in WHEN_COMPLETE.items():
                 if one in statistics:
                     statistics[margin] = statistics[one] + statistics[other]
@@ -448,7 +421,7 @@ def _of_labels(sums: Mapping[str, Array]) -> Statistics:
     squares = _with_margins(sums, SQUARES) if "tp" + SQUARES in sums else None
     levels = rows["tp"].shape[1]
     # steps are counted only where a formula reads them
-    common = dict.fromkeys(_STEPS, np.full(rows["tp"].shape, np.nan)) | terms
+    common = dict.fromkeys(STEPS, np.full(rows["tp"].shape, np.nan)) | terms
     common["rank"] = np.arange(float(levels))
     common.setdefault("row_weight", np.ones(1))
     common["label_count"] = np.full(levels, float(max(levels, _SMALLEST_COUNT)))
@@ -469,7 +442,7 @@ def _of_labels(sums: Mapping[str, Array]) -> Statistics:
 def _with_margins(sums: Mapping[str, Array], suffix: str) -> dict[str, Array]:
     """The cells of the table of each label and their margins, as floats: products of large counts overflow integers."""
     counts: dict[str, Array] = {}
-    for name in (*CELLS, *_STEPS):
+    for name in (*CELLS, *STEPS):
         if name + suffix in sums:
             counts[name] = sums[name + suffix].astype(float)
     for margin, cells in _MARGINS.items():

@@ -17,8 +17,9 @@ from tidyfair.evaluation.labels import Labels
 from tidyfair.evaluation.states import NO_LEVEL, PART, TEXTS, UNDEFINED
 from tidyfair.evaluation.statistics import GROUP_CELL, LEVEL
 from tidyfair.evaluation.values import COLUMNS, Values
+from tidyfair.specs.averages import DISTRIBUTION_BY_LABEL, Average
 from tidyfair.specs.formulas import Formula
-from tidyfair.specs.metric_specs import ALL_LABELS, MetricSpec
+from tidyfair.specs.metric_specs import MetricSpec
 from tidyfair.specs.segments import Array, Booleans, Integers
 
 STATE = "state"
@@ -35,8 +36,6 @@ _INTEGERS = {
 """The columns of integers, with their dtypes in frames."""
 _UNKNOWN = np.full((1, 1), np.nan)
 """A column that a formula does not have."""
-_BY_LABEL = ("one_vs_rest", ALL_LABELS)
-"""Estimators that results show a label for."""
 
 
 class ValueRows:
@@ -96,7 +95,7 @@ def _codes_of(status: pl.Series) -> Integers:
 
 def value_rows(
     requested: Sequence[RequestedFormula],
-    values: Mapping[tuple[Formula, str], Values],
+    values: Mapping[tuple[Formula, Average], Values],
     specs: Sequence[MetricSpec],
     by_of_spec: Sequence[int],
     group_cells: GroupCells,
@@ -144,7 +143,7 @@ def value_rows(
 
     def frame() -> pl.DataFrame:
         integers = {name: pl.Series(arrays[name], dtype=dtype) for name, dtype in _INTEGERS.items()}
-        estimators = pl.Series([metric.estimator for metric in requested], dtype=pl.String)
+        estimators = pl.Series([metric.average.name for metric in requested], dtype=pl.String)
         numbers = dict(zip(extra, map(_numbers, extra.values()), strict=True))
         return pl.DataFrame(
             {
@@ -196,13 +195,13 @@ class _Runs:
     def of(
         cls,
         requested: Sequence[RequestedFormula],
-        values: Mapping[tuple[Formula, str], Values],
+        values: Mapping[tuple[Formula, Average], Values],
         by_of_spec: Sequence[int],
         group_cells: GroupCells,
         all_labels: Labels,
     ) -> _Runs:
         """The rows of the requested formulas, in their order."""
-        starts: dict[tuple[Formula, str], tuple[int, Values]] = {}
+        starts: dict[tuple[Formula, Average], tuple[int, Values]] = {}
         start = 0
         for key, of_formula in values.items():
             starts[key] = start, of_formula
@@ -212,19 +211,19 @@ class _Runs:
         spans = [*group_cells.spans.values()]
         columns: list[tuple[Integers, Integers, Integers, Integers]] = []
         for metric in requested:
-            start, of_formula = starts[metric.formula, metric.estimator]
-            given, labels = metric.formula.given, of_formula.estimate.shape[1]
+            average = metric.average
+            start, of_formula = starts[metric.formula, average]
+            labels = of_formula.estimate.shape[1]
             first, size = spans[by_of_spec[metric.spec]]
             group_cell, label = group_cells_of_spans[first : first + size], np.zeros(size, dtype=np.int32)
             if labels > 1:
                 label, group_cell = np.repeat(np.arange(labels, dtype=np.int32), size), np.tile(group_cell, labels)
-            if labels > 1 and given is not None:
-                # distributions have the labels of a group together, not the groups of a label
+            if labels > 1 and average is DISTRIBUTION_BY_LABEL:
+                # the labels of a group together, not the groups of a label
                 label, group_cell = (values.reshape(labels, size).T.ravel() for values in (label, group_cell))
             level = np.full(len(label), NO_LEVEL, dtype=np.int32)
-            if metric.estimator in _BY_LABEL and of_formula.by_level and given != "nothing":
-                # distributions are given a label of one side, whether it is an event or not
-                level = np.array(range(len(all_labels.values)) if given else all_labels.levels)[label]
+            if average.shows_label:
+                level = np.array(all_labels.levels_of(average))[label]
             source = group_cell + np.int64(start)
             columns.append((group_cell, source + label * np.int64(count) if labels > 1 else source, label, level))
         group_cells_of_rows, source, labels_of_rows, levels = map(np.concatenate, zip(*columns, strict=True))

@@ -5,13 +5,13 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 
 from tidyfair.errors import Status
-from tidyfair.evaluation.statistics import ONE_LABEL, Statistics, Table, statistics_of
-from tidyfair.specs.formulas import HAND_TILL, Formula, two_sides
+from tidyfair.evaluation.statistics import Measure, Statistics, statistics_of
+from tidyfair.specs.averages import Average, MeanOfLabels, PooledLabels
+from tidyfair.specs.formulas import Formula, SumFormula
 from tidyfair.specs.segments import Array, Booleans
 
 COLUMNS = ("estimate", "n", "denominator", "weight", "size", "rows", "reason", "levels_left_out")
@@ -40,8 +40,6 @@ class Values:
     """The reasons why values are undefined, where they are; a single one if it is the same for all."""
     levels_left_out: Booleans
     """The averages that leave out labels without a value, as a mask; a single False if there are none."""
-    by_level: bool
-    """True if there is a value for each label."""
     extra: Mapping[str, Array]
     """Further columns: the effective number of rows, bounds of errors, values of contexts."""
 
@@ -51,76 +49,64 @@ class Values:
 
 
 @dataclass(frozen=True, eq=False)
-class OfRows:
-    """The values of formulas that read rows, by their column, and the reasons of those that are undefined."""
+class ComputedValues:
+    """The values of formulas over rows, by their column, and the reasons of those that are undefined."""
 
     numbers: Mapping[str, Array]
     reasons: Mapping[str, Array]
 
 
+NOT_COMPUTED = ComputedValues({}, {})
+"""Stands for them where formulas are over sums."""
+
+
 def evaluate(
-    formula: Formula, estimator: str, statistics: Statistics, of_rows: OfRows, *, effective: bool = False
+    formula: Formula, average: Average, statistics: Statistics, computed: ComputedValues, *, effective: bool = False
 ) -> Values:
     """The values of one formula in all group cells; with the `effective` numbers of their rows if asked for."""
-    if formula.input == "sums":
-        values = _of_sums(formula, estimator, statistics, effective=effective)
+    if isinstance(formula, SumFormula):
+        values = _values_of_sums(formula, average, statistics, effective=effective)
     else:
-        values = _of_rows(formula, statistics, of_rows)
-    one_by_one = estimator in ONE_LABEL or formula.given is not None
-    if formula.over_levels and not one_by_one:
+        values = _values_of_rows(formula, statistics, computed)
+    if isinstance(average, MeanOfLabels):
+        values = _mean_of_labels(values, formula, average, statistics.true(formula.reads))
+    elif not average.by_label:
         values = _first_level(values)
-    elif not formula.over_levels and not one_by_one and estimator != "micro":
-        values = _average(values, formula, estimator, statistics.true(formula.reads))
-    values = _without_hidden(values, formula, statistics)
-    return replace(values, by_level=one_by_one)
+    return _without_hidden(values, formula, statistics)
 
 
-def values_of(formula: Formula, estimator: str, sums: Mapping[str, Array]) -> Values:
+def values_of(formula: Formula, average: Average, sums: Mapping[str, Array]) -> Values:
     """The values of a formula from the sums of its table."""
-    return evaluate(formula, estimator, statistics_of(Table.of(formula, estimator), sums), OfRows({}, {}))
+    return evaluate(formula, average, statistics_of(formula.table(average), sums), NOT_COMPUTED)
 
 
-def _of_sums(formula: Formula, estimator: str, statistics: Statistics, *, effective: bool) -> Values:
+def _values_of_sums(formula: SumFormula, average: Average, statistics: Statistics, *, effective: bool) -> Values:
     """The values of a formula over sums, one for each level that is read."""
-    micro = estimator == "micro" and not formula.over_levels
-    sums = _as_read(formula, estimator, statistics, "weights")
+
+    def read(measure: Measure) -> Mapping[str, Array]:
+        return formula.sums_read(statistics.read(formula.reads, measure), average)
+
+    sums = read("weights")
     value, counted = formula.on_sums(sums)
     if statistics.rows is not statistics.weights:
-        counted = formula.denominator(_as_read(formula, estimator, statistics, "rows"))
+        counted = formula.denominator(read("rows"))
     values = _with_counts(formula, statistics, value, counted)
-    if micro:
+    if isinstance(average, PooledLabels):
         # rows are those of any label, but weights are summed over labels, like the statistics
         values = replace(_first_level(values), weight=values.weight.sum(axis=1, keepdims=True))
         denominator = values.n if counted is None else counted
         values = replace(values, estimate=value, denominator=denominator)
     if effective and statistics.squares is not None:
-        squares = _as_read(formula, estimator, statistics, "squares")
-        for name, number_of_rows in (("effective", formula.effective), ("even", formula.even)):
-            rows = number_of_rows(sums, squares)
-            if rows is not None:
-                values = values.beside(name, rows.reshape(values.estimate.shape))
+        for name, rows in formula.effective_numbers(sums, read("squares")).items():
+            values = values.beside(name, rows.reshape(values.estimate.shape))
     return values
 
 
-def _as_read(formula: Formula, estimator: str, statistics: Statistics, measure: Any) -> dict[str, Array]:
-    """The statistics as a formula reads them: label by label, from two sides, or summed over labels."""
-    sums = statistics.read(formula.reads, measure)
-    if formula.over_levels and estimator in ONE_LABEL and formula.kind == "class" and formula.given is None:
-        return two_sides(sums, formula.all_sums)
-    if estimator == "micro" and not formula.over_levels:
-        over_labels: dict[str, Array] = {}
-        for name, values in sums.items():
-            # statistics of the labels of the call, in one dimension, are the same for all groups
-            over_labels[name] = values[:1] if values.ndim == 1 else values.sum(axis=1, keepdims=True)
-        return over_labels
-    return sums
-
-
-def _of_rows(formula: Formula, statistics: Statistics, of_rows: OfRows) -> Values:
+def _values_of_rows(formula: Formula, statistics: Statistics, computed: ComputedValues) -> Values:
     """The values of a formula over rows, which have been computed before."""
     denominator = formula.denominator(statistics.rows)
-    values = _with_counts(formula, statistics, of_rows.numbers[formula.column], denominator)
-    reasons = of_rows.reasons.get(formula.column)
+    values = _with_counts(formula, statistics, computed.numbers[formula.column], denominator)
+    reasons = computed.reasons.get(formula.column)
     if reasons is None:
         return values
     return replace(values, reason=np.where(reasons == None, formula.undefined, reasons))  # noqa: E711 - an array
@@ -143,7 +129,6 @@ def _with_counts(formula: Formula, statistics: Statistics, estimate: Array, deno
         rows=_by_label(statistics.all_rows, shape),
         reason=np.array([[formula.undefined]], dtype=object),
         levels_left_out=np.zeros((1, 1), dtype=bool),
-        by_level=False,
         extra={},
     )
 
@@ -168,31 +153,20 @@ def _first_level(values: Values) -> Values:
     return replace(values, extra=extra, **{name: getattr(values, name)[:, :1] for name in COLUMNS})
 
 
-def _average(values: Values, formula: Formula, estimator: str, true: Array) -> Values:
-    """The mean over labels, weighted by the number of `true` labels or not at all.
-
-    Labels without a value are left out if the formula says so; else the mean is undefined, unless they have no weight.
-    """
-    weight = true if estimator == "macro_weighted" else np.ones(values.estimate.shape)
-    defined = ~np.isnan(values.estimate)
-    counted = defined & (weight > 0)
-    dispensable = defined | (weight == 0)
-    drops = formula.undefined_levels == "drop" or estimator == HAND_TILL
-    complete = dispensable.all(axis=1) | drops
-    with np.errstate(invalid="ignore"):
-        total = np.where(counted, values.estimate * weight, 0.0).sum(axis=1)
-        mean = total / np.where(counted, weight, 0.0).sum(axis=1)
+def _mean_of_labels(values: Values, formula: Formula, average: MeanOfLabels, frequency: Array) -> Values:
+    """The mean of the values of labels, which the formula lets leave out labels without a value or not."""
+    means, left_out = average.means(values.estimate, frequency, drop=formula.undefined_levels == "drop")
     # a mean of labels that all have a value is undefined if all of them weigh nothing
+    defined = ~np.isnan(values.estimate)
     first = np.argmin(defined, axis=1)
     reasons = np.broadcast_to(values.reason, values.estimate.shape)[np.arange(len(first)), first]
     reason = np.where(defined.all(axis=1), Status.ZERO_DENOMINATOR.value, reasons)
-    averaged = _first_level(replace(values, denominator=values.n))
     return replace(
-        averaged,
-        estimate=np.where(complete, mean, np.nan)[:, None],
+        _first_level(replace(values, denominator=values.n)),
+        estimate=means[:, None],
         reason=reason[:, None],
-        levels_left_out=~dispensable.all(axis=1)[:, None],
-        extra=dict.fromkeys(values.extra, np.full((len(mean), 1), np.nan)),
+        levels_left_out=left_out[:, None],
+        extra=dict.fromkeys(values.extra, np.full((len(means), 1), np.nan)),
     )
 
 

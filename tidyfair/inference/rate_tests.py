@@ -19,16 +19,16 @@ from tidyfair.calling.metric_sets import GroupwiseFactory, GroupwiseMetric, Metr
 from tidyfair.calling.runner import Run
 from tidyfair.errors import ArgumentError, in_short
 from tidyfair.evaluation.evaluated import Evaluated
-from tidyfair.evaluation.statistics import GROUP_CELL, LEVEL, ONE_LABEL
+from tidyfair.evaluation.statistics import GROUP_CELL, LEVEL
 from tidyfair.inference.on_data import CalledOnTallies, GroupwiseOnData
 from tidyfair.inference.result_frames import Content, Schema, frame_of, no_rows, outer_keys_of, with_outer_key
 from tidyfair.intervals.progress import in_progress
 from tidyfair.intervals.proportions import adjusted
 from tidyfair.intervals.resampling import check_shuffled, generator
 from tidyfair.intervals.shares import share_of
+from tidyfair.specs.averages import MULTICLASS, ONE_LABEL
 from tidyfair.specs.columns import Column, are_columns, names_of
 from tidyfair.specs.contrasts import difference
-from tidyfair.specs.formulas import Formula
 from tidyfair.specs.groups import ALL_GROUPS, By
 from tidyfair.specs.options import Options
 from tidyfair.specs.segments import Array
@@ -258,7 +258,7 @@ def rate_counts(case: Case, outer: int) -> list[CountedRate]:
                 'test whether groups are equal, or `interval="auto"` for the size of the difference.'
             )
             raise ArgumentError(msg)
-        if not reads_one_label(formula, rows):
+        if not reads_one_label(rows):
             msg = (
                 f"{case.metric.name} uses several labels in {name}; select one with `pos_label=`, or use intervals, "
                 '`interval="auto"`.'
@@ -313,10 +313,10 @@ class OuterGroupTest(RateTest):
         """The tests of an outer group, as rows or columns of tables."""
 
 
-def reads_one_label(formula: Formula, rows: pl.DataFrame) -> bool:
-    """Check whether a formula reads one label or all of them at once."""
-    reads_one = set(rows["estimator"]) <= set(ONE_LABEL) or formula.over_levels
-    return reads_one and rows[LEVEL].n_unique() <= 1
+def reads_one_label(rows: pl.DataFrame) -> bool:
+    """Check whether values are of one label, or of all of them at once."""
+    of_one = set(rows["estimator"]) <= {*ONE_LABEL, MULTICLASS.name}
+    return of_one and rows[LEVEL].n_unique() <= 1
 
 
 def _cells_and_strata(

@@ -19,10 +19,10 @@ from tidyfair.evaluation.array_metrics import rows_with_weight
 from tidyfair.evaluation.evaluator import Evaluator
 from tidyfair.evaluation.group_cells import rows_of
 from tidyfair.evaluation.ranked_rows import Level, Rows, weight_shares
-from tidyfair.evaluation.statistics import ONE_LABEL
 from tidyfair.intervals.estimates import Estimates
 from tidyfair.intervals.proportions import Limits, bracket, student_limits
-from tidyfair.specs.formulas import Formula
+from tidyfair.specs.averages import MACRO_WEIGHTED, Average
+from tidyfair.specs.formulas import RowExpression
 from tidyfair.specs.groups import By
 from tidyfair.specs.segments import Array, Booleans, Floats, Integers
 
@@ -81,15 +81,15 @@ class CalibrationErrors(Estimates):
     """The degrees of freedom of errors: infinite for rows, those of clusters otherwise."""
 
     @classmethod
-    def of(cls, evaluator: Evaluator, formula: Formula, estimator: str, by: By | None) -> CalibrationErrors:
+    def of(cls, evaluator: Evaluator, formula: RowExpression, average: Average, by: By | None) -> CalibrationErrors:
         """The values of a formula in the groups of a `by`, by groups and labels."""
         labels = evaluator.labels
         rows = rows_of(evaluator.tally, labels, evaluator.group_cells, by, formula.reads)
         levels = [Level(level, evaluator.reading.scores.get(level, "")) for level in labels.levels]
         scores = [_Scores(rows, rows.event(level.label), rows.score(level.score)) for level in levels]
         # an average over labels has the bins of all of them
-        values = [[own] for own in scores] if estimator in ONE_LABEL else [scores]
-        weighted = estimator == "macro_weighted"
+        values = [[own] for own in scores] if average.by_label else [scores]
+        weighted = average is MACRO_WEIGHTED
         groups, bins = len(rows.outer_of_group_cell), dict[str, Any](formula.options)["bins"]
         gap, errors = np.zeros((2, groups * len(values), len(values[0]) * bins))
         error, freedom = np.full((2, groups * len(values)), np.nan)
@@ -128,7 +128,7 @@ class _Scores:
         """The share at or below each score in its group."""
         return weight_shares(self.score, self.rows.weight, self.rows.group_cell)
 
-    def bins(self, formula: Formula, chosen: Array) -> Integers:
+    def bins(self, formula: RowExpression, chosen: Array) -> Integers:
         """The bins of the rows of a group."""
 
         def percentiles(edges: str) -> pl.Series:
@@ -140,7 +140,7 @@ class _Scores:
 
 
 def _gaps_of_group(
-    formula: Formula, labels: Sequence[_Scores], chosen: Array, share: Floats, units: Array | None, bins: int,
+    formula: RowExpression, labels: Sequence[_Scores], chosen: Array, share: Floats, units: Array | None, bins: int,
     *, weighted: bool,
 ) -> tuple[Floats, Floats, float, float]:  # fmt: skip
     """The gaps of a group and their errors, arrays of labels by bins; the error of their sum, and its freedom.

@@ -567,7 +567,7 @@ def check_drawn(tally: Tally, specs: Sequence[MetricSpec], options: Options) -> 
             "which reads rows in the order in which they stand": tally.needs.order and of_rows,
             "of which only bins of scores were counted": tally.binned and of_rows,
             "which compares each row with its neighbours, so that rows and clusters do not vary independently":
-                any(formula.reads_neighbors for _, formula in spec.formulas),
+                any(term.neighborhood for _, formula in spec.formulas for term in formula.all_terms),
             "of which the tally does not say how it varies: count with `parts=0`, or call the metric itself":
                 not is_of_labels(spec) and not of_rows and not tally.clusters,
             f"whose {prior_of} have no prior": options.interval == "bayes" and prior_of,
@@ -582,7 +582,7 @@ def check_drawn(tally: Tally, specs: Sequence[MetricSpec], options: Options) -> 
 
 def _reads_rows(spec: MetricSpec) -> bool:
     """Check whether replicates need the rows, because counts and sums are not enough."""
-    return any(formula.input != "sums" and formula.kind != "class" for _, formula in spec.formulas)
+    return any(formula.needs_rows for _, formula in spec.formulas)
 
 
 def is_stratified(spec: MetricSpec) -> bool:

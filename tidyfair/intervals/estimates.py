@@ -27,7 +27,7 @@ from tidyfair.intervals.proportions import (
 )
 from tidyfair.intervals.shares import Share, SumOfShares, at_share, on_counts
 from tidyfair.intervals.small_samples import counts_with_few_errors, outer_factor
-from tidyfair.specs.formulas import Formula
+from tidyfair.specs.formulas import Formula, RowSums
 from tidyfair.specs.segments import Array, Booleans, Floats, Integers, Segments
 
 Side: TypeAlias = tuple[Floats, Floats]
@@ -59,6 +59,8 @@ class Scale:
     @classmethod
     def of(cls, formula: Formula, ends: tuple[float, float]) -> Scale:
         """The scale of the values of a formula."""
+        if not isinstance(formula, RowSums):
+            return cls(*ends)
         return SquaredCorrelation(0.0, 1.0) if formula.squared_correlation else cls(*(formula.range_of_limits or ends))
 
     def holds(self, values: Floats) -> Booleans:

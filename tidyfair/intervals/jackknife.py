@@ -22,12 +22,13 @@ from tidyfair.evaluation.group_cells import rows_of, slice_of
 from tidyfair.evaluation.group_index import GroupIndex, KeyCodes
 from tidyfair.evaluation.label_counts import LabelCounts
 from tidyfair.evaluation.ranked_rows import Level
-from tidyfair.evaluation.statistics import ONE_LABEL, ROWS, SQUARES, Table, pooled, sums_of
+from tidyfair.evaluation.statistics import pooled, sums_of
 from tidyfair.evaluation.values import values_of
 from tidyfair.intervals.estimates import Counts, Influences, Scale, Smooth, known_errors
 from tidyfair.intervals.shares import is_mean
 from tidyfair.intervals.small_samples import UnseenRows, unseen_rows, with_rows_added
-from tidyfair.specs.formulas import Formula
+from tidyfair.specs.averages import Average
+from tidyfair.specs.formulas import ROWS, SQUARES, Formula
 from tidyfair.specs.groups import By
 from tidyfair.specs.segments import Array, Booleans, Floats, Integers, Segments
 from tidyfair.tallies.tally import BLOCK, HIDDEN, Tally
@@ -46,23 +47,17 @@ _HIDDEN_SKEWNESS = 1.5
 """The factor of the skewness of samples, which is nearer to 0 than that of values."""
 
 
-def has_jackknife(formula: Formula, estimator: str, tally: Tally) -> bool:
+def has_jackknife(formula: Formula, average: Average, tally: Tally) -> bool:
     """Check whether values of a formula have standard errors by leaving out rows of a tally."""
     if formula.influence is not None:
         # bins do not show the order of scores within them
-        return estimator in ONE_LABEL and tally.rows is not None and not (tally.binned and reads_ranks(formula))
-    if formula.input != "sums" or formula.given is not None or formula.beyond or HIDDEN in tally.cells.columns:
+        return average.by_label and tally.rows is not None and not (tally.binned and formula.variation == "ranked")
+    if formula.variation not in ("counts", "sums") or HIDDEN in tally.cells.columns:
         return False
-    if formula.reads_neighbors:
+    if any(term.neighborhood is not None for term in formula.all_terms):
         # a row or cluster that is left out would still be among the neighbours of others
         return False
-    counts_are_enough = formula.kind == "class" and not formula.all_terms
-    return bool(formula.reads) and (counts_are_enough or bool(tally.clusters))
-
-
-def reads_ranks(formula: Formula) -> bool:
-    """Check whether a formula is an area under a curve of ranked scores other than that of DeLong's error."""
-    return formula.influence is not None and formula.input == "rows" and not formula.deviations
+    return bool(formula.reads) and (formula.variation == "counts" or bool(tally.clusters))
 
 
 def by_jackknife(evaluator: Evaluator, requested: RequestedFormula, by: By | None, scale: Scale) -> Smooth:
@@ -71,7 +66,7 @@ def by_jackknife(evaluator: Evaluator, requested: RequestedFormula, by: By | Non
     if formula.influence is not None:
         return _of_read_rows(evaluator, requested, by, scale)
     clusters = [key.column for key in tally.clusters]
-    if formula.kind == "class" and not formula.all_terms:
+    if formula.variation == "counts":
         clusters = [column for column in clusters if column.name != BLOCK]
     index = evaluator.group_cells.indices[by]
     if not clusters:
@@ -125,7 +120,7 @@ class _LeftOut:
     """The parts or clusters of groups, which are left out one at a time."""
 
     formula: Formula
-    estimator: str
+    average: Average
     segments: Segments
     """The units of each group."""
     everything: Mapping[str, Array]
@@ -140,11 +135,11 @@ class _LeftOut:
     @classmethod
     def of(cls, evaluator: Evaluator, requested: RequestedFormula, index: GroupIndex, units: GroupIndex) -> _LeftOut:
         """The units of the groups of a tally."""
-        formula, estimator = requested.formula, requested.estimator
+        formula, average = requested.formula, requested.average
         segments = Segments.of(index.of_cell[units.example])
-        table = Table.of(formula, estimator)
+        table = formula.table(average)
         sums = sums_of(table, formula.all_terms, evaluator.cells, units, evaluator.reading)
-        own = values_of(formula, estimator, sums)
+        own = values_of(formula, average, sums)
         nothing = np.zeros(segments.length, dtype=bool)
         weight = np.where(own.n[:, 0] > 0, own.weight[:, 0], 0.0)
         share = (weight / segments.to_rows(segments.sum(weight)))[:, None]
@@ -158,7 +153,7 @@ class _LeftOut:
             size = np.nan_to_num(segments.sum(weight**2) / segments.sum(weight))
             unseen = _added_rows(evaluator, requested, index, size)
         everything, all_others = (pooled(sums, segments, nothing, scope) for scope in ("overall", "rest"))
-        return cls(formula, estimator, segments, everything, all_others, share, unseen)
+        return cls(formula, average, segments, everything, all_others, share, unseen)
 
     def estimates(self, scale: Scale) -> tuple[Smooth, Array]:
         """The values, and the influences of units in standard errors of these."""
@@ -191,7 +186,7 @@ class _LeftOut:
         """The values of groups with some rows more, and the influences of units on them, and on their scale."""
         per_unit = {name: self.segments.to_rows(values) for name, values in added.items()}
         value, without = (
-            values_of(self.formula, self.estimator, with_rows_added(sums, per_unit)).estimate
+            values_of(self.formula, self.average, with_rows_added(sums, per_unit)).estimate
             for sums in (self.everything, self.all_others)
         )
         change, on_scale = value - without, scale.transform(value) - scale.transform(without)
@@ -241,7 +236,7 @@ class _Pairs:
     """Pairs of true and predicted labels, the weights of their rows, and what a row adds to counts."""
 
     formula: Formula
-    estimator: str
+    average: Average
     complete: Booleans
     """Mask of the pairs whose rows have what the formula reads."""
     added: Floats
@@ -286,7 +281,7 @@ class _Pairs:
         complete = ((truth >= 0) | ("truth" not in reads)) & ((estimate >= 0) | ("estimate" not in reads))
         added = np.where(np.arange(len(pairs)) < len(filled), _ADDED_ROWS / max(1, len(filled)), 0.0)
         by_pair = {name: values.T for name, values in counts.items()}
-        return cls(requested.formula, requested.estimator, complete, added, by_pair, weight, square)
+        return cls(requested.formula, requested.average, complete, added, by_pair, weight, square)
 
     @property
     def are_many(self) -> bool:
@@ -302,7 +297,7 @@ class _Pairs:
         counts = {name + ROWS: values for name, values in sums.items()}
         times = len(next(iter(sums.values()))) // max(1, len(row))
         row_weight = {"row_weight": np.repeat(row, times, axis=0)}
-        return values_of(self.formula, self.estimator, counts | row_weight).estimate
+        return values_of(self.formula, self.average, counts | row_weight).estimate
 
 
 def _added_rows(evaluator: Evaluator, requested: RequestedFormula, index: GroupIndex, cluster: Floats) -> UnseenRows:
@@ -362,7 +357,7 @@ def _of_label_rows(evaluator: Evaluator, requested: RequestedFormula, index: Gro
     pairs = _Pairs.of(evaluator, requested, index)
     groups, count = pairs.weight.shape
     labels = len(evaluator.reading.levels)
-    one_value = pairs.are_many and requested.estimator not in ONE_LABEL
+    one_value = pairs.are_many and not requested.average.by_label
     of_group = max(count * (1 if one_value else labels), labels**2)
     step = max(1, _MOST_NUMBERS // max(1, of_group * len(pairs.counts)))
     parts: list[tuple[Floats, Floats, Floats]] = []
@@ -370,7 +365,7 @@ def _of_label_rows(evaluator: Evaluator, requested: RequestedFormula, index: Gro
         own = slice(start, start + step)
         parts.append(_errors_of_counts(pairs, pairs.weight[own], pairs.square[own]))
     counts: Counts | None = None
-    of_one = requested.estimator in ONE_LABEL and not evaluator.cells.weighted
+    of_one = requested.average.by_label and not evaluator.cells.weighted
     if of_one and requested.formula.reads == frozenset({"truth", "estimate"}):
         tp, fn, fp, tn = ((pairs.weight @ pairs.counts[name]).ravel() for name in CELLS)
         counts = (tp, fn, fp, tn)

@@ -13,7 +13,8 @@ import numpy as np
 
 from tidyfair.evaluation.statistics import CELLS
 from tidyfair.evaluation.values import values_of
-from tidyfair.specs.formulas import ROWS, Formula
+from tidyfair.specs.averages import BINARY
+from tidyfair.specs.formulas import ROWS, Formula, LabelSums, RowSums
 from tidyfair.specs.segments import Array, Floats
 
 _PROBES = ((3, 5, 2, 7, 1, 4, 6, 2, 3), (1, 8, 9, 2, 5, 3, 2, 7, 4))
@@ -122,15 +123,14 @@ def values_of_tables(formula: Formula, cells: Array) -> tuple[Array, Array]:
     flat = cells.reshape(-1, cells.shape[-1])
     columns = dict(zip(CELLS, flat.T, strict=False))
     counts = {name + ROWS: columns.get(name, np.zeros(len(flat)))[:, None] for name in CELLS}
-    values = values_of(formula, "binary", counts)
+    values = values_of(formula, BINARY, counts)
     shape = cells.shape[:-1]
     return values.estimate[:, 0].reshape(shape), values.denominator[:, 0].reshape(shape)
 
 
 def is_of_cells(formula: Formula) -> bool:
     """Check whether a formula reads only the counts of one label against the rest."""
-    plain = formula.kind == "class" and formula.input == "sums" and formula.given is None
-    return plain and not formula.beyond and not formula.all_terms
+    return formula.variation == "counts"
 
 
 def on_counts(formula: Formula, counts: Sequence[Any]) -> Floats:
@@ -153,8 +153,10 @@ def _is_of_complete_counts(formula: Formula) -> bool:
 @lru_cache(maxsize=1024)
 def is_mean(formula: Formula) -> bool:
     """Tell whether a formula is the mean of a value over rows, by trying it on sums that add up."""
+    if not isinstance(formula, RowSums):
+        return False
     reads_other = formula.statistics - {"instances"} or formula.parts or formula.beyond or not formula.all_terms
-    if formula.kind == "class" or formula.input != "sums" or reads_other or not formula.is_rate:
+    if reads_other or not formula.is_rate:
         return False
     names = [name for name, _ in formula.terms]
 
@@ -172,7 +174,7 @@ def is_share_of_flags(formula: Formula) -> bool:
     """Check whether a formula is the share of rows that have a flag, such as those in a prediction interval."""
     terms = formula.all_terms
     reads_flags = len(terms) == 1 and all(term.flag for term in terms)
-    return reads_flags and formula.input == "sums" and is_mean(formula)
+    return reads_flags and is_mean(formula)
 
 
 def _on_probes(formula: Formula) -> tuple[list[float | None], list[float | None]]:
@@ -180,7 +182,7 @@ def _on_probes(formula: Formula) -> tuple[list[float | None], list[float | None]
 
     Both are empty if it is not a rate of counts of labels.
     """
-    if not is_of_cells(formula) or not formula.is_rate:
+    if not isinstance(formula, LabelSums) or not is_of_cells(formula) or not formula.is_rate:
         return [], []
     values, denominators = values_of_tables(formula, np.array([*np.eye(len(CELLS)), *_PROBES]))
     return [None if math.isnan(value) else value for value in values.tolist()], denominators.tolist()

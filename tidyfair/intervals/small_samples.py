@@ -17,9 +17,9 @@ import numpy as np
 
 from tidyfair.evaluation.evaluator import Evaluator, RequestedFormula
 from tidyfair.evaluation.group_index import GroupIndex
-from tidyfair.evaluation.statistics import ROWS, Cells, Table, sums_of
+from tidyfair.evaluation.statistics import Cells, sums_of
 from tidyfair.evaluation.values import values_of
-from tidyfair.specs.formulas import Formula
+from tidyfair.specs.formulas import ROWS, Formula, RowSums, Table
 from tidyfair.specs.segments import Array, Floats, Integers, Segments
 
 _HALF_A_ROW = 0.5
@@ -106,7 +106,7 @@ def unseen_rows(
 
     `units` are the sums of the units of groups, their weights, and the units of each group.
     """
-    formula, estimator, cells = requested.formula, requested.estimator, evaluator.cells
+    formula, average, cells = requested.formula, requested.average, evaluator.cells
     everything = sums_of(table, formula.all_terms, cells, index, evaluator.reading)
     counted = cells.complete_in(table.reads)
     weight, square = (
@@ -127,11 +127,11 @@ def unseen_rows(
         return None
     added = {name: np.sum([part[name] for part in parts], axis=0) for name in parts[0]}
     total = with_rows_added(everything, added)
-    value = values_of(formula, estimator, total).estimate
+    value = values_of(formula, average, total).estimate
     variance = np.zeros_like(value)
     for part in parts:
         without = with_rows_added(total, {name: -values for name, values in part.items()})
-        variance += (value - values_of(formula, estimator, without).estimate) ** 2 / rows
+        variance += (value - values_of(formula, average, without).estimate) ** 2 / rows
     return UnseenRows(added, variance, is_above)
 
 
@@ -167,7 +167,7 @@ def _unseen_outcomes(formula: Formula, everything: Mapping[str, Array], share: F
 
     None for formulas that do not read who survives, and for tallies that were not counted for intervals.
     """
-    outcomes = formula.terms_of_outcomes
+    outcomes = formula.terms_of_outcomes if isinstance(formula, RowSums) else ()
     if not outcomes or not all(term.column in everything for term in outcomes):
         return []
     parts: list[dict[str, Array]] = []

@@ -19,10 +19,11 @@ from tidyfair.evaluation.evaluator import Evaluator, RequestedFormula
 from tidyfair.evaluation.group_cells import rows_of, slice_of
 from tidyfair.evaluation.group_index import GroupIndex, KeyCodes
 from tidyfair.evaluation.replicates import RepeatedCells
-from tidyfair.evaluation.statistics import ONE_LABEL, Table, pooled, sums_of
+from tidyfair.evaluation.statistics import pooled, sums_of
 from tidyfair.evaluation.values import values_of
 from tidyfair.intervals.estimates import Influences, Scale, Surveyed, known_errors
-from tidyfair.specs.formulas import Formula
+from tidyfair.specs.averages import Average
+from tidyfair.specs.formulas import Formula, RowExpression, RowSums
 from tidyfair.specs.groups import By
 from tidyfair.specs.segments import Array, Booleans, Floats, Integers, Segments
 from tidyfair.specs.survey_designs import ROLE, ReplicateWeights, SurveyDesign
@@ -39,19 +40,18 @@ _GROUP, _UNIT = "\0group", "\0unit"
 """Columns beside the keys of units; no column of a tally has these names."""
 
 
-def has_survey_error(formula: Formula, estimator: str, tally: Tally) -> bool:
+def has_survey_error(formula: Formula, average: Average, tally: Tally) -> bool:
     """Check whether the values of a formula have standard errors under a design.
 
     Functions of sums have; areas of one label against the rest have by linearisation, and whatever reads the rows of a
     group has by replicate weights.
     """
-    if formula.input == "rows":
+    if isinstance(formula, RowExpression):
         if tally.rows is None or formula.reads_row_order:
             return False
-        return isinstance(tally.design, ReplicateWeights) or (bool(formula.deviations) and estimator in ONE_LABEL)
-    if formula.input != "sums" or formula.given is not None or formula.beyond or HIDDEN in tally.cells.columns:
-        return False
-    return bool(formula.reads) and not (formula.kind == "class" and formula.all_terms)
+        return isinstance(tally.design, ReplicateWeights) or (formula.variation == "area" and average.by_label)
+    is_of_sums = formula.variation == "counts" or (formula.variation == "sums" and isinstance(formula, RowSums))
+    return is_of_sums and bool(formula.reads) and HIDDEN not in tally.cells.columns
 
 
 def by_design(evaluator: Evaluator, requested: RequestedFormula, by: By | None, scale: Scale) -> Surveyed:
@@ -127,30 +127,30 @@ def _linearized(
     evaluator: Evaluator, design: SurveyDesign, requested: RequestedFormula, by: By | None, scale: Scale
 ) -> Surveyed:
     """Errors from the sums of PSUs, to which values are nearly linear."""
-    tally, formula, estimator = evaluator.tally, requested.formula, requested.estimator
+    tally, formula, average = evaluator.tally, requested.formula, requested.average
     index, codes = evaluator.group_cells.indices[by], KeyCodes(tally.cells)
     stratum_of_cell, drawn, factor, factor_of_total = _strata(tally, design, codes)
     # units are PSUs; or rows, of which those with the same labels are alike
     names = tally.names(design.strata)
     if design.clusters is not None:
         names += tally.names([design.clusters])
-    elif formula.kind == "class":
+    elif formula.variation == "counts":
         names += LABELS
     else:
         names += tally.names([key.column for key in tally.keys if key.column.name == ROW])
     units = codes.index(names, within=index)
     if not len(units):
-        nothing = np.full((len(index), 1 if formula.over_levels else len(evaluator.reading.levels)), np.nan)
+        nothing = np.full((len(index), len(evaluator.reading.levels) if average.by_label else 1), np.nan)
         return Surveyed.about(nothing, nothing, nothing, scale)
     group, stratum = index.of_cell[units.example], stratum_of_cell[units.example]
-    if formula.deviations:
+    if formula.variation == "area":
         value, change, rows = _areas_by_unit(evaluator, requested, by, units, names)
         has_weight = rows > 0
     else:
         cells, reading = evaluator.cells, evaluator.reading
-        sums = sums_of(Table.of(formula, estimator), formula.all_terms, cells, units, reading)
-        value, change = _derivatives(formula, estimator, sums, Segments.of(group))
-        own = values_of(formula, estimator, sums)
+        sums = sums_of(formula.table(average), formula.all_terms, cells, units, reading)
+        value, change = _derivatives(formula, average, sums, Segments.of(group))
+        own = values_of(formula, average, sums)
         rows, has_weight = own.n[:, 0], (own.n[:, 0] > 0) & (own.weight[:, 0] > 0)
     if design.clusters is None:
         psu = np.arange(len(units))
@@ -193,7 +193,7 @@ def _by_influences(
 
 
 def _derivatives(
-    formula: Formula, estimator: str, sums: Mapping[str, Array], segments: Segments
+    formula: Formula, average: Average, sums: Mapping[str, Array], segments: Segments
 ) -> tuple[Floats, Floats]:
     """The values of groups, and what each unit adds to them: the derivative by its weight (Richardson, 1911)."""
     nothing = np.zeros(int(segments.sizes.sum()), dtype=bool)
@@ -210,14 +210,14 @@ def _derivatives(
         """The values of groups with a little more, or less, of a unit."""
         steps = {name: step.reshape(-1, *[1] * (values.ndim - 1)) for name, values in own.items()}
         moved = {name: everything[name] + values * steps[name] for name, values in own.items()}
-        return values_of(formula, estimator, everything | moved).estimate
+        return values_of(formula, average, everything | moved).estimate
 
     def slope(part: float) -> Floats:
         """The change for a unit of weight, from moving sums by a part to both sides."""
         step = np.where(share > 0, part / share, 0.0)
         return np.where(step[:, None] > 0, (value_with(step) - value_with(-step)) / (2 * step[:, None]), 0.0)
 
-    value = values_of(formula, estimator, everything).estimate
+    value = values_of(formula, average, everything).estimate
     change = (4 * slope(_STEP / 2) - slope(_STEP)) / 3
     return value[segments.starts], np.where(np.isnan(value), 0.0, change)
 
@@ -276,7 +276,7 @@ def _of_replicates(
 ) -> Surveyed:
     """Errors from the values with the weights of each replicate."""
     groups, count = len(evaluator.group_cells.indices[by]), len(design.replicates)
-    values = _values_of_rows if requested.formula.input == "rows" else _values_of_sums
+    values = _values_of_rows if requested.formula.is_of_rows else _values_of_sums
     value, of_replicates = values(evaluator, requested, by, count)
     centre = value if design.centre == "estimate" else of_replicates.mean(axis=0)
     factors = np.sqrt(design.scale * np.array(design.rscales))[:, None, None]
@@ -292,7 +292,7 @@ def _values_of_sums(
     evaluator: Evaluator, requested: RequestedFormula, by: By | None, count: int
 ) -> tuple[Floats, Floats]:
     """The values of groups of a formula of sums, and those with the weights of so many replicates, all at once."""
-    formula, estimator = requested.formula, requested.estimator
+    formula, average = requested.formula, requested.average
     frame, index = evaluator.tally.cells, evaluator.group_cells.indices[by]
     columns: dict[str, Array] = {}
     for name in evaluator.cells.frame.columns:
@@ -300,9 +300,9 @@ def _values_of_sums(
             own = [frame[name], *(frame[of_replicate(name, number)] for number in range(count))]
             columns[name] = np.stack([column.to_numpy() for column in own])
     repeated = RepeatedCells(evaluator.tally, evaluator.labels, evaluator.cells, columns)
-    table, indices = Table.of(formula, estimator), evaluator.group_cells.repeated(count + 1).indices
+    table, indices = formula.table(average), evaluator.group_cells.repeated(count + 1).indices
     sums = sums_of(table, formula.all_terms, repeated, indices[by], evaluator.reading)
-    values = values_of(formula, estimator, sums).estimate.reshape(count + 1, len(index), -1)
+    values = values_of(formula, average, sums).estimate.reshape(count + 1, len(index), -1)
     return values[0], values[1:]
 
 

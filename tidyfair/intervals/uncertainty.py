@@ -11,16 +11,17 @@ import numpy as np
 
 from tidyfair.evaluation.evaluated import Evaluated
 from tidyfair.evaluation.evaluator import RequestedFormula
-from tidyfair.evaluation.statistics import GROUP_CELL, LEVEL, ONE_LABEL
+from tidyfair.evaluation.statistics import GROUP_CELL, LEVEL
 from tidyfair.intervals.calibration_errors import CalibrationErrors
 from tidyfair.intervals.comparisons import Family
 from tidyfair.intervals.estimates import Estimates, MadeOfShares, Scale, Shares, Smooth
-from tidyfair.intervals.jackknife import by_jackknife, has_jackknife, reads_ranks
+from tidyfair.intervals.jackknife import by_jackknife, has_jackknife
 from tidyfair.intervals.shares import is_share_of_flags, rising_share_of, share_of, sum_of_shares_of
 from tidyfair.intervals.small_samples import area_errors, area_sides
 from tidyfair.intervals.survey import by_design, has_survey_error
 from tidyfair.specs.aggregates import Aggregate
-from tidyfair.specs.formulas import Formula
+from tidyfair.specs.averages import MULTICLASS, Average
+from tidyfair.specs.formulas import Formula, RowExpression
 from tidyfair.specs.options import Options
 from tidyfair.specs.segments import NO_ROW, Array, Booleans, Floats, Integers, Segments
 from tidyfair.specs.survey_designs import SurveyDesign
@@ -33,29 +34,29 @@ Kind: TypeAlias = Literal[
 Sampling: TypeAlias = Literal["rows", "strata", "replicate_weights"]
 
 
-def kind_of(tally: Tally, formula: Formula, estimator: str) -> Kind | None:  # noqa: C901, PLR0911 - a table of kinds
+def kind_of(tally: Tally, formula: Formula, average: Average) -> Kind | None:  # noqa: C901, PLR0911 - a table of kinds
     """The kind of error that values of a formula have in closed form; None if by replicates only."""
     if tally.design is not None:
-        return "smooth" if has_survey_error(formula, estimator, tally) else None
-    is_of_one, clustered, of_sums = estimator in ONE_LABEL, bool(tally.cluster_names), formula.input == "sums"
+        return "smooth" if has_survey_error(formula, average, tally) else None
+    is_of_one, clustered = average.by_label, bool(tally.cluster_names)
     is_plain = not clustered and tally.weights is None
-    if not clustered and share_of(formula) is not None and (is_of_one or formula.over_levels):
+    if not clustered and share_of(formula) is not None and (is_of_one or average is MULTICLASS):
         return "rate"
     if is_plain and is_share_of_flags(formula):
         return "rate"
-    known = has_jackknife(formula, estimator, tally)
-    if formula.deviations and not of_sums:
+    known = has_jackknife(formula, average, tally)
+    if formula.variation == "area":
         return "area" if is_of_one and (known or not clustered) else None
-    if formula.bins_of is not None and not of_sums:
+    if formula.variation == "calibration_error":
         return "calibration_error"
     if not known:
         return None
-    if reads_ranks(formula):
+    if formula.variation == "ranked":
         return "ranked"
-    if is_plain and not of_sums and formula.of_labels:
+    if is_plain and formula.is_of_rows and formula.has_labels:
         # the fits of calibration lines say themselves how far they vary
         return "fit"
-    if not (is_plain and of_sums and is_of_one):
+    if not (is_plain and is_of_one) or formula.is_of_rows:
         return "smooth"
     if rising_share_of(formula) is not None:
         return "function_of_rate"
@@ -121,7 +122,7 @@ class Uncertainty:
         if self.interval in {"bootstrap", "bayes"}:
             return [None] * len(self.requested)
         kinds: list[Kind | None] = [
-            kind_of(self.tally, requested.formula, requested.estimator) for requested in self.requested
+            kind_of(self.tally, requested.formula, requested.average) for requested in self.requested
         ]
         return ["rate" if kind == "rate" else None for kind in kinds] if self.interval == "exact" else kinds
 
@@ -178,22 +179,23 @@ class Uncertainty:
     def _of_groups(self, requested: RequestedFormula, rows: Integers) -> Smooth | CalibrationErrors:
         """Some values of a formula; those of all groups of its feature are computed once."""
         formula, by = requested.formula, self.evaluated.specs[requested.spec].by
-        evaluator, is_binned = self.evaluated.evaluator, formula.bins_of is not None
+        evaluator, average = self.evaluated.evaluator, requested.average
         # errors of calibration with the same bins have the same errors
-        key = ((formula.bins_of, formula.options) if is_binned else formula, requested.estimator, by)
+        binned = formula if isinstance(formula, RowExpression) and formula.bins_of is not None else None
+        key = (formula if binned is None else (binned.bins_of, binned.options), average, by)
         if key not in self._estimates:
             if self.tally.design is not None:
                 values = by_design(evaluator, requested, by, self.scale(requested))
                 self._estimates[key] = replace(values, sampling=self.sampling)
-            elif is_binned:
-                self._estimates[key] = CalibrationErrors.of(evaluator, formula, requested.estimator, by)
+            elif binned is not None:
+                self._estimates[key] = CalibrationErrors.of(evaluator, binned, average, by)
             else:
                 self._estimates[key] = by_jackknife(evaluator, requested, by, self.scale(requested))
         values = self._estimates[key]
         first, groups = self.evaluated.group_cells.spans[by]
         labels = len(values) // max(1, groups)
         group = self.column(GROUP_CELL)[rows].astype(np.int64) - first
-        index = group * labels + self.evaluated.label_index(self.column(LEVEL)[rows], labels)
+        index = group * labels + self.evaluated.label_index(self.column(LEVEL)[rows], labels, average)
         return replace(values.at(index), value=self.column("estimate")[rows])
 
     def scale(self, requested: RequestedFormula) -> Scale:

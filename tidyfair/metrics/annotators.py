@@ -53,7 +53,7 @@ def majority_label(labels: ColumnLike | Iterable[ColumnLike], *, item: ColumnLik
         return _most_frequent([column.expr for column in columns]).alias(name)
     modes = _without_nan(columns[0].expr).drop_nulls().mode()
     label = pl.when(modes.len() == 1).then(modes.first())
-    return _of_item(label, items).alias(name)
+    return _value_of_item(label, items).alias(name)
 
 
 def _most_frequent(votes: Sequence[pl.Expr]) -> pl.Expr:
@@ -91,7 +91,7 @@ def soft_label(
     name = f"share of {pos_label} in {', '.join(names_of(columns))}"
     label = _literal(pos_label)
     is_label = [(_without_nan(column.expr) == label).cast(pl.Float64) for column in columns]
-    share = pl.mean_horizontal(is_label) if items is None else _of_item(is_label[0].mean(), items)
+    share = pl.mean_horizontal(is_label) if items is None else _value_of_item(is_label[0].mean(), items)
     return share.alias(name)
 
 
@@ -105,7 +105,7 @@ def _literal(label: object) -> pl.Expr:
     raise ArgumentError(msg)
 
 
-def _of_item(value: pl.Expr, item: Column) -> pl.Expr:
+def _value_of_item(value: pl.Expr, item: Column) -> pl.Expr:
     """A value of all rows of an item; null in rows without one."""
     items = _without_nan(item.expr)
     return pl.when(items.is_not_null()).then(value.over(items))
@@ -178,7 +178,7 @@ def shares_of_unequal_numbers(lists: ListedRows) -> np.ndarray[Any, Any]:
     return agreeing_shares(lists)
 
 
-def of_label(estimate: Expr) -> Expr:
+def label_column(estimate: Expr) -> Expr:
     """A quantity that depends on the labels of an item."""
     return estimate
 
@@ -253,7 +253,7 @@ def _agreement(
     wanted = f'{caller} needs the column of items, such as "item", or several'
     columns = distinct_columns(item, "item", wanted)
     lists = Lists(caller.removesuffix("()"), columns, quantity, undivided=True, role="item")
-    terms = {"agreeing": Statistic(of_label, alias="agreeing", lists=lists)}
+    terms = {"agreeing": Statistic(label_column, alias="agreeing", lists=lists)}
     settings = {"over_levels": True, "undefined": Status.CONSTANT}
     ends = (-math.inf, 1) if quantity is shares_of_unequal_numbers else (-1, 1)
     return defined(formula, "class", "maximize", ends, settings, name=text("name", name), terms=terms)

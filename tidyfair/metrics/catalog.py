@@ -34,7 +34,7 @@ from tidyfair.metrics import (
     survival,
 )
 from tidyfair.metrics.other_names import OTHER_NAMES
-from tidyfair.specs.formulas import Kind
+from tidyfair.specs.formulas import Kind, arithmetic_of
 from tidyfair.specs.signatures import refuse_unknown_settings
 
 __all__ = ["catalogue", "get_metrics"]
@@ -92,7 +92,7 @@ def catalogue() -> pl.DataFrame:
     rows: list[dict[str, object]] = []
     for metric in _metrics():
         if not _is_alias(metric):
-            rows.append(row(metric, metric, kind=metric.kind, formula=formula_of(metric)))
+            rows.append(row(metric, metric, kind=metric.kind, formula=arithmetic_of(metric.definition.function)))
     for factory in factories():
         names, aggregate = [metric.name for metric in factory.metrics], repr(factory.aggregate)
         formula = f"{aggregate} of {', '.join(names)}"
@@ -134,20 +134,6 @@ def source_of(function: Callable[..., object]) -> str:
     source = inspect.getsource(function)
     text = str(ast.get_source_segment(source, ast.parse(source).body[0]))
     return _TOOLS.sub("", re.sub(r'\n    """.*?"""\n+', "\n", text, count=1, flags=re.DOTALL))
-
-
-def formula_of(metric: Metric) -> str | None:
-    """The expression that a formula returns, if that is all it does; a rate is a quotient."""
-    (function,) = ast.parse(source_of(metric.definition.function)).body
-    body = function.body if isinstance(function, ast.FunctionDef) else []
-    if len(body) != 1 or not isinstance(body[0], ast.Return) or body[0].value is None:
-        return None
-    value = body[0].value
-    if not isinstance(value, ast.Tuple):
-        return ast.unparse(value)
-    # operands of a quotient need parentheses
-    operands = [f"({ast.unparse(part)})" if isinstance(part, ast.BinOp) else ast.unparse(part) for part in value.elts]
-    return " / ".join(operands)
 
 
 def factories() -> list[GroupwiseFactory]:

@@ -8,14 +8,15 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from functools import partial
 from numbers import Real
-from typing import Any, Literal, cast
+from typing import Any, Literal, TypeAlias, cast
 
 import polars as pl
 
-from tidyfair.calling.metric_sets import ConstantAverage, GroupwiseFactory, GroupwiseMetric, Metric, MetricSet
+from tidyfair.calling.metric_sets import GroupwiseFactory, GroupwiseMetric, Metric, MetricSet
 from tidyfair.errors import ArgumentError, Status, failures_of, in_short, listed
 from tidyfair.specs.aggregates import DIRECTIONS, Direction
 from tidyfair.specs.arguments import flag, one_of
+from tidyfair.specs.averages import MACRO, MICRO
 from tidyfair.specs.columns import Column, are_columns
 from tidyfair.specs.formulas import (
     ROW_COLUMNS,
@@ -25,12 +26,17 @@ from tidyfair.specs.formulas import (
     Expr,
     Formula,
     Given,
+    GroupPairs,
     Influence,
     Kind,
     Number,
     Rate,
+    RowArrays,
+    RowExpression,
     Statistic,
+    formula_of,
     name_of,
+    settings_of,
     statistic,
     unprefixed,
 )
@@ -45,6 +51,8 @@ __all__ = [
     "numeric_metric",
     "prob_metric",
 ]
+
+ConstantAverage: TypeAlias = 'bool | Literal["micro"]'
 
 _FROM_CALL = {"labels", *WEIGHTS}
 """Parameters of a function of arrays that the call sets."""
@@ -85,15 +93,8 @@ def class_metric(
         ordered_with: The option, with its value, for which the order of labels matters.
         descriptive: Whether more of it is neither good nor bad, as of sums of the truth or of the predictions alone.
     """
-    settings: dict[str, Any] = {
-        "over_levels": over_levels or given is not None,
-        "undefined_levels": undefined_levels,
-        "undefined": undefined,
-        "given": given,
-        "ordered_with": ordered_with,
-        "descriptive": descriptive,
-    }
-
+    # a formula takes the settings of its type
+    settings = locals() | {"over_levels": over_levels or given is not None}
     return partial(
         defined, kind="class", direction=direction, ends=range, settings=settings, constant_average=constant_average
     )
@@ -146,23 +147,8 @@ def prob_metric(
             among all rows (`"common"`) or those of the group (`"own"`), that gives their bins.
         no_interval: The reason why it has no interval.
     """
-    settings: dict[str, Any] = {
-        "over_levels": over_levels,
-        "undefined": undefined,
-        "average": average,
-        "probabilities": probabilities,
-        "undefined_levels": "null",
-        "counts": counts,
-        "error_of_bins": error_of_bins,
-        "deviations": deviations,
-        "variance": variance,
-        "influence": influence,
-        "bins_of": bins_of,
-        "no_interval": no_interval,
-    }
-
+    settings = locals() | {"undefined_levels": "null", "reads_truth": truth}
     if against is not None:
-        settings |= {"against": against, "ignores_truth": not truth}
         return partial(_arrayed, kind="prob", direction=direction, ends=range, settings=settings)
     return partial(
         defined, kind="prob", direction=direction, ends=range, settings=settings, constant_average=constant_average
@@ -192,13 +178,7 @@ def numeric_metric(
         in_order_unless: The option without which the order of rows matters.
         squared_correlation: True if it is the square of a correlation, whose interval is that of the correlation.
     """
-    settings: dict[str, Any] = {
-        "undefined": undefined,
-        "in_order_unless": in_order_unless,
-        "squared_correlation": squared_correlation,
-    }
-
-    return partial(defined, kind="numeric", direction=direction, ends=range, settings=settings)
+    return partial(defined, kind="numeric", direction=direction, ends=range, settings=locals())
 
 
 def array_metric(
@@ -212,14 +192,7 @@ def array_metric(
     influence: Callable[..., Influence] | None = None,
 ) -> Callable[[Callable[..., Any]], Metric]:
     """Turn a function of two arrays, truth and scores, into a metric; it is called for each group."""
-    settings: dict[str, Any] = {
-        "over_levels": over_levels,
-        "probabilities": probabilities,
-        "counts": counts,
-        "influence": influence,
-    }
-
-    return partial(_arrayed, kind=kind, direction=direction, ends=range, settings=settings)
+    return partial(_arrayed, kind=kind, direction=direction, ends=range, settings=locals())
 
 
 def survival_metric(
@@ -243,8 +216,7 @@ def survival_metric(
         range_of_limits: The range of its limits, if weights of rows may take a value beyond that of true ones.
         over_points: True if it is of the averages over evaluation times, instead of each of them.
     """
-    settings = {"undefined": undefined, "range_of_limits": range_of_limits, "over_points": over_points}
-    return partial(defined, kind="survival", direction=direction, ends=range, settings=settings)
+    return partial(defined, kind="survival", direction=direction, ends=range, settings=locals())
 
 
 def interval_metric(
@@ -263,7 +235,7 @@ def interval_metric(
         range: Smallest and largest possible value.
         over_points: True if it is of the averages over levels of quantiles, instead of each of them.
     """
-    return partial(defined, kind="interval", direction=direction, ends=range, settings={"over_points": over_points})
+    return partial(defined, kind="interval", direction=direction, ends=range, settings=locals())
 
 
 def defined(
@@ -280,14 +252,15 @@ def defined(
     """A metric from its formula, after checks."""
     _check_ends(function, direction, ends)
     formulas, statistics = _named_in_module(function, kind)
-    definition = Formula.of(function, kind, formulas, statistics | dict(terms or {}), **settings)
+    definition = formula_of(function, kind, formulas, statistics | dict(terms or {}), settings)
     # the formulas of the library are checked by its tests, not at every import
     if not (function.__module__ or "").startswith("tidyfair."):
         definition = replace(definition, metric=name or "")
         definition.check()
-        if definition.input == "rows":
-            _check_reads(definition)
-    return Metric(name or function.__name__, definition, kind, direction, ends, constant_average)
+        if isinstance(definition, RowExpression):
+            definition.check_columns()
+    averages = {True: (MACRO.name, MICRO.name), MICRO.name: (MICRO.name,)}.get(constant_average, ())
+    return Metric(name or function.__name__, definition, kind, direction, ends, averages)
 
 
 def _named_in_module(function: Callable[..., Any], kind: Kind) -> tuple[dict[str, Formula], dict[str, Statistic]]:
@@ -312,20 +285,6 @@ def _parameters(name: str, function: Callable[..., Any]) -> list[inspect.Paramet
     except ValueError as error:
         msg = f"{name}: the signature of {name_of(function)} is unknown; write a function that calls it."
         raise ArgumentError(msg) from error
-
-
-def _check_reads(definition: Formula) -> None:
-    """Refuse a formula over rows that reads other columns than its parameters, or that does not aggregate them."""
-    value, _ = definition.express(given=definition.needs)
-    unknown = set(columns_of(value)) - set(definition.needs)
-    if unknown or value.meta.has_multiple_outputs():
-        msg = f"{definition.name}: a formula may only read its parameters, {listed(definition.needs)}, not {value}."
-        raise ArgumentError(msg)
-    with failures_of(f"{definition.name}: the formula", "Its parameters are columns of floats."):
-        _dtype_over_floats(value, definition.needs)
-    if gives_a_value_per_row(value, unknown=False):
-        msg = f"{definition.name}: a formula over rows must return one value; aggregate it, for example with `.sum()`."
-        raise ArgumentError(msg)
 
 
 def _dtype_over_floats(value: Expr, columns: Iterable[str]) -> pl.DataType:
@@ -355,7 +314,9 @@ def _arrayed(
         is_option = parameter.kind is parameter.KEYWORD_ONLY and parameter.name not in _FROM_CALL
         if is_option and parameter.default is not parameter.empty:
             options[parameter.name] = parameter.default
-    definition = Formula(function, kind, "arrays", options=tuple(options.items()), metric=name, **settings)
+    type_of_formula = GroupPairs if settings.get("against") else RowArrays
+    own = settings_of(type_of_formula, settings)
+    definition = type_of_formula(function, kind, options=tuple(options.items()), metric=name, **own)
     return Metric(name, definition, kind, direction, ends)
 
 
@@ -404,7 +365,7 @@ def _own_term(caller: str, kind: Kind, name: str, function: Callable[..., Expr])
         )
         raise ArgumentError(msg)
     term = replace(statistic(function), alias=name)
-    value: Any = term.of(truth=pl.col("truth"), score=pl.col("score"), estimate=pl.col("estimate"))
+    value: Any = term.expression(truth=pl.col("truth"), score=pl.col("score"), estimate=pl.col("estimate"))
     if not _is_of_rows(value):
         msg = (
             f"{caller}: the statistic {name!r} must return an expression with a value for each row, not "

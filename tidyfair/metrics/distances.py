@@ -13,8 +13,8 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from tidyfair.errors import Status, Undefined
-from tidyfair.evaluation.array_metrics import Sample
 from tidyfair.metrics.define import prob_metric
+from tidyfair.specs.formulas import Sample
 
 Floats: TypeAlias = np.ndarray[Any, Any]
 
@@ -112,7 +112,7 @@ def score_distance_debiased(one: Sample, other: Sample) -> float:
     >>> score_distance_debiased.formula(one=[0.5] * 4, other=[0.5] * 4)
     0.0
     """
-    return _of(score_distance, one, other) - _of(score_distance_if_equal, one, other)
+    return _distance(score_distance, one, other) - _distance(score_distance_if_equal, one, other)
 
 
 def _transport_within_bins(one: Sample, other: Sample) -> float:
@@ -155,10 +155,10 @@ def score_transport_debiased(one: Sample, other: Sample) -> float:
     >>> score_transport_debiased.formula(one=[0.5] * 4, other=[0.5] * 4)
     0.0
     """
-    return _of(score_transport, one, other) - _of(score_transport_if_equal, one, other)
+    return _distance(score_transport, one, other) - _distance(score_transport_if_equal, one, other)
 
 
-def _of(metric: Any, one: Sample, other: Sample) -> float:
+def _distance(metric: Any, one: Sample, other: Sample) -> float:
     """The value of another metric for the same samples."""
     return metric.definition.function(one, other)
 
@@ -274,7 +274,7 @@ def area_between_roc_curves_debiased(one: Sample, other: Sample) -> float:
     >>> area_between_roc_curves_debiased.formula(one=sample, other=sample)
     0.0
     """
-    return _of(area_between_roc_curves, one, other) - _of(area_between_roc_curves_if_equal, one, other)
+    return _distance(area_between_roc_curves, one, other) - _distance(area_between_roc_curves_if_equal, one, other)
 
 
 def _auc(hits: Sample, false_alarms: Sample) -> float:

@@ -13,7 +13,6 @@ import polars as pl
 
 from tidyfair.calling.metric_sets import GroupwiseFactory, Metric, MetricSet, metric_set
 from tidyfair.errors import ArgumentError, in_short, listed
-from tidyfair.evaluation.array_metrics import Sample
 from tidyfair.metrics.classification import (
     accuracy,
     average_odds,
@@ -65,6 +64,7 @@ from tidyfair.metrics.survival import calibration_in_the_large_survival, concord
 from tidyfair.specs.aggregates import DIRECTIONS, Aggregate, Direction, as_aggregate
 from tidyfair.specs.arguments import one_of, text
 from tidyfair.specs.contrasts import difference, log_ratio, ratio
+from tidyfair.specs.formulas import GroupPairs, Sample
 from tidyfair.specs.signatures import refuse_unknown_settings
 from tidyfair.specs.spreads import (
     FarthestPair,
@@ -253,7 +253,8 @@ def new_between_group_metric(
     one_of("against", against, ["rest", "pairs"])
     define = prob_metric(direction=direction or "minimize", range=range, probabilities=False, against=against)
     metric = fn.alias(name) if isinstance(fn, Metric) else replace(define(fn), name=name)
-    largest = FarthestPair() if metric.definition.against == "pairs" else group_maximum()
+    is_of_pairs = isinstance(metric.definition, GroupPairs) and metric.definition.against == "pairs"
+    largest = FarthestPair() if is_of_pairs else group_maximum()
     chosen = largest if aggregate is None else as_aggregate(aggregate, name, direction)
     return GroupwiseFactory(name, (metric,), chosen, direction)
 

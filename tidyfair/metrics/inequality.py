@@ -36,7 +36,7 @@ _Benefit: TypeAlias = Literal["ratio", "difference", "amount"]
 # Benefits
 
 
-def _of_labels(tp: Number, fp: Number, fn: Number, tn: Number, alpha: float) -> _Sums:
+def _benefit_sums(tp: Number, fp: Number, fn: Number, tn: Number, alpha: float) -> _Sums:
     """The sums of a generalized entropy: of ones, of benefits, of their powers, and of those without benefit."""
     alpha = check_alpha(alpha)
     right, double = tp + tn, {0.0: math.log(2), 1.0: 2 * math.log(2)}
@@ -62,7 +62,7 @@ def score_without(truth: Expr, score: Expr) -> Expr:
     return (score - truth + 1 <= 0).cast(pl.Float64)
 
 
-def _of_numbers(truth: Expr, estimate: Expr, benefit: _Benefit) -> tuple[Expr, Expr]:
+def _benefit_of_number(truth: Expr, estimate: Expr, benefit: _Benefit) -> tuple[Expr, Expr]:
     """The benefit that a number gives (0 where that is negative or unknown), and whether it is possible."""
     kinds = {"ratio": estimate / truth, "difference": estimate - truth + 1, "amount": estimate}
     if benefit not in kinds:
@@ -79,25 +79,25 @@ def _if_possible(value: Number, impossible: Number) -> Number:
 @statistic
 def number_benefit(truth: Expr, estimate: Expr, *, benefit: _Benefit = "ratio") -> Expr:
     """Benefit of a number."""
-    return _of_numbers(truth, estimate, benefit)[0]
+    return _benefit_of_number(truth, estimate, benefit)[0]
 
 
 @statistic
 def number_power(truth: Expr, estimate: Expr, *, alpha: float = 2, benefit: _Benefit = "ratio") -> Expr:
     """Power of the benefit, as a generalized entropy sums it."""
-    return powered(_of_numbers(truth, estimate, benefit)[0], alpha)
+    return powered(_benefit_of_number(truth, estimate, benefit)[0], alpha)
 
 
 @statistic
 def number_without(truth: Expr, estimate: Expr, *, benefit: _Benefit = "ratio") -> Expr:
     """1 where the benefit is zero."""
-    return (_of_numbers(truth, estimate, benefit)[0] <= 0).cast(pl.Float64)
+    return (_benefit_of_number(truth, estimate, benefit)[0] <= 0).cast(pl.Float64)
 
 
 @statistic
 def number_impossible(truth: Expr, estimate: Expr, *, benefit: _Benefit = "ratio") -> Expr:
     """1 where a number is not a valid benefit, because it is negative or a ratio to 0."""
-    return 1 - _of_numbers(truth, estimate, benefit)[1].cast(pl.Float64)
+    return 1 - _benefit_of_number(truth, estimate, benefit)[1].cast(pl.Float64)
 
 
 # Mean benefit
@@ -160,7 +160,7 @@ def generalized_entropy_index(tp: Number, fp: Number, fn: Number, tn: Number, *,
     >>> generalized_entropy_index.formula(tp=1, fp=1, fn=1, tn=1)
     0.25
     """
-    return entropy_index(alpha, *_of_labels(tp, fp, fn, tn, alpha))
+    return entropy_index(alpha, *_benefit_sums(tp, fp, fn, tn, alpha))
 
 
 @prob_metric(direction="minimize", range=(0, math.inf), undefined=Status.NO_POSITIVE_BENEFITS)
@@ -214,7 +214,7 @@ def benefit_variation(tp: Number, fp: Number, fn: Number, tn: Number) -> Number:
     >>> benefit_variation.formula(tp=0, fp=1, fn=1, tn=0)
     1.0
     """
-    return np.sqrt(2 * entropy_index(2, *_of_labels(tp, fp, fn, tn, 2)))
+    return np.sqrt(2 * entropy_index(2, *_benefit_sums(tp, fp, fn, tn, 2)))
 
 
 # Inequality within groups
@@ -232,7 +232,7 @@ def inequality_within(
     >>> inequality_within.formula(tp=1, fp=1, fn=1, tn=1, overall_mean_benefit=1)
     0.25
     """
-    return entropy_within(alpha, *_of_labels(tp, fp, fn, tn, alpha), overall_mean_benefit)
+    return entropy_within(alpha, *_benefit_sums(tp, fp, fn, tn, alpha), overall_mean_benefit)
 
 
 @prob_metric(direction="minimize", range=(0, math.inf), undefined=Status.NO_POSITIVE_BENEFITS)

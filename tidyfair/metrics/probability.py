@@ -20,10 +20,9 @@ import numpy as np
 import polars as pl
 
 from tidyfair.errors import ArgumentError, Status, Undefined, in_short, listed
-from tidyfair.evaluation.array_metrics import Sample
 from tidyfair.metrics.define import array_metric, prob_metric
 from tidyfair.specs.arguments import one_of, whole
-from tidyfair.specs.formulas import Expr, ExprRate, Influence, Number, Rate, statistic
+from tidyfair.specs.formulas import Expr, ExprRate, Influence, Number, Rate, Sample, statistic
 
 Array: TypeAlias = np.ndarray[Any, Any]
 
@@ -251,22 +250,22 @@ def _variance_of_average_precision(
     hits: Expr, false_alarms: Expr, hit_squares: Expr, false_alarm_squares: Expr
 ) -> Expr:  # fmt: skip
     """Variance of the mean precision over the hits."""
-    return _of_arrays(_variance_of_precision, hits, false_alarms, hit_squares, false_alarm_squares)
+    return _value_of_arrays(_variance_of_precision, hits, false_alarms, hit_squares, false_alarm_squares)
 
 
 def _variance_of_pr_auc(hits: Expr, false_alarms: Expr, hit_squares: Expr, false_alarm_squares: Expr) -> Expr:
     """Variance of the area under the precision-recall curve by trapezoids."""
     variance = partial(_variance_of_precision, trapezoids=True)
-    return _of_arrays(variance, hits, false_alarms, hit_squares, false_alarm_squares)
+    return _value_of_arrays(variance, hits, false_alarms, hit_squares, false_alarm_squares)
 
 
-def _of_arrays(function: Callable[..., float], *columns: Expr) -> Expr:
+def _value_of_arrays(function: Callable[..., float], *columns: Expr) -> Expr:
     """A function of columns as arrays, which reads many sums of the same columns faster than an expression."""
 
-    def of_group(values: Sequence[pl.Series]) -> float:
+    def value_of_group(values: Sequence[pl.Series]) -> float:
         return function(*(column.to_numpy() for column in values))
 
-    return pl.map_groups(columns, of_group, return_dtype=pl.Float64, returns_scalar=True)
+    return pl.map_groups(columns, value_of_group, return_dtype=pl.Float64, returns_scalar=True)
 
 
 def _variance_of_precision(
@@ -780,20 +779,20 @@ class _Line:
     @property
     def slope(self) -> float:
         """The slope of the logits themselves."""
-        return float(self.beta @ self.of_slope)
+        return float(self.beta @ self.weights_in_slope)
 
     @property
     def intercept(self) -> float:
         """The intercept where the logits themselves are 0."""
-        return float(self.beta @ self.of_intercept)
+        return float(self.beta @ self.weights_in_intercept)
 
     @property
-    def of_slope(self) -> Array:
+    def weights_in_slope(self) -> Array:
         """The weights of the coefficients in the slope."""
         return np.array([0.0, 1 / self.scale])
 
     @property
-    def of_intercept(self) -> Array:
+    def weights_in_intercept(self) -> Array:
         """The weights of the coefficients in the intercept."""
         return np.array([1.0, -self.centre / self.scale][: len(self.beta)])
 
@@ -845,13 +844,13 @@ def _effective(weight: Array) -> float:
 def _influence_on_slope(sample: Sample, units: Array | None) -> Influence:
     """Sampling variation of the slope of the calibration line."""
     line = _Line.of(sample.truth.astype(float), sample.score, sample.weight, slope=True)
-    return line.influence(line.of_slope, units)
+    return line.influence(line.weights_in_slope, units)
 
 
 def _influence_on_intercept(sample: Sample, units: Array | None, *, slope: str) -> Influence:
     """Sampling variation of the intercept of the calibration line."""
     line = _Line.of(sample.truth.astype(float), sample.score, sample.weight, slope=slope == "fitted")
-    return line.influence(line.of_intercept, units)
+    return line.influence(line.weights_in_intercept, units)
 
 
 @array_metric(

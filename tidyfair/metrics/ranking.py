@@ -164,12 +164,12 @@ def lists_that_vary(lists: ListedRows, *, step: int) -> Array:
 # The columns in which a row must have a value to count
 
 
-def of_score(estimate: Expr) -> Expr:
+def score_column(estimate: Expr) -> Expr:
     """A quantity that depends on the scores of a list."""
     return estimate
 
 
-def of_score_and_relevance(truth: Expr, estimate: Expr) -> Expr:
+def score_and_relevance(truth: Expr, estimate: Expr) -> Expr:
     """A quantity that depends on the scores and the relevance of a list."""
     return truth + estimate
 
@@ -240,7 +240,9 @@ def exposure(
     """
     settings = _settings("exposure()", discount, patience, k)
     quantities = {"attention": _Quantity(attention_of, settings)}
-    return _metric("exposure", lists, name, mean_exposure, "maximize", (0, 1), reads=of_score, quantities=quantities)
+    return _metric(
+        "exposure", lists, name, mean_exposure, "maximize", (0, 1), reads=score_column, quantities=quantities
+    )
 
 
 @makes_metric('"query"')
@@ -268,7 +270,7 @@ def exposure_per_relevance(
     quantities = {"attention": _Quantity(attention_of, settings), "relevance": _Quantity(relevance_of)}
     return _metric(
         "exposure_per_relevance", lists, name, attention_per_relevance, "maximize", (0, math.inf),
-        reads=of_score_and_relevance, quantities=quantities,
+        reads=score_and_relevance, quantities=quantities,
     )  # fmt: skip
 
 
@@ -299,7 +301,7 @@ def attention_gap(
         "attention_gap": _Quantity(attention_gap_of, settings), "relevant_lists": _Quantity(relevant_lists_of),
     }  # fmt: skip
     return _metric(
-        "attention_gap", lists, name, mean_gap, "zero", (-1, 1), reads=of_score_and_relevance, quantities=quantities
+        "attention_gap", lists, name, mean_gap, "zero", (-1, 1), reads=score_and_relevance, quantities=quantities
     )
 
 
@@ -339,7 +341,7 @@ def ndcg(
     settings = {**_settings("ndcg()", discount, patience, k), "gain": one_of("gain", gain, _GAINS)}
     quantities = {"gain_share": _Quantity(gain_shares, settings), "relevant_lists": _Quantity(relevant_lists_of)}
     return _metric(
-        "ndcg", lists, name, mean_gain, "maximize", (0, 1), reads=of_score_and_relevance, quantities=quantities,
+        "ndcg", lists, name, mean_gain, "maximize", (0, 1), reads=score_and_relevance, quantities=quantities,
         undivided=True,
     )  # fmt: skip
 
@@ -378,7 +380,7 @@ def ndkl(
     groups = (("by", Column.of(by, "by")),)
     quantities = {"divergence": _Quantity(divergences, settings, groups), "lists": _Quantity(list_shares)}
     return _metric(
-        "ndkl", lists, name, mean_divergence, "minimize", (0, math.inf), reads=of_score, quantities=quantities,
+        "ndkl", lists, name, mean_divergence, "minimize", (0, math.inf), reads=score_column, quantities=quantities,
         undivided=True,
     )  # fmt: skip
 
@@ -418,7 +420,7 @@ def rnd(
         "lists": _Quantity(lists_that_vary, settings, items),
     }
     return _metric(
-        "rnd", lists, name, mean_distance, "minimize", (0, 1), reads=of_score, quantities=quantities, undivided=True
+        "rnd", lists, name, mean_distance, "minimize", (0, 1), reads=score_column, quantities=quantities, undivided=True
     )
 
 

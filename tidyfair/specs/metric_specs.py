@@ -7,11 +7,19 @@ from typing import Protocol
 
 from tidyfair.errors import ArgumentError
 from tidyfair.specs.aggregates import Aggregate
-from tidyfair.specs.formulas import AVERAGES, HAND_TILL, Formula, Kind
+from tidyfair.specs.averages import (
+    AVERAGES,
+    BINARY,
+    HAND_TILL,
+    MACRO,
+    MACRO_WEIGHTED,
+    MICRO,
+    MULTICLASS,
+    ONE_VS_REST,
+    Average,
+)
+from tidyfair.specs.formulas import Formula, Kind
 from tidyfair.specs.groups import By, Policy
-
-ALL_LABELS = "multiclass"
-"""Estimator of metrics with a genuine multi-class form."""
 
 
 class MetricSpec(Protocol):
@@ -101,19 +109,20 @@ def compared_columns(specs: Iterable[MetricSpec]) -> list[str]:
     return list(columns)
 
 
-def estimator_of(spec: MetricSpec, formula: Formula, requested: str | None, *, one_event: bool) -> str:
-    """The estimator of one of its formulas: one event against the rest, or an average over all of them."""
-    if not formula.of_labels or formula.given is not None:
-        return "standard" if formula.given is None else ALL_LABELS
+def average_of(spec: MetricSpec, formula: Formula, requested: str | None, *, one_event: bool) -> Average:
+    """The average over labels by which one of its formulas is evaluated: of one event, of each label, or of all."""
+    if formula.only_average is not None:
+        return formula.only_average
     if one_event:
-        return "binary"
-    if spec.by is not None and (requested == "one_vs_rest" or (requested is None and spec.label_by_label)):
-        return "one_vs_rest"
-    if formula.average not in (None, HAND_TILL):
-        return formula.average  # it is an average of its own
-    if requested == "micro" and formula.input != "sums":
+        return BINARY
+    if spec.by is not None and (requested == ONE_VS_REST.name or (requested is None and spec.label_by_label)):
+        return ONE_VS_REST
+    if formula.average not in (None, HAND_TILL.name):
+        return AVERAGES[formula.average]  # it is an average of its own
+    if requested == MICRO.name and formula.is_of_rows:
         msg = f'{spec.name} is not a sum over labels, so it has no micro average; use estimator="macro".'
         raise ArgumentError(msg)
-    if requested in AVERAGES:
-        return requested
-    return formula.average or "macro"
+    if formula.over_levels:
+        return MULTICLASS
+    name = requested if requested in (MACRO.name, MACRO_WEIGHTED.name, MICRO.name) else formula.average
+    return AVERAGES[name or MACRO.name]

@@ -12,9 +12,10 @@ import polars as pl
 
 from tidyfair.errors import ArgumentError, ColumnError, TidyfairError, in_short, listed
 from tidyfair.specs.arguments import whole
+from tidyfair.specs.averages import DISTRIBUTION_BY_LABEL
 from tidyfair.specs.columns import Column, are_columns, roots_of
 from tidyfair.specs.forecasts import Forecast, PredictionInterval, Survival, is_point
-from tidyfair.specs.formulas import CONTENT, OF_CENSORING, OF_INTERVAL, Formula
+from tidyfair.specs.formulas import CONTENT, OF_CENSORING, OF_INTERVAL, Formula, RowExpression, RowSums
 from tidyfair.specs.groups import By, Privileged
 from tidyfair.specs.metric_specs import MetricSpec, named_formulas
 from tidyfair.specs.options import Options
@@ -90,11 +91,11 @@ class CountPlan:
             _check_forecast(forecast, formulas, sides)
         if options.parts is not None:
             whole("parts", options.parts, 0)
-        has_sums = any(formula.kind != "class" and formula.input == "sums" for _, formula in formulas)
+        has_sums = any(isinstance(formula, RowSums) for _, formula in formulas)
         # counts determine how much rates vary
         parts = options.parts if has_sums else None
         if parts is not None or cluster is not None:
-            outcomes = [formula.terms_of_outcomes for _, formula in formulas]
+            outcomes = [formula.terms_of_outcomes for _, formula in formulas if isinstance(formula, RowSums)]
             needs = replace(needs, terms=needs.terms.union(*outcomes))
         if options.keep_rows:
             needs = replace(needs, rows=True)
@@ -125,7 +126,7 @@ class CountPlan:
                 refuse_outer(spec.name, spec.by, self.outer)
                 for column in spec.by.columns:
                     keys.setdefault(column, Key(column, "by"))
-            elif any(formula.given in {"truth", "estimate"} for _, formula in spec.formulas):
+            elif any(formula.only_average is DISTRIBUTION_BY_LABEL for _, formula in spec.formulas):
                 msg = (
                     f"{spec.name} is defined for groups only; compare groups, for example with `separation(…)` or "
                     "`new_groupwise_metric`."
@@ -243,8 +244,8 @@ class CountPlan:
 def _refuse_weights(formulas: _Formulas) -> None:
     """Refuse weights for functions of rows that do not read them."""
     for name, formula in formulas:
-        ignores_weights = formula.input == "rows" and "weight" not in formula.statistics
-        if ignores_weights and not formula.of_labels:
+        ignores_weights = isinstance(formula, RowExpression) and "weight" not in formula.statistics
+        if ignores_weights and not formula.has_labels:
             msg = (
                 f"{name} does not accept weights; leave out `case_weights=`, or add a parameter `weight` to its "
                 "function."
@@ -321,7 +322,7 @@ def _scores(probs: object) -> Scores:
 def _in_bins(formulas: _Formulas, scores: Scores | None, bins: object) -> Scores:
     """The scores to count in bins, if bins are enough for all metrics."""
     number = whole("score_bins", bins, 2, _MOST_BINS)
-    ranking = [(name, formula) for name, formula in formulas if formula.kind == "prob" and formula.input != "sums"]
+    ranking = [(name, formula) for name, formula in formulas if formula.kind == "prob" and formula.needs_rows]
     if scores is None or not ranking:
         msg = "`score_bins` needs a ranking metric, such as roc_auc, and `probs=`; leave it out for other metrics."
         raise ArgumentError(msg)
@@ -334,7 +335,7 @@ def _in_bins(formulas: _Formulas, scores: Scores | None, bins: object) -> Scores
 
 def _fit_bins(formulas: _Formulas) -> bool:
     """Check whether bins of scores are enough for all metrics that read scores one by one."""
-    ranking = [formula for _, formula in formulas if formula.input != "sums"]
+    ranking = [formula for _, formula in formulas if formula.is_of_rows]
     return bool(ranking) and all(formula.error_of_bins is not None for formula in ranking)
 
 
@@ -345,7 +346,7 @@ def _cut(
     rules = {rule: getattr(options, rule) for rule in RULES if getattr(options, rule) is not None}
     for rule in rules:
         for name, formula in formulas:
-            if not formula.of_labels:
+            if not formula.has_labels:
                 msg = f"`{rule}` turns scores into labels, but {name} reads {CONTENT[formula.kind]}; leave it out."
                 raise ArgumentError(msg)
     given = {"estimate": options.estimate, "probs": scores}
@@ -373,7 +374,7 @@ def _check_forecast(forecast: Forecast, formulas: _Formulas, sides: Privileged |
             way_out = '`estimate=prediction_intervals.interval("q05", "q95", level=0.9)`'
             msg = f"{name} reads an interval, not quantiles: name its two columns, as in {way_out}."
             raise ColumnError(msg)
-        if formula.over_points and forecast.is_survival and len(forecast.points) == 1:
+        if formula.reads_points and not formula.at_points and forecast.is_survival and len(forecast.points) == 1:
             msg = f"{name} is an integral over time: give survival probabilities at two or more times as `probs=`."
             raise ColumnError(msg)
         if formula.columns_of_rows & OF_CENSORING and sides is not None and forecast.censoring is None:

@@ -17,9 +17,10 @@ from typing import Any, TypeAlias
 import numpy as np
 import polars as pl
 
+from tidyfair.specs.averages import BINARY
 from tidyfair.specs.columns import Column
 from tidyfair.specs.forecasts import EVENT, Forecast
-from tidyfair.specs.formulas import Formula, Statistic, unprefixed
+from tidyfair.specs.formulas import Formula, RowExpression, RowSums, Statistic, unprefixed
 from tidyfair.specs.metric_specs import MetricSpec
 from tidyfair.specs.polars_versions import number_of_rows, spread
 from tidyfair.specs.segments import Array, Booleans, Segments
@@ -95,15 +96,14 @@ class Needs:
                 for term in formula.terms_of_lists:
                     if spec.by is not None and term.lists is not None and term.lists.undivided:
                         undivided |= {(term, column) for column in spec.by.columns}
-        scored = [formula for formula in formulas if formula.kind == "prob"]
         return cls(
             terms=frozenset(terms),
-            numbers=any(not formula.of_labels for formula in formulas),
-            scores=bool(scored),
-            sides=any(formula.over_levels and formula.input == "sums" for formula in scored),
+            numbers=any(not formula.has_labels for formula in formulas),
+            scores=any(formula.kind == "prob" for formula in formulas),
+            sides=any(isinstance(formula, RowSums) and formula.table(BINARY).sides for formula in formulas),
             moments=any(name.startswith(_OF_MOMENTS) for name in statistics),
-            rows=any(formula.input != "sums" and formula.kind != "class" for formula in formulas),
-            order=any(formula.reads_row_order for formula in formulas),
+            rows=any(formula.needs_rows for formula in formulas),
+            order=any(isinstance(formula, RowExpression) and formula.reads_row_order for formula in formulas),
             undivided=frozenset(undivided),
             censoring="censoring_weight" in columns,
             event_censoring="event_weight" in columns,
@@ -185,7 +185,7 @@ def quantities(
     elif needs.numbers:
         truth, estimate = api.col(ACTUAL), api.col(PREDICTED)
         for term in own_terms:
-            values[term.column] = term.of(truth=truth, estimate=estimate)
+            values[term.column] = term.expression(truth=truth, estimate=estimate)
     totals = _totals(values, weighted=weighted, api=api)
     predictions = forecast.names if forecast is not None else []
     for index, (before, after) in enumerate(itertools.pairwise(predictions)):
@@ -230,7 +230,7 @@ def _of_scores(terms: Sequence[Statistic], scores: Sequence[str], *, sides: bool
         scores_of_term = cumulative if term.cumulative else single
         for name, score in scores_of_term.items():
             for truth in (0, 1):
-                value = term.of(truth=_number_of_rows(float(truth), score, api), score=score)
+                value = term.expression(truth=_number_of_rows(float(truth), score, api), score=score)
                 if api is pl and not value.meta.root_names():
                     # databases sum by themselves what depends on no column
                     value = spread(value, score)
@@ -259,7 +259,7 @@ def _of_forecast(terms: Sequence[Statistic], forecast: Forecast, api: Any) -> di
     values: dict[str, Any] = {}
     for term in terms:
         if not term.at_points:
-            values[term.column] = term.of(**columns)
+            values[term.column] = term.expression(**columns)
             continue
         points = zip(forecast.names, forecast.weight_names, forecast.points, strict=True)
         for index, (prediction, weight, point) in enumerate(points):
@@ -270,7 +270,7 @@ def _of_forecast(terms: Sequence[Statistic], forecast: Forecast, api: Any) -> di
                 "eval_time": point_of_rows,
             }
             at_point |= {"quantile": api.col(prediction), "quantile_level": point_of_rows}
-            values[at(term.column, index)] = term.of(**columns, **at_point)
+            values[at(term.column, index)] = term.expression(**columns, **at_point)
     return values
 
 

@@ -78,7 +78,7 @@ def _missing(name: str, formula: Formula, role: str, given: AbstractSet[str]) ->
         return f"{name} needs an interval: {way_out}."
     if formula.kind == "survival" and role == "estimate":
         return f"{name} needs the column of predicted times, or of risks: `estimate=`."
-    if not formula.of_labels:
+    if not formula.has_labels:
         content = f"{'true' if role == 'truth' else 'predicted'} numbers"
     elif role == "estimate":
         has_scores = "probs" in given

@@ -423,7 +423,7 @@ def _quantity_of_mean(metric: Metric | GroupwiseMetric) -> Callable[[pl.Expr], p
     if len(definition.terms) == 1 and definition.needs == (definition.terms[0][0], "instances"):
         ((_, term),) = definition.terms
         if not term.compares_rows:
-            return lambda estimate: term.of(truth=truth, estimate=estimate)
+            return lambda estimate: term.expression(truth=truth, estimate=estimate)
     return None
 
 

@@ -308,7 +308,7 @@ class PairedModels:
         smooth: dict[By | None, list[int]] = {}
         for number in numbers:
             metric = metrics[number]
-            of_sums = all(formula.input == "sums" or _is_of_areas(formula) for formula in formulas_of(metric))
+            of_sums = all(not formula.is_of_rows or _is_of_areas(formula) for formula in formulas_of(metric))
             if of_sums and not isinstance(metric.aggregate, UserAggregate):
                 # a single row changes the metric only a little
                 smooth.setdefault(metric.by, []).append(number)
@@ -372,7 +372,7 @@ def _changes(results: Floats) -> Floats:
 def _is_of_areas(formula: Formula) -> bool:
     """Check whether a formula is an area under a ROC curve, a concordance, or a combination of these."""
     parts = [part for _, part in formula.parts]
-    counts_pairs = bool(formula.deviations) or (formula.kind == "survival" and formula.influence is not None)
+    counts_pairs = formula.variation == "area" or (formula.kind == "survival" and formula.influence is not None)
     return counts_pairs or (bool(parts) and all(map(_is_of_areas, parts)))
 
 

@@ -289,7 +289,7 @@ def _rates(case: Case, outers: list[int]) -> list[_RateSeries]:
     rates: list[_RateSeries] = []
     for name, formula in spec.formulas:
         share, rows = share_of(formula), counted.filter(name=name)
-        if share is None or not reads_one_label(formula, rows):
+        if share is None or not reads_one_label(rows):
             msg = (
                 f"compare_periods() finds changes of rates of one label, and {name} is none. Search the rates that it "
                 "is made of, such as sens and spec; select a label with `pos_label=`."

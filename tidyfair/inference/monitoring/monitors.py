@@ -443,8 +443,8 @@ class RunningSums:
         bounds = bounds_of(spec, monitor.bounds)
         every = evaluated.rows.filter(pl.col("spec") == index)
         rows = every.filter(~pl.col("excluded"))
-        for name, formula in spec.formulas:
-            if not reads_one_label(formula, rows.filter(name=name)):
+        for name, _ in spec.formulas:
+            if not reads_one_label(rows.filter(name=name)):
                 msg = f"monitor(): {spec.name} averages {name} over labels; select one label with `pos_label=`."
                 raise ArgumentError(msg)
         first, size = cells.spans[spec.by]

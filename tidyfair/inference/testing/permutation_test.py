@@ -234,7 +234,7 @@ def _is_exact(case: Case) -> bool:
     shares: list[Share] = []
     for name, formula in spec.formulas:
         share = share_of(formula)
-        if share is None or not reads_one_label(formula, rows.filter(name=name)):
+        if share is None or not reads_one_label(rows.filter(name=name)):
             return False
         shares.append(share)
     for one, other in itertools.combinations(shares, 2):

@@ -9,12 +9,13 @@ import polars as pl
 
 from tidyfair.evaluation.evaluated import Evaluated
 from tidyfair.evaluation.results import tidy_results
-from tidyfair.evaluation.statistics import CELLS, GROUP_CELL, LEVEL, ONE_LABEL
+from tidyfair.evaluation.statistics import CELLS, GROUP_CELL, LEVEL
 from tidyfair.inference.rate_tests import Case
 from tidyfair.inference.result_frames import outer_keys_of
 from tidyfair.inference.testing.permutation import VARIANT
 from tidyfair.intervals.resampling import DRAW
 from tidyfair.intervals.shares import odds_of, share_of
+from tidyfair.specs.averages import ONE_LABEL
 from tidyfair.specs.metric_specs import formulas_of
 from tidyfair.specs.segments import Array
 from tidyfair.tallies.tally import LABELS
@@ -50,7 +51,7 @@ class Families:
         compares = any(formula.compares or formula.beyond for formula in formulas)
         self.is_exact = compares or self.among is not None
         """True where the disparity itself is tested: of odds, and of values that compare a group with others."""
-        self.reads_sums = all(formula.input == "sums" for formula in formulas)
+        self.reads_sums = not any(formula.is_of_rows for formula in formulas)
         """True where all formulas read sums only, so that parts of the rows are left out of these."""
         are_independent = not case.tally.clusters and set(evaluated.rows["estimator"]) <= set(ONE_LABEL)
         self.has_variance = are_independent and all(formula.spreads or share_of(formula) for formula in formulas)

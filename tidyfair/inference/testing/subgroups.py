@@ -31,6 +31,7 @@ from tidyfair.intervals.resampling import check_shuffled, placed
 from tidyfair.metrics.probability import calibration_in_the_large, mean_score
 from tidyfair.specs.arguments import how_often, proper_share, whole
 from tidyfair.specs.columns import Column, ColumnLike, are_columns, check_features
+from tidyfair.specs.formulas import SumFormula
 from tidyfair.specs.groups import Policy, Privileged, Treatment
 from tidyfair.specs.options import Options, Threshold, refuse_unknown_keywords, show_keywords
 from tidyfair.specs.result_kinds import CERTIFICATE, HALVES, SUBGROUPS, ResultKind
@@ -514,8 +515,9 @@ def checked_rate(name: str, metric: object, kinds: tuple[str, ...], takes: str =
         msg = f"{name}() takes a metric, such as fall_out, not {in_short(metric)}."
         raise ArgumentError(msg)
     formula = metric.definition
-    counted = formula.input == "sums" and not any(term.compares_rows for term in formula.all_terms)
-    is_rate_of_rows = counted and formula.is_share_of_rows and metric.range == (0, 1) and not formula.compares
+    compares = formula.compares or any(term.compares_rows for term in formula.all_terms)
+    is_share = isinstance(formula, SumFormula) and formula.is_share_of_rows
+    is_rate_of_rows = is_share and metric.range == (0, 1) and not compares
     if metric.kind not in kinds or not is_rate_of_rows:
         msg = f"{name}() takes a rate of labels, such as {takes.format(metric.name)}."
         raise ArgumentError(msg)
