@@ -596,6 +596,12 @@ TABLES: dict[str, Callable[[DataFrame, list[str]], DataFrame]] = {
     "stratified": lambda data, keys: tf.inference.stratified(GAP, within="race")(data, **LABELS, group_by=keys),
     "worst_groups": lambda data, keys: tf.inference.worst_groups(GAP)(data, **LABELS, group_by=keys),
     "probability": lambda data, keys: tf.inference.probability(GAP, below=0.1, times=20)(data, **LABELS, group_by=keys),
+    "decompose": lambda data, keys: tf.inference.decompose(tf.sens, between="sex", by="race")(
+        data, **LABELS, group_by=keys
+    ),
+    "search for a change": lambda data, keys: tf.inference.compare_periods(
+        GAP, period="age_band", search="change", times=20
+    )(data, **LABELS, group_by=[*keys, "age_band"]),
     "compare_periods": lambda data, keys: tf.inference.compare_periods(GAP, period="age_band", times=20)(
         data, **LABELS, group_by=[*keys, "age_band"]
     ),
@@ -662,7 +668,12 @@ def test_outer_keys_named_like_result_columns_raise(name: str) -> None:
 def test_every_reserved_name_is_used() -> None:
     data = DATA
     columns = {column for table in TABLES.values() for column in table(data, ["part"]).columns}
-    assert columns >= RESERVED
+    # these do not take outer groups
+    truth, guess = ((pl.col(name) == "yes").alias(f"is {name}") for name in ("repaid", "approved"))
+    models = {"models": [(pl.col("score") >= 0.6).alias("later")], "baseline": guess.alias("in use")}
+    frontier = tf.inference.model_frontier(tf.accuracy, tf.demographic_parity("sex"))(data, truth, **models)
+    choice = tf.compare_models(tf.accuracy, margin=0.1)(data, truth, one=guess, others=models["models"])
+    assert columns.union(frontier.columns, choice.columns) >= RESERVED
 
 
 def test_infinite_value_is_not_undefined() -> None:

@@ -301,10 +301,9 @@ class OuterGroupTest(RateTest):
     """The columns of results beside the keys of outer groups."""
 
     def _tables(self, case: Case) -> Iterator[pl.DataFrame]:
-        keys, outers = outer_keys_of(case.evaluated), len(case.evaluated.group_cells.outer_keys)
-        if not outers:
-            yield no_rows(keys, self._schema)
-        for outer in range(outers):
+        keys = outer_keys_of(case.evaluated)
+        yield no_rows(keys, self._schema)
+        for outer in range(len(case.evaluated.group_cells.outer_keys)):
             for tested in self._tested(OuterGroup(case, outer, self.seed)):
                 yield with_outer_key(keys, outer, frame_of(tested, self._schema))
 
