@@ -13,7 +13,7 @@ from tidyfair.metrics.probability import (
     expected_calibration_error_if_calibrated as error_if_calibrated,
 )  # fmt: skip
 from tidyfair.metrics.regression import squared_shift as squared_shift
-from tidyfair.tallies.thresholds import sigmoid as sigmoid
+from tidyfair.tallies import sigmoid as sigmoid
 
 __all__ = [
     "balance_for_negative_class", "balance_for_positive_class", "curve", "error", "error_debiased",

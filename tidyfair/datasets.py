@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import polars as pl
 
-from tidyfair.specs.arguments import whole
+from tidyfair.specs import whole
 
 __all__ = ["lending"]
 

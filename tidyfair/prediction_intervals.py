@@ -8,7 +8,7 @@ from tidyfair.metrics.prediction_intervals import (
     weighted_interval_score as weighted_interval_score, winkler_score as winkler_score,
 )  # fmt: skip
 from tidyfair.metrics.regression import pinball_loss as pinball_loss
-from tidyfair.specs.forecasts import prediction_interval as interval
+from tidyfair.specs import prediction_interval as interval
 
 __all__ = [
     "coverage", "coverage_error", "equalized_coverage", "interval", "misses_above", "misses_below", "pinball_loss",

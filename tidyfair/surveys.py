@@ -1,5 +1,5 @@
 """Designs of complex surveys, for values and intervals of the population."""
 
-from tidyfair.specs.survey_designs import replicate_weights as replicate_weights, survey_design as design
+from tidyfair.specs import replicate_weights as replicate_weights, survey_design as design
 
 __all__ = ["design", "replicate_weights"]

@@ -13,8 +13,8 @@ from tidyfair.metrics.survival import (
     calibration_in_the_large_survival as calibration_in_the_large, calibration_ratio_survival as calibration_ratio,
     concordance_survival as concordance, concordance_survival_uno as concordance_uno, roc_auc_survival as roc_auc,
 )  # fmt: skip
-from tidyfair.specs.forecasts import survival as outcome
-from tidyfair.tallies.censoring import censoring_distribution as censoring_distribution
+from tidyfair.specs import survival as outcome
+from tidyfair.tallies import censoring_distribution as censoring_distribution
 
 __all__ = [
     "brier", "brier_integrated", "calibration_in_the_large", "calibration_parity", "calibration_ratio",

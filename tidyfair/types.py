@@ -1,25 +1,25 @@
 """Classes of metrics, results and settings, for annotations and `isinstance`."""
 
-from tidyfair.audits.credit import SegmentedTable as SegmentedTable, StandardizedTable as StandardizedTable
-from tidyfair.audits.filing import FiledAudit as FiledAudit
-from tidyfair.audits.named_audits import (
+from tidyfair.audits import SegmentedTable as SegmentedTable, StandardizedTable as StandardizedTable
+from tidyfair.audits import FiledAudit as FiledAudit
+from tidyfair.audits import (
     ComparisonTable as ComparisonTable, NamedAudit as NamedAudit, ValuesTable as ValuesTable,
 )  # fmt: skip
-from tidyfair.audits.published import PublishedColumn as PublishedColumn
-from tidyfair.audits.reference_tables import GroupComparison as GroupComparison
-from tidyfair.calling.metric_sets import (
+from tidyfair.audits import PublishedColumn as PublishedColumn
+from tidyfair.audits import GroupComparison as GroupComparison
+from tidyfair.calling import (
     GroupwiseFactory as GroupwiseFactory, GroupwiseMetric as GroupwiseMetric, Metric as Metric, MetricSet as MetricSet,
 )  # fmt: skip
-from tidyfair.specs.formulas.rows import Sample as Sample
-from tidyfair.integrations.scorers import (
+from tidyfair.specs.formulas import Sample as Sample
+from tidyfair.integrations import (
     CorrelationScorer as CorrelationScorer, FairnessScorer as FairnessScorer, SubsetScorer as SubsetScorer,
 )  # fmt: skip
 from tidyfair.metrics.curves import Curve as Curve, ThresholdCurve as ThresholdCurve
-from tidyfair.reports.page import Report as Report
-from tidyfair.specs.aggregates import Aggregate as Aggregate
-from tidyfair.specs.forecasts import (
+from tidyfair.reports import Report as Report
+from tidyfair.specs import Aggregate as Aggregate
+from tidyfair.specs import (
     CensoringDistribution as CensoringDistribution, PredictionInterval as PredictionInterval, Survival as Survival,
 )  # fmt: skip
-from tidyfair.specs.groups import Privileged as Privileged
-from tidyfair.specs.survey_designs import ReplicateWeights as ReplicateWeights, SurveyDesign as SurveyDesign
-from tidyfair.tallies.tally import Tally as Tally
+from tidyfair.specs import Privileged as Privileged
+from tidyfair.specs import ReplicateWeights as ReplicateWeights, SurveyDesign as SurveyDesign
+from tidyfair.tallies import Tally as Tally

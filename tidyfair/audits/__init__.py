@@ -1,10 +1,17 @@
 """Audits: usual metrics, and tables of groups against a reference; data come in, and what has to be filed goes out."""
 
+# pyright: reportUnusedImport=false
+from tidyfair.audits.audit_results import AuditResults, Significance
+from tidyfair.audits.credit import SegmentedTable, StandardizedTable
+from tidyfair.audits.filing import FiledAudit, NAMED_AUDITS, audit
+from tidyfair.audits.named_audits import ComparisonTable, NamedAudit, ValuesTable
+from tidyfair.audits.published import PublishedColumn, html_page
+from tidyfair.audits.reference_tables import GroupComparison
+from tidyfair.audits.usual_metrics import Feature, LEAST_ROWS, Predictions, UsualMetrics, differences, kind_of
+
 from tidyfair.audits.effect_sizes import (
-    quantile_ratios as quantile_ratios,
-    standardized_differences as standardized_differences,
-)
-from tidyfair.audits.filing import NAMED_AUDITS as NAMED_AUDITS
+    quantile_ratios as quantile_ratios, standardized_differences as standardized_differences,
+)  # fmt: skip
 
 __all__ = ["NAMED_AUDITS", "quantile_ratios", "standardized_differences"]
 

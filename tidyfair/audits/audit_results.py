@@ -15,15 +15,13 @@ import numpy as np
 import polars as pl
 
 from tidyfair.audits.usual_metrics import UsualMetrics
-from tidyfair.calling.metric_sets import GroupwiseMetric, metric_set
+from tidyfair.calling import GroupwiseMetric, metric_set
 from tidyfair.errors import Status, without_notices
-from tidyfair.inference.gates.checks import Gate
-from tidyfair.inference.testing.permutation_test import disparity_test
-from tidyfair.intervals.proportions import adjusted
-from tidyfair.specs.groups import By, Policy
-from tidyfair.specs.options import Options, ReadOptions
-from tidyfair.specs.result_columns import CUTS, SELECTIONS, RowKey, key_columns, keys_of
-from tidyfair.tallies.tally import Tally
+from tidyfair.inference.gates import Gate
+from tidyfair.inference.testing import disparity_test
+from tidyfair.intervals import adjusted
+from tidyfair.specs import CUTS, SELECTIONS, By, Options, Policy, ReadOptions, RowKey, key_columns, keys_of
+from tidyfair.tallies import Tally
 
 _TEST_OPTIONS = {"pos_label", "labels", "na_rm"}
 """The options that tests take; they decide the others for themselves."""

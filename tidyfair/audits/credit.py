@@ -11,16 +11,13 @@ import polars as pl
 from tidyfair.audits.effect_sizes import Spread, standardized_differences
 from tidyfair.audits.named_audits import CUTS, NOTE, AuditCall, AuditTable, ComparisonTable, NamedAudit, note
 from tidyfair.audits.published import PublishedColumn
-from tidyfair.calling.metric_sets import Metric
+from tidyfair.calling import Metric
 from tidyfair.errors import ArgumentError, ColumnError
-from tidyfair.evaluation.labels import read_labels
-from tidyfair.inference.testing.pairwise_tests import stratified
+from tidyfair.evaluation import read_labels
+from tidyfair.inference.testing import stratified
 from tidyfair.metrics.classification import base_rate, selection_rate
-from tidyfair.specs.arguments import is_list
-from tidyfair.specs.columns import Column
-from tidyfair.tallies.source import Source, open_frame
-from tidyfair.tallies.tally import TRUTH
-from tidyfair.tallies.thresholds import Cut
+from tidyfair.specs import Column, is_list
+from tidyfair.tallies import TRUTH, Cut, Source, open_frame
 
 __all__ = ["SegmentedTable", "StandardizedTable"]
 

@@ -11,18 +11,25 @@ from typing import Any, Literal, TypeAlias, cast
 import polars as pl
 
 from tidyfair.errors import ArgumentError, ColumnError, Status, listed, nearest
-from tidyfair.evaluation.group_cells import named_groups, texts_of
-from tidyfair.inference.rate_tests import with_adjusted_p_values
-from tidyfair.intervals.proportions import z_value
-from tidyfair.specs.arguments import flag, one_of, proper_share
-from tidyfair.specs.columns import Column, ColumnLike
-from tidyfair.specs.groups import By, Policy, Privileged, Treatment
-from tidyfair.specs.options import OuterGroups, refuse_unknown_keywords
-from tidyfair.specs.result_columns import refuse_reserved
+from tidyfair.evaluation import named_groups, texts_of
+from tidyfair.inference.testing import with_adjusted_p_values
+from tidyfair.intervals import z_value
+from tidyfair.specs import (
+    By,
+    Column,
+    ColumnLike,
+    OuterGroups,
+    Policy,
+    Privileged,
+    Treatment,
+    flag,
+    one_of,
+    proper_share,
+    refuse_reserved,
+    refuse_unknown_keywords,
+)
 from tidyfair.specs.result_kinds import QUANTILES, STANDARDIZED, ResultKind
-from tidyfair.tallies.count_plan import refuse_outer
-from tidyfair.tallies.counting import check_size
-from tidyfair.tallies.source import Source, open_frame
+from tidyfair.tallies import Source, check_size, open_frame, refuse_outer
 
 __all__ = ["quantile_ratios", "standardized_differences"]
 

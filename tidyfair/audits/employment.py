@@ -6,7 +6,7 @@ import polars as pl
 
 from tidyfair.audits.named_audits import NOTE, ComparisonTable, NamedAudit
 from tidyfair.audits.published import PublishedColumn
-from tidyfair.inference.contingency import fisher
+from tidyfair.inference.testing import fisher
 from tidyfair.metrics.classification import selection_rate
 
 _APPLICANTS = PublishedColumn(column=".n", heading="Applicants")

@@ -18,10 +18,18 @@ from tidyfair.audits.prediction_models import clinical_tripod_ai, eu_ai_act_data
 from tidyfair.audits.published import PublishedTable, html_page
 from tidyfair.errors import ArgumentError, in_short
 from tidyfair.escapes import as_html, as_text
-from tidyfair.specs.columns import Column, ColumnLike
-from tidyfair.specs.groups import Privileged, Treatment
-from tidyfair.specs.options import CallOptions, CountOptions, refuse, refuse_unknown_keywords, show_keywords
-from tidyfair.tallies.source import open_frame
+from tidyfair.specs import (
+    CallOptions,
+    Column,
+    ColumnLike,
+    CountOptions,
+    Privileged,
+    Treatment,
+    refuse,
+    refuse_unknown_keywords,
+    show_keywords,
+)
+from tidyfair.tallies import open_frame
 
 __all__ = ["NAMED_AUDITS", "FiledAudit", "audit"]
 

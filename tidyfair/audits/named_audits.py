@@ -12,20 +12,14 @@ import polars as pl
 
 from tidyfair.audits.published import PublishedColumn, PublishedTable
 from tidyfair.audits.reference_tables import compare_groups
-from tidyfair.calling.metric_sets import GroupwiseMetric, Metric, metric_set, metric_tweak
+from tidyfair.calling import GroupwiseMetric, Metric, metric_set, metric_tweak
 from tidyfair.errors import ArgumentError, ColumnError, LabelError, Status, listed
-from tidyfair.evaluation.evaluated import labels_with_scores
-from tidyfair.intervals.pairs import Scale
+from tidyfair.evaluation import labels_with_scores
+from tidyfair.intervals import Scale
 from tidyfair.metrics.classification import instances
-from tidyfair.specs.columns import Column
-from tidyfair.specs.groups import By, Policy, Treatment
-from tidyfair.specs.notebook_html import display
-from tidyfair.specs.options import Options
-from tidyfair.specs.result_columns import key_columns
+from tidyfair.specs import By, Column, Options, Policy, Treatment, display, key_columns
 from tidyfair.specs.result_kinds import UNKNOWN_ROWS
-from tidyfair.tallies.source import open_frame
-from tidyfair.tallies.tally import Tally, key_names
-from tidyfair.tallies.thresholds import Cut
+from tidyfair.tallies import Cut, Tally, key_names, open_frame
 
 __all__ = ["ComparisonTable", "NamedAudit", "ValuesTable"]
 

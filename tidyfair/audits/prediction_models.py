@@ -6,7 +6,7 @@ import math
 
 from tidyfair.audits.named_audits import NOTE, NamedAudit, ValuesTable
 from tidyfair.audits.published import PublishedColumn
-from tidyfair.calling.metric_sets import Metric, metric_tweak
+from tidyfair.calling import Metric, metric_tweak
 from tidyfair.metrics.classification import (
     accuracy,
     base_rate,
@@ -26,7 +26,7 @@ from tidyfair.metrics.probability import (
     calibration_slope,
     roc_auc,
 )
-from tidyfair.specs.arguments import number
+from tidyfair.specs import number
 from tidyfair.specs.formulas import Number, Rate
 
 

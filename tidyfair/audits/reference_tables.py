@@ -28,36 +28,47 @@ from tidyfair.audits.references import (
 )
 from tidyfair.audits.usual_metrics import Feature
 from tidyfair.audits.variations import Variations, variation_of, with_variation
-from tidyfair.calling.metric_sets import GroupwiseFactory, GroupwiseMetric, Metric, MetricSet, comparison, metric_set
-from tidyfair.calling.runner import Run
+from tidyfair.calling import GroupwiseFactory, GroupwiseMetric, Metric, MetricSet, Run, comparison, metric_set
 from tidyfair.errors import ArgumentError, Status, in_short, listed, nearest
-from tidyfair.evaluation.evaluated import Evaluated
-from tidyfair.evaluation.statistics import GROUP_CELL, LEVEL
-from tidyfair.inference.contingency import fisher
-from tidyfair.inference.gates.checks import GroupsCompared
-from tidyfair.inference.rate_tests import with_adjusted_p_values
-from tidyfair.intervals.comparisons import scale_of
-from tidyfair.intervals.limits import families
-from tidyfair.intervals.pairs import (
+from tidyfair.evaluation import GROUP_CELL, LEVEL, Evaluated
+from tidyfair.inference.gates import GroupsCompared
+from tidyfair.inference.testing import fisher, with_adjusted_p_values
+from tidyfair.intervals import (
     SCALES,
     ComparedGroups,
     Scale,
     check_positive,
     check_scale,
     compare_values,
+    families,
     method_of,
     p_values,
+    scale_of,
+    share_of,
+    z_value,
 )
-from tidyfair.intervals.proportions import z_value
-from tidyfair.intervals.shares import share_of
-from tidyfair.specs.aggregates import CONTEXTS
-from tidyfair.specs.arguments import flag, how_often, is_value, one_of, proper_share, whole
-from tidyfair.specs.averages import ONE_LABEL
-from tidyfair.specs.contrasts import Contrast, difference
-from tidyfair.specs.groups import By, Policy, Treatment
-from tidyfair.specs.options import ComputeOptions, Options, SurveyCallOptions, refuse_unknown_keywords, show_keywords
+from tidyfair.specs import (
+    CONTEXTS,
+    ONE_LABEL,
+    By,
+    ComputeOptions,
+    Contrast,
+    Options,
+    Policy,
+    SurveyCallOptions,
+    Treatment,
+    difference,
+    flag,
+    how_often,
+    is_value,
+    one_of,
+    proper_share,
+    refuse_unknown_keywords,
+    show_keywords,
+    whole,
+)
 from tidyfair.specs.result_kinds import COMPARISONS, ResultKind
-from tidyfair.tallies.tally import BLOCK, HIDDEN, Tally, check_tally
+from tidyfair.tallies import BLOCK, HIDDEN, Tally, check_tally
 
 Array: TypeAlias = np.ndarray[Any, Any]
 

@@ -9,23 +9,12 @@ from typing import Any, TypeAlias
 import numpy as np
 import polars as pl
 
-from tidyfair.calling.metric_sets import GroupwiseMetric
+from tidyfair.calling import GroupwiseMetric
 from tidyfair.errors import ArgumentError
-from tidyfair.evaluation.evaluated import Evaluated, evaluate_specs
-from tidyfair.evaluation.group_cells import group_cell_of_kept_rows, slice_of
-from tidyfair.evaluation.statistics import GROUP_CELL, LEVEL
-from tidyfair.intervals.estimates import Estimates
-from tidyfair.intervals.limits import of_all_outer_groups
-from tidyfair.intervals.pairs import ComparedGroups, Scale, p_values
-from tidyfair.intervals.proportions import Limits, z_value
-from tidyfair.specs.aggregates import CONTEXTS
-from tidyfair.specs.columns import Column
-from tidyfair.specs.contrasts import difference
-from tidyfair.specs.groups import ALL_GROUPS, By
-from tidyfair.specs.options import Options
-from tidyfair.specs.segments import Integers
-from tidyfair.tallies.moments import centred, merged
-from tidyfair.tallies.tally import Key, Tally, key_names
+from tidyfair.evaluation import GROUP_CELL, LEVEL, Evaluated, evaluate_specs, group_cell_of_kept_rows, slice_of
+from tidyfair.intervals import ComparedGroups, Estimates, Limits, Scale, of_all_outer_groups, p_values, z_value
+from tidyfair.specs import ALL_GROUPS, CONTEXTS, By, Column, Integers, Options, difference
+from tidyfair.tallies import Key, Tally, centred, key_names, merged
 
 Floats: TypeAlias = np.ndarray[Any, Any]
 

@@ -8,10 +8,10 @@ from typing import Any, Literal, TypeAlias
 
 import polars as pl
 
-from tidyfair.calling.metric_sets import GroupwiseFactory, GroupwiseMetric, Metric, MetricSet, comparison, metric_set
+from tidyfair.calling import GroupwiseFactory, GroupwiseMetric, Metric, MetricSet, comparison, metric_set
 from tidyfair.errors import ArgumentError, Status
-from tidyfair.evaluation.evaluated import labels_with_scores
-from tidyfair.inference.unknown_groups import with_unknown
+from tidyfair.evaluation import labels_with_scores
+from tidyfair.inference.gates import with_unknown
 from tidyfair.metrics.classification import accuracy, base_rate, precision, selection_rate, sens, spec
 from tidyfair.metrics.defaults import are_numbers, refuse_forecasts
 from tidyfair.metrics.fairness import (
@@ -24,13 +24,9 @@ from tidyfair.metrics.fairness import (
 )
 from tidyfair.metrics.probability import roc_auc
 from tidyfair.metrics.regression import mae, mean_prediction, residual_bias, rmse, rsq
-from tidyfair.specs.columns import ColumnLike
-from tidyfair.specs.contrasts import difference
+from tidyfair.specs import By, ColumnLike, Options, Policy, Privileged, difference
 from tidyfair.specs.formulas import Formula
-from tidyfair.specs.groups import By, Policy, Privileged
-from tidyfair.specs.options import Options
-from tidyfair.tallies.source import Source
-from tidyfair.tallies.tally import Tally
+from tidyfair.tallies import Source, Tally
 
 Feature: TypeAlias = "ColumnLike | Privileged | tuple[ColumnLike, ...]"
 """A column, several whose combinations are the groups, or two sides."""

@@ -11,20 +11,16 @@ import numpy as np
 import polars as pl
 
 from tidyfair.audits.effect_sizes import Sample
-from tidyfair.calling.metric_sets import GroupwiseMetric, Metric
+from tidyfair.calling import GroupwiseMetric, Metric
 from tidyfair.errors import ArgumentError
-from tidyfair.evaluation.evaluated import Evaluated, evaluate_specs
-from tidyfair.evaluation.states import NO_LEVEL
-from tidyfair.evaluation.statistics import GROUP_CELL, LEVEL
-from tidyfair.intervals.pairs import ComparedGroups
+from tidyfair.evaluation import GROUP_CELL, LEVEL, NO_LEVEL, Evaluated, evaluate_specs
+from tidyfair.intervals import ComparedGroups
 from tidyfair.metrics.define import numeric_metric, prob_metric
 from tidyfair.metrics.probability import mean_score, score_total
 from tidyfair.metrics.regression import mean_prediction, mean_truth
-from tidyfair.specs.averages import ONE_LABEL
+from tidyfair.specs import ONE_LABEL, By, Options
 from tidyfair.specs.formulas import Expr, Number, statistic
-from tidyfair.specs.groups import By
-from tidyfair.specs.options import Options
-from tidyfair.tallies.tally import Tally
+from tidyfair.tallies import Tally
 
 _STATISTICS_OF_SCORES = (score_total,)
 """The statistics of other modules that formulas of this one read."""

@@ -13,22 +13,22 @@ import polars as pl
 
 from tidyfair.calling.runner import Run
 from tidyfair.errors import ArgumentError
-from tidyfair.specs.forecasts import Prediction, TruthLike
-from tidyfair.specs.metric_specs import MetricSpec, compared_columns
-from tidyfair.specs.options import (
+from tidyfair.specs import (
     CallOptions,
     ComputeOptions,
     GroupCallOptions,
     GroupReadOptions,
+    MetricSpec,
     Options,
     OptionsOf,
+    Prediction,
     SurveyCallOptions,
     SurveyCountOptions,
+    TruthLike,
+    compared_columns,
     show_keywords,
 )
-from tidyfair.tallies.forks import check_threads
-from tidyfair.tallies.source import PolarsFrame
-from tidyfair.tallies.tally import Tally
+from tidyfair.tallies import PolarsFrame, Tally, check_threads
 
 INTERNAL = frozenset({
     "comparison_by", "constant_averages", "definition", "explained", "explained_call", "formulas", "label_by_label",
@@ -82,7 +82,7 @@ class Evaluable(ABC):
 
     def _reading_of(self, tally: Tally) -> Self:
         """Its variant for a tally."""
-        from tidyfair.tallies.tally import check_tally  # noqa: PLC0415 - with what counts, at the first call
+        from tidyfair.tallies import check_tally  # noqa: PLC0415 - with what counts, at the first call
 
         check_tally(tally)
         return self.reading(tally.given)
@@ -255,7 +255,7 @@ class Evaluable(ABC):
         ignore_index: object, options: Mapping[str, object], accepted: OptionsOf,
     ) -> tuple[pl.DataFrame, dict[str, Any]]:  # fmt: skip
         """Convert arrays to a frame, and return the arguments that name its columns."""
-        from tidyfair.tallies.arrays import frame_of_arrays  # noqa: PLC0415 - with what counts, at the first call
+        from tidyfair.tallies import frame_of_arrays  # noqa: PLC0415 - with what counts, at the first call
 
         # before there are columns to name in place of a keyword that does not exist
         for name in options:

@@ -6,15 +6,22 @@ from abc import abstractmethod
 from collections.abc import Callable
 from typing import Generic, TypeVar, Unpack
 
-from tidyfair.specs import contrasts, spreads
-from tidyfair.specs.aggregates import Aggregate
-from tidyfair.specs.groups import FeatureLike
-from tidyfair.specs.options import GroupOptions, refuse_unknown_keywords, show_keywords
+from tidyfair.specs import (
+    Aggregate,
+    FeatureLike,
+    GroupOptions,
+    difference,
+    group_maximum,
+    group_minimum,
+    ratio,
+    refuse_unknown_keywords,
+    show_keywords,
+)
 
 Compared = TypeVar("Compared")
 COMPARISONS: dict[str, Callable[[], Aggregate]] = {
-    "difference": contrasts.difference, "ratio": contrasts.ratio,
-    "group_minimum": spreads.group_minimum, "group_maximum": spreads.group_maximum,
+    "difference": difference, "ratio": ratio,
+    "group_minimum": group_minimum, "group_maximum": group_maximum,
 }  # fmt: skip
 """The methods by name, each with its aggregate."""
 
@@ -59,7 +66,7 @@ class Comparable(Generic[Compared]):
           <groupwise metric sens_difference('sex'): difference(to='range') of sens, minimize>
         >
         """
-        return self.comparison_by("difference", by, name, groups, contrasts.difference(to, signed=signed))
+        return self.comparison_by("difference", by, name, groups, difference(to, signed=signed))
 
     @refuse_unknown_keywords
     @show_keywords(GroupOptions)
@@ -73,7 +80,7 @@ class Comparable(Generic[Compared]):
         >>> roc_auc.ratio("race", to="White")
         <groupwise metric roc_auc_ratio('race'): ratio(to='White') of roc_auc, maximize>
         """
-        return self.comparison_by("ratio", by, name, groups, contrasts.ratio(to, signed=signed))
+        return self.comparison_by("ratio", by, name, groups, ratio(to, signed=signed))
 
     @refuse_unknown_keywords
     @show_keywords(GroupOptions)
@@ -84,7 +91,7 @@ class Comparable(Generic[Compared]):
         >>> sens.group_minimum("race", "sex")
         <groupwise metric sens_group_minimum('race', 'sex'): group_minimum() of sens, maximize>
         """
-        return self.comparison_by("group_minimum", by, name, groups, spreads.group_minimum())
+        return self.comparison_by("group_minimum", by, name, groups, group_minimum())
 
     @refuse_unknown_keywords
     @show_keywords(GroupOptions)
@@ -95,4 +102,4 @@ class Comparable(Generic[Compared]):
         >>> error_rate.group_maximum("race")
         <groupwise metric error_rate_group_maximum('race'): group_maximum() of error_rate, minimize>
         """
-        return self.comparison_by("group_maximum", by, name, groups, spreads.group_maximum())
+        return self.comparison_by("group_maximum", by, name, groups, group_maximum())

@@ -18,15 +18,27 @@ from tidyfair.calling.comparisons import COMPARISONS, Comparable
 from tidyfair.errors import AggregateError, ArgumentError, in_short, listed, nearest
 from tidyfair.escapes import visible
 from tidyfair.other_keywords import belongs_to_calls, hint
-from tidyfair.specs.aggregates import Aggregate, Better, Direction, as_aggregate
-from tidyfair.specs.arguments import text
-from tidyfair.specs.averages import MACRO
+from tidyfair.specs import (
+    ALL_GROUPS,
+    MACRO,
+    Aggregate,
+    Better,
+    By,
+    Direction,
+    FeatureLike,
+    GroupCallOptions,
+    GroupOptions,
+    MetricSpec,
+    Policy,
+    Privileged,
+    Treatment,
+    as_aggregate,
+    display,
+    privileged,
+    refuse_unknown_settings,
+    text,
+)
 from tidyfair.specs.formulas import Formula, GroupPairs, Kind, arithmetic_of
-from tidyfair.specs.groups import ALL_GROUPS, By, FeatureLike, Policy, Privileged, Treatment, privileged
-from tidyfair.specs.metric_specs import MetricSpec
-from tidyfair.specs.notebook_html import display
-from tidyfair.specs.options import GroupCallOptions, GroupOptions
-from tidyfair.specs.signatures import refuse_unknown_settings
 
 CALL = "(data, truth, estimate, …)"
 """The arguments of a call, in short."""

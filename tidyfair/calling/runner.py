@@ -22,30 +22,48 @@ from tidyfair.errors import (
     listed,
     warn,
 )
-from tidyfair.evaluation.evaluated import Evaluated, EvaluationPlans, evaluate_specs, labels_with_scores
-from tidyfair.evaluation.group_cells import texts_of
-from tidyfair.evaluation.missing_predictions import missing_in_words
-from tidyfair.evaluation.results import EXPLANATION, LOST, Results, tidy_groups, with_features
-from tidyfair.specs.columns import Column, names_of
-from tidyfair.specs.groups import By, Privileged
-from tidyfair.specs.metric_specs import MetricSpec, named_formulas
-from tidyfair.specs.options import (
+from tidyfair.evaluation import (
+    EXPLANATION,
+    LOST,
+    Evaluated,
+    EvaluationPlans,
+    Results,
+    evaluate_specs,
+    labels_with_scores,
+    missing_in_words,
+    texts_of,
+    tidy_groups,
+    with_features,
+)
+from tidyfair.specs import (
+    RESERVED,
+    By,
     CallOptions,
+    Column,
     ComputeOptions,
     CountOptions,
     DesignOptions,
     GroupOptions,
     GroupReadOptions,
+    MetricSpec,
     Options,
     OptionsOf,
+    Privileged,
+    named_formulas,
+    names_of,
 )
-from tidyfair.specs.result_columns import RESERVED
-from tidyfair.tallies.count_plan import CountPlan
-from tidyfair.tallies.counting import count
-from tidyfair.tallies.moments import Needs
-from tidyfair.tallies.source import OuterGroups, Source, open_frame
-from tidyfair.tallies.tally import Tally, check_tally
-from tidyfair.tallies.tally_checks import check_readable, check_sizes
+from tidyfair.tallies import (
+    CountPlan,
+    Needs,
+    OuterGroups,
+    Source,
+    Tally,
+    check_readable,
+    check_sizes,
+    check_tally,
+    count,
+    open_frame,
+)
 
 _Counted: TypeAlias = "tuple[Tally, Sequence[MetricSpec]]"
 """A tally, and the metrics that are read from it."""
@@ -296,7 +314,7 @@ class Run:
                     _warn_of_direction(tally, evaluated, options)
                 part = tidy_groups(evaluated)
                 if options.interval is not None:
-                    from tidyfair.intervals.limits import group_intervals  # noqa: PLC0415 - where they are asked for
+                    from tidyfair.intervals import group_intervals  # noqa: PLC0415 - where they are asked for
 
                     part = group_intervals(evaluated, part, options)
                 parts.append(with_features(part.drop(LOST, strict=False), evaluated))
@@ -352,7 +370,7 @@ def _part_of_results(tally: Tally, evaluated: Evaluated, options: Options) -> tu
     results = Results(evaluated, undefined_is_null=options.on_undefined == "null")
     frame = results.frame(explain=options.explain)
     if options.interval is not None:
-        from tidyfair.intervals.limits import result_intervals  # noqa: PLC0415 - where they are asked for
+        from tidyfair.intervals import result_intervals  # noqa: PLC0415 - where they are asked for
 
         frame = result_intervals(evaluated, frame, options, results.metrics_left_out)
         frame = frame if options.explain else frame.drop(EXPLANATION, strict=False)

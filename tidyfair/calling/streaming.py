@@ -18,15 +18,18 @@ import polars as pl
 from tidyfair.calling.calls import Evaluable
 from tidyfair.calling.metric_sets import GroupwiseFactory
 from tidyfair.errors import ArgumentError, in_short, listed
-from tidyfair.specs.arguments import whole
-from tidyfair.specs.forecasts import Prediction, TruthLike
-from tidyfair.specs.metric_specs import compared_columns
-from tidyfair.specs.options import GroupReadOptions, Options, ReadOptions, SurveyCountOptions
-from tidyfair.specs.signatures import refuse_unknown_settings
-from tidyfair.tallies.arrays import frame_of_arrays
-from tidyfair.tallies.files import save
-from tidyfair.tallies.forks import check_threads
-from tidyfair.tallies.tally import HIDDEN, LABELS, Tally, add_up
+from tidyfair.specs import (
+    GroupReadOptions,
+    Options,
+    Prediction,
+    ReadOptions,
+    SurveyCountOptions,
+    TruthLike,
+    compared_columns,
+    refuse_unknown_settings,
+    whole,
+)
+from tidyfair.tallies import HIDDEN, LABELS, Tally, add_up, check_threads, frame_of_arrays, save
 
 __all__ = ["Accumulator", "load_state", "save_state"]
 

@@ -11,9 +11,8 @@ from typing import Any, cast
 
 import polars as pl
 
-from tidyfair.audits.audit_results import AuditResults
-from tidyfair.audits.usual_metrics import UsualMetrics
-from tidyfair.calling.metric_sets import GroupwiseFactory, GroupwiseMetric, Metric, metric_set, metric_tweak
+from tidyfair.audits import AuditResults, UsualMetrics
+from tidyfair.calling import GroupwiseFactory, GroupwiseMetric, Metric, metric_set, metric_tweak
 from tidyfair.cli.fail_if import gate_of
 from tidyfair.cli.flags import as_flags, names_of
 from tidyfair.cli.inputs import (
@@ -30,24 +29,26 @@ from tidyfair.cli.named_audits import file_named_audit
 from tidyfair.cli.outputs import Content, Document, Outputs, Part, in_words, records, with_cuts_in_words
 from tidyfair.cli.verdicts import Verdicts, directions_of
 from tidyfair.errors import ArgumentError, ConstantWarning, MissingPredictionsWarning, Status, UndefinedWarning
-from tidyfair.evaluation.group_cells import texts_of
-from tidyfair.evaluation.missing_predictions import missing_in_words
-from tidyfair.inference.gates.checks import Gate
-from tidyfair.reports.findings import finding_on, group_in_words, percent
-from tidyfair.reports.page import Report, need_packages, page_of
-from tidyfair.reports.sections import missing_of
-from tidyfair.reports.tables import (
+from tidyfair.evaluation import missing_in_words, texts_of
+from tidyfair.inference.gates import Gate
+from tidyfair.reports import (
     ALL_ROWS,
     Note,
+    Report,
+    finding_on,
+    group_in_words,
     groups_side_by_side,
     has_dropped_rows,
     left_out_in_words,
+    missing_of,
+    need_packages,
     one_below_the_other,
+    page_of,
+    percent,
     rounded,
 )
-from tidyfair.specs.groups import By
-from tidyfair.specs.result_columns import RESULT_KEYS, key_columns
-from tidyfair.tallies.tally import ESTIMATE, Tally
+from tidyfair.specs import RESULT_KEYS, By, key_columns
+from tidyfair.tallies import ESTIMATE, Tally
 
 _MANY_GROUPS = 30
 """Groups beyond which a feature is likely to be a number, and neither all groups nor undefined values are listed."""

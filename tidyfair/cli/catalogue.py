@@ -11,13 +11,13 @@ from typing import cast
 
 import polars as pl
 
-from tidyfair.calling.metric_sets import COMPARISONS, KINDS, PYTHON_ONLY, GroupwiseFactory, Metric
+from tidyfair.calling import COMPARISONS, KINDS, PYTHON_ONLY, GroupwiseFactory, Metric
 from tidyfair.cli.fail_if import EXAMPLE_LIMITS, SIDES, known_names
 from tidyfair.cli.outputs import Outputs, Part, plain_rows
 from tidyfair.datasets import lending
 from tidyfair.errors import ArgumentError, nearest
 from tidyfair.escapes import visible
-from tidyfair.metrics import fairness
+from tidyfair.metrics import expression_for, fairness
 from tidyfair.metrics.catalog import (
     catalogue,
     comparison_named,
@@ -26,7 +26,6 @@ from tidyfair.metrics.catalog import (
     names_of_metrics,
     source_of,
 )
-from tidyfair.metrics.other_names import expression_for
 from tidyfair.specs.formulas import arithmetic_of
 
 _WIDTH = 80

@@ -11,8 +11,8 @@ from typing import Any, cast
 import polars as pl
 from polars import selectors
 
-from tidyfair.audits.usual_metrics import UsualMetrics
-from tidyfair.calling.metric_sets import GroupwiseMetric, Metric
+from tidyfair.audits import UsualMetrics
+from tidyfair.calling import GroupwiseMetric, Metric
 from tidyfair.cli.audit import notes_on_left_out
 from tidyfair.cli.fail_if import CHANGE, Condition, conditions_of
 from tidyfair.cli.inputs import (
@@ -28,14 +28,12 @@ from tidyfair.cli.inputs import (
 from tidyfair.cli.outputs import Document, Outputs, Part, in_words, records
 from tidyfair.cli.verdicts import Verdicts, directions_of
 from tidyfair.errors import ArgumentError, ColumnError
-from tidyfair.evaluation.group_cells import texts_of
-from tidyfair.evaluation.labels import read_labels
-from tidyfair.inference.gates.checks import judged_changes
-from tidyfair.inference.models.model_comparison import PairedModels, compare_models
+from tidyfair.evaluation import read_labels, texts_of
+from tidyfair.inference.gates import judged_changes
+from tidyfair.inference.models import PairedModels, compare_models
 from tidyfair.metrics.classification import base_rate
-from tidyfair.reports.findings import percent, quoted_group
-from tidyfair.reports.tables import one_below_the_other
-from tidyfair.tallies.thresholds import Cut
+from tidyfair.reports import one_below_the_other, percent, quoted_group
+from tidyfair.tallies import Cut
 
 _DRAWS = 1_000
 """Bootstrap draws for numbers, whose rows take long to draw; labels have the usual number."""

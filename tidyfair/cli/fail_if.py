@@ -7,14 +7,13 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, Never, TypeAlias
 
-from tidyfair.calling.metric_sets import COMPARISONS, GroupwiseFactory, GroupwiseMetric, Metric, metric_set
+from tidyfair.calling import COMPARISONS, GroupwiseFactory, GroupwiseMetric, Metric, metric_set
 from tidyfair.cli.features import feature_of
 from tidyfair.errors import ArgumentError, nearest
-from tidyfair.inference.gates.checks import Gate, check, out_of_range
-from tidyfair.inference.gates.verdicts import Outside, Side
+from tidyfair.inference.gates import Gate, Outside, Side, check, out_of_range
+from tidyfair.metrics import OTHER_NAMES, expression_for
 from tidyfair.metrics.catalog import comparison_named, factories, metric_named, names_of_metrics
-from tidyfair.metrics.other_names import OTHER_NAMES, expression_for
-from tidyfair.specs.groups import Policy
+from tidyfair.specs import Policy
 
 Key: TypeAlias = "tuple[str, str | None]"
 """The name of a metric, and the feature whose groups it compares."""

@@ -13,7 +13,7 @@ from zoneinfo import ZoneInfo
 import polars as pl
 
 from tidyfair.errors import ArgumentError, ColumnError
-from tidyfair.specs.groups import Privileged, privileged
+from tidyfair.specs import Privileged, privileged
 
 
 def feature_of(text: str, names: Iterable[str], role: str) -> tuple[str, ...] | Privileged:

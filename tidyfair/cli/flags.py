@@ -14,9 +14,9 @@ from functools import partial
 from pathlib import Path
 from typing import Any, cast, get_args
 
-from tidyfair.audits.usual_metrics import LEAST_ROWS
-from tidyfair.inference.gates.verdicts import Outside
-from tidyfair.specs.options import DEFAULTS, REPLICATES, Estimator
+from tidyfair.audits import LEAST_ROWS
+from tidyfair.inference.gates import Outside
+from tidyfair.specs import DEFAULTS, REPLICATES, Estimator
 
 _ENDS_AND_STEP = 3
 _MOST_STEPS = 1_000

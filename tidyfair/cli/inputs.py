@@ -9,8 +9,8 @@ from typing import Any, cast
 
 import polars as pl
 
-from tidyfair.audits.usual_metrics import LEAST_ROWS, Feature, Predictions, kind_of
-from tidyfair.calling.metric_sets import KINDS, PYTHON_ONLY, GroupwiseFactory, GroupwiseMetric, Metric
+from tidyfair.audits import LEAST_ROWS, Feature, Predictions, kind_of
+from tidyfair.calling import KINDS, PYTHON_ONLY, GroupwiseFactory, GroupwiseMetric, Metric
 from tidyfair.cli.fail_if import comparison_of
 from tidyfair.cli.features import as_value, feature_of
 from tidyfair.cli.flags import COLUMNS
@@ -18,11 +18,8 @@ from tidyfair.cli.terminal import watched
 from tidyfair.datasets import lending
 from tidyfair.errors import ArgumentError, ColumnError
 from tidyfair.metrics.catalog import metric_named
-from tidyfair.specs.columns import names_of, telling
-from tidyfair.specs.groups import Policy, Privileged
-from tidyfair.specs.options import DEFAULTS, Options, ReadOptions
-from tidyfair.tallies.files import scan
-from tidyfair.tallies.source import open_frame
+from tidyfair.specs import DEFAULTS, Options, Policy, Privileged, ReadOptions, names_of, telling
+from tidyfair.tallies import open_frame, scan
 
 _EXAMPLE: dict[str, Any] = {"truth": "repaid", "estimate": "approved", "pos_label": "yes", "by": ["sex", "race"]}
 COUNTING = (

@@ -15,7 +15,7 @@ from tidyfair.cli.flags import as_flags, names_of
 from tidyfair.cli.parser import parser
 from tidyfair.cli.terminal import complain, unwatch
 from tidyfair.errors import TidyfairError, advice_on_files
-from tidyfair.tallies.files import find_fault
+from tidyfair.tallies import find_fault
 
 __all__ = ["main"]
 

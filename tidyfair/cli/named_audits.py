@@ -8,12 +8,12 @@ from typing import Any
 
 import polars as pl
 
-from tidyfair.audits.filing import NAMED_AUDITS, audit as file_audit
+from tidyfair.audits import NAMED_AUDITS, audit as file_audit
 from tidyfair.cli.inputs import GROUPS, read_inputs
 from tidyfair.cli.outputs import Document, Outputs, Part, plain_rows, records
 from tidyfair.cli.terminal import say
 from tidyfair.errors import ArgumentError
-from tidyfair.specs.groups import Privileged
+from tidyfair.specs import Privileged
 
 _REFUSED = ("metric", "fail_if", "confidence", "output_groups", "interval", "simultaneous", "full")
 """Options that a named audit does not take: it says itself what is computed, and gives no verdicts."""

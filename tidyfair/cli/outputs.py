@@ -18,9 +18,9 @@ from polars import selectors
 from tidyfair.cli.terminal import say, show_texts, tell
 from tidyfair.errors import ArgumentError
 from tidyfair.escapes import as_text, markdown_row, renamed, visible, visible_texts
-from tidyfair.reports.tables import NOTHING, reason, worded
-from tidyfair.specs.result_columns import RESERVED, SELECTIONS, key_columns
-from tidyfair.tallies.files import check_outputs, save, write
+from tidyfair.reports import NOTHING, reason, worded
+from tidyfair.specs import RESERVED, SELECTIONS, key_columns
+from tidyfair.tallies import check_outputs, save, write
 
 Content: TypeAlias = "pl.DataFrame | str | dict[str, Any]"
 """A table, a text, or the content of a JSON document."""

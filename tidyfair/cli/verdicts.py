@@ -8,17 +8,23 @@ from typing import Any
 
 import polars as pl
 
-from tidyfair.calling.metric_sets import GroupwiseMetric, Metric
+from tidyfair.calling import GroupwiseMetric, Metric
 from tidyfair.cli.fail_if import SIDES, Key
 from tidyfair.cli.outputs import Part, in_words, records, with_cuts_in_words
-from tidyfair.evaluation.group_cells import texts_of
-from tidyfair.inference.gates.texts import outside_of, share_in_words
-from tidyfair.inference.gates.verdicts import FAIL, PASS, UNSURE, Outside
-from tidyfair.inference.unknown_groups import UNKNOWN_ROWS, UNKNOWN_SHARE, WITH_UNKNOWN
-from tidyfair.reports.findings import percent
-from tidyfair.reports.tables import left_out_in_words, one_below_the_other
-from tidyfair.reports.verdicts import headline, value_and_limit
-from tidyfair.specs.result_columns import SELECTIONS, key_columns
+from tidyfair.evaluation import texts_of
+from tidyfair.inference.gates import (
+    FAIL,
+    PASS,
+    UNKNOWN_ROWS,
+    UNKNOWN_SHARE,
+    UNSURE,
+    WITH_UNKNOWN,
+    Outside,
+    outside_of,
+    share_in_words,
+)
+from tidyfair.reports import headline, left_out_in_words, one_below_the_other, percent, value_and_limit
+from tidyfair.specs import SELECTIONS, key_columns
 
 _NAME = "\0name"
 _EXIT_CODES = {PASS: 0, FAIL: 3, UNSURE: 4}

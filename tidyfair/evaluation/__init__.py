@@ -1,1 +1,25 @@
 """Evaluation of a tally: values of groups, disparities and tidy frames."""
+
+# pyright: reportUnusedImport=false
+from tidyfair.evaluation.array_metrics import SurvivalSample, influences_of, rows_with_weight
+from tidyfair.evaluation.disparities import compare
+from tidyfair.evaluation.evaluated import (
+    Evaluated, EvaluationPlans, evaluate_specs, labels_with_scores, scores_of_levels,
+)  # fmt: skip
+from tidyfair.evaluation.evaluator import Evaluator, RequestedFormula
+from tidyfair.evaluation.group_cells import (
+    UNGROUPED, group_cell_of_kept_rows, named_groups, number_group_cells, rows_of, slice_of, text_of, texts_of,
+)  # fmt: skip
+from tidyfair.evaluation.group_index import GroupIndex, KeyCodes
+from tidyfair.evaluation.label_counts import LabelCounts
+from tidyfair.evaluation.labels import Labels, check_label, read_labels
+from tidyfair.evaluation.missing_predictions import lacks_prediction, missing_by_group, missing_in_words
+from tidyfair.evaluation.ranked_rows import Level, Rows, sorted_scores, weight_shares
+from tidyfair.evaluation.replicates import RepeatedCells, Replicates, UnitsOfOneFeature
+from tidyfair.evaluation.results import (
+    EXPLANATION, LOST, Results, VALUE, frames_of, tidy_groups, tidy_results, with_features,
+)  # fmt: skip
+from tidyfair.evaluation.states import NO_LEVEL, OUTSIDE
+from tidyfair.evaluation.statistics import CELLS, Cells, GROUP_CELL, LEVEL, pooled, sums_of
+from tidyfair.evaluation.value_rows import ValueRows
+from tidyfair.evaluation.values import values_of

@@ -14,7 +14,7 @@ from tidyfair.errors import Status, Undefined
 from tidyfair.evaluation.ranked_rows import Level, Rows, Scope, ordered_values
 from tidyfair.evaluation.values import ComputedValues
 from tidyfair.specs.formulas import Formula, GroupPairs, Influence, RowArrays, RowExpression, Sample
-from tidyfair.tallies.moments import REST
+from tidyfair.tallies import REST
 
 Array: TypeAlias = np.ndarray[Any, Any]
 

@@ -19,8 +19,19 @@ from tidyfair.errors import AggregateError, Status, Undefined, failures_of, list
 from tidyfair.evaluation.states import LAST_DEFINED, NO_LEVEL, PART
 from tidyfair.evaluation.statistics import LEVEL
 from tidyfair.evaluation.value_rows import STATE, ValueRows
-from tidyfair.specs.aggregates import CONTEXTS, NOT_ASKED, Aggregate, GroupValues, UserAggregate
-from tidyfair.specs.segments import NO_ROW, Booleans, Floats, Integers, Segments, taken
+from tidyfair.specs import (
+    CONTEXTS,
+    NO_ROW,
+    NOT_ASKED,
+    Aggregate,
+    Booleans,
+    Floats,
+    GroupValues,
+    Integers,
+    Segments,
+    UserAggregate,
+    taken,
+)
 
 _COMPARISON = "\0comparison"
 

@@ -16,17 +16,20 @@ from tidyfair.evaluation.labels import NUMBERS, Labels, has_own_order, read_labe
 from tidyfair.evaluation.states import NO_LEVEL
 from tidyfair.evaluation.statistics import LabelReading
 from tidyfair.evaluation.value_rows import ValueRows, value_rows
-from tidyfair.specs.aggregates import Aggregate
-from tidyfair.specs.averages import Average
-from tidyfair.specs.columns import names_of
-from tidyfair.specs.forecasts import Forecast
+from tidyfair.specs import (
+    Aggregate,
+    Average,
+    By,
+    Forecast,
+    Integers,
+    MetricSpec,
+    Options,
+    average_of,
+    formulas_of,
+    names_of,
+)
 from tidyfair.specs.formulas import Formula, LabelDistributions, LabelSums, Table, unprefixed
-from tidyfair.specs.groups import By
-from tidyfair.specs.metric_specs import MetricSpec, average_of, formulas_of
-from tidyfair.specs.options import Options
-from tidyfair.specs.segments import Integers
-from tidyfair.tallies.tally import THRESHOLD, Tally
-from tidyfair.tallies.thresholds import Cut
+from tidyfair.tallies import THRESHOLD, Cut, Tally
 
 
 @dataclass(frozen=True, eq=False, repr=False)

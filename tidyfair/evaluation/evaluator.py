@@ -14,13 +14,9 @@ from tidyfair.evaluation.labels import Labels
 from tidyfair.evaluation.ranked_rows import Level, Rows, Scope
 from tidyfair.evaluation.statistics import ERROR, Cells, LabelReading, Statistics, pooled, statistics_of, sums_of
 from tidyfair.evaluation.values import NOT_COMPUTED, ComputedValues, Values, evaluate
-from tidyfair.specs.aggregates import Context
-from tidyfair.specs.averages import Average
+from tidyfair.specs import Array, Average, By, Context, MetricSpec
 from tidyfair.specs.formulas import OVERALL, THE_REST, Formula, RowArrays, Statistic, Table
-from tidyfair.specs.groups import By
-from tidyfair.specs.metric_specs import MetricSpec
-from tidyfair.specs.segments import Array
-from tidyfair.tallies.tally import Tally
+from tidyfair.tallies import Tally
 
 
 @dataclass(frozen=True)

@@ -18,15 +18,22 @@ from tidyfair.evaluation.group_index import GroupIndex, KeyCodes
 from tidyfair.evaluation.labels import Labels
 from tidyfair.evaluation.ranked_rows import Rows
 from tidyfair.evaluation.statistics import GROUP_CELL, Cells
-from tidyfair.specs.columns import levels_of, names_of
-from tidyfair.specs.contrasts import REFERENCES_IN_WORDS
-from tidyfair.specs.forecasts import AT_POINT, EVENT, EVENT_WEIGHT, TIME_AT_POINT, WEIGHT_AT_POINT
-from tidyfair.specs.groups import By
-from tidyfair.specs.result_columns import RESERVED
-from tidyfair.specs.segments import Booleans, Integers, Segments
-from tidyfair.tallies.moments import ACTUAL, PREDICTED, score_columns
-from tidyfair.tallies.source import SQUARED, WEIGHT
-from tidyfair.tallies.tally import ESTIMATE, LABELS, TRUTH, Tally
+from tidyfair.specs import (
+    AT_POINT,
+    EVENT,
+    EVENT_WEIGHT,
+    REFERENCES_IN_WORDS,
+    RESERVED,
+    TIME_AT_POINT,
+    WEIGHT_AT_POINT,
+    Booleans,
+    By,
+    Integers,
+    Segments,
+    levels_of,
+    names_of,
+)
+from tidyfair.tallies import ACTUAL, ESTIMATE, LABELS, PREDICTED, SQUARED, TRUTH, WEIGHT, Tally, score_columns
 
 _MOST_CODES = 2**22
 _SIDE = "\0side"

@@ -8,7 +8,7 @@ from functools import cached_property
 
 import numpy as np
 
-from tidyfair.specs.segments import Array, Booleans, Integers
+from tidyfair.specs import Array, Booleans, Integers
 
 
 @dataclass(frozen=True, eq=False)

@@ -14,12 +14,20 @@ import polars as pl
 
 from tidyfair.errors import ArgumentError, LabelError, advice, differs_in_case, in_short, listed, nearest, with_article
 from tidyfair.evaluation.group_index import offsets_of_integers
-from tidyfair.specs.arguments import is_list, is_value, one_of
-from tidyfair.specs.averages import AVERAGES, BINARY, DISTRIBUTION_BY_LABEL, ONE_VS_REST, Average
-from tidyfair.specs.columns import are_told_apart, kind_of
-from tidyfair.specs.segments import Integers
-from tidyfair.tallies.arrays import ARRAY
-from tidyfair.tallies.tally import ESTIMATE, LABELS, TRUTH, Tally
+from tidyfair.specs import (
+    AVERAGES,
+    BINARY,
+    DISTRIBUTION_BY_LABEL,
+    ONE_VS_REST,
+    Average,
+    Integers,
+    are_told_apart,
+    is_list,
+    is_value,
+    kind_of,
+    one_of,
+)
+from tidyfair.tallies import ARRAY, ESTIMATE, LABELS, TRUTH, Tally
 
 _FEW_CELLS = 1_000
 """Up to this many cells Python is faster than a query."""

@@ -8,11 +8,8 @@ import polars as pl
 
 from tidyfair.errors import listed
 from tidyfair.evaluation.group_cells import texts_of
-from tidyfair.specs.columns import Column, names_of
-from tidyfair.specs.groups import By
-from tidyfair.tallies.moments import SCORE
-from tidyfair.tallies.tally import Tally, presence_key
-from tidyfair.tallies.thresholds import ESTIMATE
+from tidyfair.specs import By, Column, names_of
+from tidyfair.tallies import ESTIMATE, SCORE, Tally, presence_key
 
 _MOST_SHOWN = 4
 _ROLES = frozenset({"estimate", "probs"})

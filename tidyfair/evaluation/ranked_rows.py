@@ -18,11 +18,9 @@ import polars as pl
 
 from tidyfair.errors import failures_of
 from tidyfair.evaluation.group_index import KeyCodes
-from tidyfair.specs.forecasts import AT_POINT, EVENT, EVENT_WEIGHT, TIME_AT_POINT, WEIGHT_AT_POINT
+from tidyfair.specs import AT_POINT, EVENT, EVENT_WEIGHT, TIME_AT_POINT, WEIGHT_AT_POINT
 from tidyfair.specs.formulas import RowExpression
-from tidyfair.tallies.moments import ACTUAL, PREDICTED, REST
-from tidyfair.tallies.slices import MOST_PARTED, Parted
-from tidyfair.tallies.source import SQUARED, WEIGHT
+from tidyfair.tallies import ACTUAL, MOST_PARTED, PREDICTED, REST, SQUARED, WEIGHT, Parted
 
 Array: TypeAlias = np.ndarray[Any, Any]
 

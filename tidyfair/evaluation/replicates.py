@@ -23,11 +23,8 @@ from tidyfair.evaluation.results import frames_of
 from tidyfair.evaluation.states import PART, UNDEFINED
 from tidyfair.evaluation.statistics import GROUP_CELL, LEVEL, Cells
 from tidyfair.evaluation.value_rows import STATE, ValueRows
-from tidyfair.specs.aggregates import CONTEXTS
-from tidyfair.specs.groups import By
-from tidyfair.specs.segments import Array, Booleans, Floats, Integers, Segments
-from tidyfair.tallies.moments import centred, is_centre, is_least, is_sum
-from tidyfair.tallies.tally import LABELS, Tally
+from tidyfair.specs import CONTEXTS, Array, Booleans, By, Floats, Integers, Segments
+from tidyfair.tallies import LABELS, Tally, centred, is_centre, is_least, is_sum
 
 _NUMBERS = ("estimate", "weight", "size", "n")
 """The columns of values that aggregates read."""

@@ -12,10 +12,8 @@ from tidyfair.evaluation.group_cells import UNGROUPED
 from tidyfair.evaluation.states import LAST_DEFINED, NO_LEVEL, OUTSIDE, PART, TEXTS, VALUED
 from tidyfair.evaluation.statistics import ERROR, GROUP_CELL, LEVEL
 from tidyfair.evaluation.value_rows import STATE
-from tidyfair.specs.columns import names_of
-from tidyfair.specs.groups import By
-from tidyfair.specs.segments import NO_ROW, Array, Integers
-from tidyfair.tallies.tally import THRESHOLD
+from tidyfair.specs import NO_ROW, Array, By, Integers, names_of
+from tidyfair.tallies import THRESHOLD
 
 VALUE = ["name", "estimator", "min_n", "min_share", GROUP_CELL, LEVEL]
 """The columns that identify the value of a group, for all specs that need it."""

@@ -18,21 +18,24 @@ import polars as pl
 from tidyfair.evaluation.group_index import GroupIndex
 from tidyfair.evaluation.label_counts import LabelCounts
 from tidyfair.evaluation.labels import Labels
+from tidyfair.specs import Array, Booleans, Integers, Segments
 from tidyfair.specs.formulas import BOTH, ROWS, SQUARES, STEPS, WHEN_COMPLETE, Given, Kind, Statistic, Table
-from tidyfair.specs.segments import Array, Booleans, Integers, Segments
-from tidyfair.tallies.moments import (
+from tidyfair.tallies import (
     ACTUAL,
+    ESTIMATE,
+    HIDDEN,
     PREDICTED,
     REST,
     SCORE,
+    TRUTH,
     UP_TO,
+    Tally,
     is_centre,
     is_end,
     is_least,
     is_of_replicate,
     recentred,
 )
-from tidyfair.tallies.tally import ESTIMATE, HIDDEN, TRUTH, Tally
 
 GROUP_CELL, LEVEL = "group_cell", "level"
 """The columns with the group cell and the label of a value."""

@@ -17,10 +17,8 @@ from tidyfair.evaluation.labels import Labels
 from tidyfair.evaluation.states import NO_LEVEL, PART, TEXTS, UNDEFINED
 from tidyfair.evaluation.statistics import GROUP_CELL, LEVEL
 from tidyfair.evaluation.values import COLUMNS, Values
-from tidyfair.specs.averages import DISTRIBUTION_BY_LABEL, Average
+from tidyfair.specs import DISTRIBUTION_BY_LABEL, Array, Average, Booleans, Integers, MetricSpec
 from tidyfair.specs.formulas import Formula
-from tidyfair.specs.metric_specs import MetricSpec
-from tidyfair.specs.segments import Array, Booleans, Integers
 
 STATE = "state"
 """The column of the status of each row as the code of its `Status`, or `UNDEFINED`."""

@@ -10,9 +10,8 @@ import numpy as np
 
 from tidyfair.errors import Status
 from tidyfair.evaluation.statistics import Measure, Statistics, statistics_of
-from tidyfair.specs.averages import Average, MeanOfLabels, PooledLabels
+from tidyfair.specs import Array, Average, Booleans, MeanOfLabels, PooledLabels
 from tidyfair.specs.formulas import Formula, SumFormula
-from tidyfair.specs.segments import Array, Booleans
 
 COLUMNS = ("estimate", "n", "denominator", "weight", "size", "rows", "reason", "levels_left_out")
 """The arrays that all values have."""

@@ -8,9 +8,8 @@ from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
-from tidyfair.intervals.progress import in_progress
-from tidyfair.intervals.proportions import correction, root, shares_apart, squared, z_value
-from tidyfair.specs.segments import Array
+from tidyfair.intervals import correction, in_progress, root, shares_apart, squared, z_value
+from tidyfair.specs import Array
 
 Counts: TypeAlias = "Array | int"
 Factorials: TypeAlias = Callable[[Array], Array]

@@ -13,31 +13,32 @@ from typing import Any, ClassVar, Self, Unpack, cast
 
 import polars as pl
 
-from tidyfair.calling.metric_sets import CALL, GroupwiseMetric, Metric, MetricSet, columns_of
-from tidyfair.calling.runner import Run
+from tidyfair.calling import CALL, GroupwiseMetric, Metric, MetricSet, Run, columns_of
 from tidyfair.errors import ArgumentError
 from tidyfair.escapes import visible
-from tidyfair.evaluation.evaluated import Evaluated
+from tidyfair.evaluation import Evaluated
 from tidyfair.inference.result_frames import no_rows, outer_keys_of, with_outer_key
 from tidyfair.metrics.fairness import new_groupwise_metric
-from tidyfair.specs.columns import Column, names_of
-from tidyfair.specs.contrasts import difference
-from tidyfair.specs.forecasts import Prediction, TruthLike
-from tidyfair.specs.groups import ALL_GROUPS, Policy
-from tidyfair.specs.metric_specs import MetricSpec
-from tidyfair.specs.notebook_html import display
-from tidyfair.specs.options import (
+from tidyfair.specs import (
+    ALL_GROUPS,
     CallOptions,
+    Column,
+    MetricSpec,
     Options,
     OptionsOf,
+    Policy,
+    Prediction,
     ReadOptions,
     SurveyCallOptions,
+    TruthLike,
+    difference,
+    display,
+    names_of,
     refuse,
     show_keywords,
 )
 from tidyfair.specs.result_kinds import ResultKind
-from tidyfair.tallies.source import Source, open_frame
-from tidyfair.tallies.tally import Tally, check_tally
+from tidyfair.tallies import Source, Tally, check_tally, open_frame
 
 _INTERNAL = frozenset({
     "accepted", "follows_designs", "follows_points", "is_chosen_by_value", "judged", "kind", "lists_unknown",

@@ -15,25 +15,25 @@ from typing import Any, ClassVar, Literal, TypeAlias, cast, get_args
 import numpy as np
 import polars as pl
 
-from tidyfair.calling.metric_sets import GroupwiseFactory, GroupwiseMetric, Metric, MetricSet, metric_set
-from tidyfair.calling.runner import Run
+from tidyfair.calling import GroupwiseFactory, GroupwiseMetric, Metric, MetricSet, Run, metric_set
 from tidyfair.errors import ArgumentError, in_short
-from tidyfair.evaluation.evaluated import Evaluated
-from tidyfair.evaluation.statistics import GROUP_CELL, LEVEL
+from tidyfair.evaluation import GROUP_CELL, LEVEL, Evaluated
 from tidyfair.inference.on_data import CalledOnTallies, GroupwiseOnData
 from tidyfair.inference.result_frames import Content, Schema, frame_of, no_rows, outer_keys_of, with_outer_key
-from tidyfair.intervals.progress import in_progress
-from tidyfair.intervals.proportions import adjusted
-from tidyfair.intervals.resampling import check_shuffled, generator
-from tidyfair.intervals.shares import share_of
-from tidyfair.specs.averages import MULTICLASS, ONE_LABEL
-from tidyfair.specs.columns import Column, are_columns, names_of
-from tidyfair.specs.contrasts import difference
-from tidyfair.specs.groups import ALL_GROUPS, By
-from tidyfair.specs.options import Options
-from tidyfair.specs.segments import Array
-from tidyfair.tallies.source import Source
-from tidyfair.tallies.tally import HIDDEN, Tally
+from tidyfair.intervals import adjusted, check_shuffled, generator, in_progress, share_of
+from tidyfair.specs import (
+    ALL_GROUPS,
+    MULTICLASS,
+    ONE_LABEL,
+    Array,
+    By,
+    Column,
+    Options,
+    are_columns,
+    difference,
+    names_of,
+)
+from tidyfair.tallies import HIDDEN, Source, Tally
 
 Family: TypeAlias = Literal["metric", "by", "all"]
 ADJUSTMENTS = ("holm", "bh", "by", "none")

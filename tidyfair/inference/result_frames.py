@@ -7,8 +7,7 @@ from typing import Any, TypeAlias
 
 import polars as pl
 
-from tidyfair.evaluation.evaluated import Evaluated
-from tidyfair.evaluation.group_cells import UNGROUPED
+from tidyfair.evaluation import UNGROUPED, Evaluated
 
 Schema: TypeAlias = Mapping[str, Any]
 Content: TypeAlias = Mapping[str, Any] | Sequence[Mapping[str, Any]]

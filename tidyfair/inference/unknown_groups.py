@@ -8,10 +8,9 @@ from typing import Any, TypeVar
 
 import polars as pl
 
-from tidyfair.calling.metric_sets import GroupwiseMetric, Metric
-from tidyfair.specs.groups import By
-from tidyfair.specs.result_columns import key_columns
-from tidyfair.tallies.tally import Tally
+from tidyfair.calling import GroupwiseMetric, Metric
+from tidyfair.specs import By, key_columns
+from tidyfair.tallies import Tally
 
 UNKNOWN_ROWS, UNKNOWN_SHARE = ".unknown", ".unknown_share"
 """The rows of unknown groups, which are not compared, and their share of all rows of the outer group."""

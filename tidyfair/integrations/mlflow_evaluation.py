@@ -16,19 +16,13 @@ from typing import Any, TypeAlias, cast
 
 import polars as pl
 
-from tidyfair.audits.audit_results import AuditResults
-from tidyfair.audits.usual_metrics import LEAST_ROWS, Feature, Predictions, UsualMetrics, kind_of
-from tidyfair.calling.metric_sets import MetricSet, metric_set
+from tidyfair.audits import LEAST_ROWS, AuditResults, Feature, Predictions, UsualMetrics, kind_of
+from tidyfair.calling import MetricSet, metric_set
 from tidyfair.errors import ArgumentError, ColumnError, in_short, is_frame, listed
-from tidyfair.inference.gates.checks import Gate, UnfairError
-from tidyfair.inference.gates.verdicts import FAIL, PASS, UNSURE
-from tidyfair.reports.page import Report, need_packages, report
-from tidyfair.specs.arguments import flag, is_list, string
-from tidyfair.specs.groups import Policy
-from tidyfair.specs.options import CallOptions
-from tidyfair.specs.result_columns import cut_as_settings
-from tidyfair.tallies.files import write
-from tidyfair.tallies.source import open_frame
+from tidyfair.inference.gates import FAIL, PASS, UNSURE, Gate, UnfairError
+from tidyfair.reports import Report, need_packages, report
+from tidyfair.specs import CallOptions, Policy, cut_as_settings, flag, is_list, string
+from tidyfair.tallies import open_frame, write
 
 _REFUSED = {"group_by", "explain", "parts", "keep_rows", "top_k", "top_fraction", "score_bins"}
 """Options of a call that an evaluation decides, or of which a run has one."""

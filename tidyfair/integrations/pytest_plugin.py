@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 import pytest
 
-from tidyfair.inference.gates.listeners import listening
+from tidyfair.inference.gates import listening
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Mapping
@@ -52,7 +52,7 @@ class Fairness:
 
     def __call__(self, metrics: Any, data: Any = None, truth: Any = None, estimate: Any = None, **options: Any) -> None:
         """Judge a gate with the arguments of `assert_fair`; the test fails at its end."""
-        from tidyfair.inference.gates.checks import UnfairError, assert_fair  # noqa: PLC0415 - reads polars
+        from tidyfair.inference.gates import UnfairError, assert_fair  # noqa: PLC0415 - reads polars
 
         __tracebackhide__ = True  # pytest shows the line of the test, and not this
         self.calls += 1
@@ -69,7 +69,7 @@ class Fairness:
     def check(self) -> None:
         """Raise `UnfairError` with all gates that failed, if any did."""
         if self.failures:
-            from tidyfair.inference.gates.checks import UnfairError  # noqa: PLC0415 - reads polars
+            from tidyfair.inference.gates import UnfairError  # noqa: PLC0415 - reads polars
 
             # with `strict=True`, a lack of evidence is among them
             outcome = f"{len(self.failures)} of {self.calls} gates" if self.calls > 1 else "The gate"
@@ -186,8 +186,8 @@ def _in_texts(row: Mapping[str, Any], side: str) -> Judged:
     """A row of verdicts in texts."""
     from tidyfair.errors import listed  # noqa: PLC0415 - reads polars
     from tidyfair.escapes import visible  # noqa: PLC0415 - as above
-    from tidyfair.inference.gates.texts import outside_of  # noqa: PLC0415 - as above
-    from tidyfair.specs.result_columns import cut_as_settings  # noqa: PLC0415 - as above
+    from tidyfair.inference.gates import outside_of  # noqa: PLC0415 - as above
+    from tidyfair.specs import cut_as_settings  # noqa: PLC0415 - as above
 
     keys = [f"{name}={row[name]}" for name in takewhile(lambda name: name != ".metric", row)]
     keys += cut_as_settings(row)

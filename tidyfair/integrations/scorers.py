@@ -13,19 +13,14 @@ from typing import Any, ClassVar, Literal, Self, TypeAlias, cast
 import numpy as np
 import polars as pl
 
-from tidyfair.calling.metric_sets import GroupwiseFactory, GroupwiseMetric, Metric
+from tidyfair.calling import GroupwiseFactory, GroupwiseMetric, Metric
 from tidyfair.errors import ArgumentError, ColumnError, UndefinedWarning, in_short, listed, warn, with_article
 from tidyfair.escapes import visible
 from tidyfair.metrics.fairness import demographic_parity_ratio, equal_opportunity_ratio, explained_by_groups
 from tidyfair.metrics.regression import rsq
-from tidyfair.specs.arguments import flag, one_of
-from tidyfair.specs.columns import Column, ColumnLike
+from tidyfair.specs import Column, ColumnLike, Privileged, flag, formulas_of, one_of, refuse_unknown_settings
 from tidyfair.specs.formulas import CONTENT, SEVERAL_COLUMNS
-from tidyfair.specs.groups import Privileged
-from tidyfair.specs.metric_specs import formulas_of
-from tidyfair.specs.signatures import refuse_unknown_settings
-from tidyfair.tallies.source import from_arrays, open_frame
-from tidyfair.tallies.thresholds import Cut
+from tidyfair.tallies import Cut, from_arrays, open_frame
 
 __all__ = [
     "CorrelationScorer",

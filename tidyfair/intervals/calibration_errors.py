@@ -15,16 +15,11 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from tidyfair.evaluation.array_metrics import rows_with_weight
-from tidyfair.evaluation.evaluator import Evaluator
-from tidyfair.evaluation.group_cells import rows_of
-from tidyfair.evaluation.ranked_rows import Level, Rows, weight_shares
+from tidyfair.evaluation import Evaluator, Level, Rows, rows_of, rows_with_weight, weight_shares
 from tidyfair.intervals.estimates import Estimates
 from tidyfair.intervals.proportions import Limits, bracket, student_limits
-from tidyfair.specs.averages import MACRO_WEIGHTED, Average
+from tidyfair.specs import MACRO_WEIGHTED, Array, Average, Booleans, By, Floats, Integers
 from tidyfair.specs.formulas import RowExpression
-from tidyfair.specs.groups import By
-from tidyfair.specs.segments import Array, Booleans, Floats, Integers
 
 _MEAN = math.sqrt(2 / math.pi)
 """The mean distance of a normal variable from its mean, in standard errors."""

@@ -18,10 +18,7 @@ import numpy as np
 from tidyfair.intervals.critical_values import distance_of_pairs, errors_needed, z_of_groups
 from tidyfair.intervals.estimates import Estimates, Shares, Surveyed
 from tidyfair.intervals.proportions import Limits, z_value
-from tidyfair.specs.aggregates import Aggregate
-from tidyfair.specs.contrasts import Contrast
-from tidyfair.specs.segments import NO_ROW, Array, Booleans, Floats, Integers, Segments
-from tidyfair.specs.spreads import Extreme
+from tidyfair.specs import NO_ROW, Aggregate, Array, Booleans, Contrast, Extreme, Floats, Integers, Segments
 
 Form: TypeAlias = Callable[[Floats, Floats, Floats, Floats, float], Limits]
 """Limits of the difference or ratio of two rates, from these, their rows, and the standard errors."""

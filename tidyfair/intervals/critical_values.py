@@ -13,7 +13,7 @@ from functools import lru_cache
 import numpy as np
 
 from tidyfair.intervals.proportions import bracket, z_value
-from tidyfair.specs.segments import Booleans, Floats, Integers, Segments
+from tidyfair.specs import Booleans, Floats, Integers, Segments
 
 _FARTHEST = 8.0
 """The standard errors beyond which nothing is summed."""

@@ -17,11 +17,7 @@ import numpy as np
 import polars as pl
 
 from tidyfair.errors import ArgumentError, ClusterWarning, UndefinedWarning, warn
-from tidyfair.evaluation.evaluated import Evaluated
-from tidyfair.evaluation.group_cells import number_group_cells
-from tidyfair.evaluation.group_index import KeyCodes
-from tidyfair.evaluation.replicates import Replicates
-from tidyfair.evaluation.statistics import GROUP_CELL
+from tidyfair.evaluation import GROUP_CELL, Evaluated, KeyCodes, Replicates, number_group_cells
 from tidyfair.intervals.comparisons import Intervals
 from tidyfair.intervals.estimates import Scale, Smooth
 from tidyfair.intervals.proportions import student, z_value
@@ -37,11 +33,8 @@ from tidyfair.intervals.resampling import (
     with_pairs,
 )
 from tidyfair.intervals.uncertainty import Uncertainty
-from tidyfair.specs.groups import By
-from tidyfair.specs.metric_specs import MetricSpec
-from tidyfair.specs.options import Options
-from tidyfair.specs.segments import Array, Booleans, Floats, Integers
-from tidyfair.tallies.tally import BLOCK, HIDDEN, LABELS, Tally
+from tidyfair.specs import Array, Booleans, By, Floats, Integers, MetricSpec, Options
+from tidyfair.tallies import BLOCK, HIDDEN, LABELS, Tally
 
 _ROUNDED = 1e-12
 """The relative difference of sums of the same floats in another order is smaller."""

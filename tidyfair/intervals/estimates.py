@@ -27,8 +27,8 @@ from tidyfair.intervals.proportions import (
 )
 from tidyfair.intervals.shares import Share, SumOfShares, at_share, on_counts
 from tidyfair.intervals.small_samples import counts_with_few_errors, outer_factor
+from tidyfair.specs import Array, Booleans, Floats, Integers, Segments
 from tidyfair.specs.formulas import Formula, RowSums
-from tidyfair.specs.segments import Array, Booleans, Floats, Integers, Segments
 
 Side: TypeAlias = tuple[Floats, Floats]
 """Where a limit is measured from, and the standard error on the scale of the range."""

@@ -12,14 +12,12 @@ from collections.abc import Iterable, Iterator
 
 import numpy as np
 
-from tidyfair.evaluation.replicates import Replicates
-from tidyfair.evaluation.statistics import LEVEL
+from tidyfair.evaluation import LEVEL, Replicates
 from tidyfair.intervals.comparisons import Intervals
 from tidyfair.intervals.estimates import Shares
 from tidyfair.intervals.resampling import generator
 from tidyfair.intervals.uncertainty import Uncertainty
-from tidyfair.specs.aggregates import CONTEXTS, Aggregate
-from tidyfair.specs.segments import Array, Booleans, Floats, Integers, Segments
+from tidyfair.specs import CONTEXTS, Aggregate, Array, Booleans, Floats, Integers, Segments
 
 _SPREADS = 9
 """The spreads at which distances are drawn."""

@@ -16,22 +16,26 @@ from functools import cached_property
 
 import numpy as np
 
-from tidyfair.evaluation.array_metrics import influences_of
-from tidyfair.evaluation.evaluator import Evaluator, RequestedFormula
-from tidyfair.evaluation.group_cells import rows_of, slice_of
-from tidyfair.evaluation.group_index import GroupIndex, KeyCodes
-from tidyfair.evaluation.label_counts import LabelCounts
-from tidyfair.evaluation.ranked_rows import Level
-from tidyfair.evaluation.statistics import pooled, sums_of
-from tidyfair.evaluation.values import values_of
+from tidyfair.evaluation import (
+    Evaluator,
+    GroupIndex,
+    KeyCodes,
+    LabelCounts,
+    Level,
+    RequestedFormula,
+    influences_of,
+    pooled,
+    rows_of,
+    slice_of,
+    sums_of,
+    values_of,
+)
 from tidyfair.intervals.estimates import Counts, Influences, Scale, Smooth, known_errors
 from tidyfair.intervals.shares import is_mean
 from tidyfair.intervals.small_samples import UnseenRows, unseen_rows, with_rows_added
-from tidyfair.specs.averages import Average
+from tidyfair.specs import Array, Average, Booleans, By, Floats, Integers, Segments
 from tidyfair.specs.formulas import ROWS, SQUARES, Formula
-from tidyfair.specs.groups import By
-from tidyfair.specs.segments import Array, Booleans, Floats, Integers, Segments
-from tidyfair.tallies.tally import BLOCK, HIDDEN, Tally
+from tidyfair.tallies import BLOCK, HIDDEN, Tally
 
 CELLS = ("tp", "fn", "fp", "tn")
 _ADDED_ROWS = 1.0

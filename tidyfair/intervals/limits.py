@@ -10,10 +10,7 @@ import numpy as np
 import polars as pl
 
 from tidyfair.errors import ArgumentError, listed
-from tidyfair.evaluation.evaluated import Evaluated
-from tidyfair.evaluation.results import LOST, VALUE
-from tidyfair.evaluation.states import NO_LEVEL
-from tidyfair.evaluation.statistics import LEVEL
+from tidyfair.evaluation import LEVEL, LOST, NO_LEVEL, VALUE, Evaluated
 from tidyfair.intervals.comparisons import Family, FamilyWithRests, Intervals, in_blocks, shapes_of, usable_outers
 from tidyfair.intervals.critical_values import z_of_groups
 from tidyfair.intervals.draws import Draws
@@ -24,11 +21,8 @@ from tidyfair.intervals.pairs import ComparedGroups
 from tidyfair.intervals.proportions import z_value
 from tidyfair.intervals.shares import is_mean, share_of
 from tidyfair.intervals.uncertainty import Uncertainty
-from tidyfair.specs.contrasts import Contrast
-from tidyfair.specs.metric_specs import MetricSpec
-from tidyfair.specs.options import Options
-from tidyfair.specs.segments import Booleans, Integers, Segments
-from tidyfair.tallies.tally import Tally
+from tidyfair.specs import Booleans, Contrast, Integers, MetricSpec, Options, Segments
+from tidyfair.tallies import Tally
 
 _EQUAL = 1e-9
 """The relative difference of means that are the same is smaller."""

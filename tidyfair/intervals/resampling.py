@@ -20,17 +20,11 @@ import numpy as np
 import polars as pl
 
 from tidyfair.errors import ArgumentError
-from tidyfair.evaluation.evaluated import labels_with_scores
-from tidyfair.evaluation.group_index import KeyCodes
+from tidyfair.evaluation import KeyCodes, labels_with_scores
 from tidyfair.intervals.progress import in_progress
 from tidyfair.intervals.proportions import student_limits, z_value
-from tidyfair.specs.columns import Column
-from tidyfair.specs.metric_specs import MetricSpec
-from tidyfair.specs.options import Options
-from tidyfair.specs.segments import Array, Floats, Integers, Segments
-from tidyfair.tallies.moments import SCORE, centred, is_sum, merged
-from tidyfair.tallies.source import WEIGHT
-from tidyfair.tallies.tally import ESTIMATE, LABELS, TRUTH, Key, Tally
+from tidyfair.specs import Array, Column, Floats, Integers, MetricSpec, Options, Segments
+from tidyfair.tallies import ESTIMATE, LABELS, SCORE, TRUTH, WEIGHT, Key, Tally, centred, is_sum, merged
 
 DRAW = "\0draw"
 """The outer key that numbers replicates; no column of a user has this name."""

@@ -11,11 +11,9 @@ from typing import Any
 
 import numpy as np
 
-from tidyfair.evaluation.statistics import CELLS
-from tidyfair.evaluation.values import values_of
-from tidyfair.specs.averages import BINARY
+from tidyfair.evaluation import CELLS, values_of
+from tidyfair.specs import BINARY, Array, Floats
 from tidyfair.specs.formulas import ROWS, Formula, LabelSums, RowSums
-from tidyfair.specs.segments import Array, Floats
 
 _PROBES = ((3, 5, 2, 7, 1, 4, 6, 2, 3), (1, 8, 9, 2, 5, 3, 2, 7, 4))
 _COMPLETE = ("tp", "fn", "fp", "tn")

@@ -15,12 +15,9 @@ from functools import cached_property
 
 import numpy as np
 
-from tidyfair.evaluation.evaluator import Evaluator, RequestedFormula
-from tidyfair.evaluation.group_index import GroupIndex
-from tidyfair.evaluation.statistics import Cells, sums_of
-from tidyfair.evaluation.values import values_of
+from tidyfair.evaluation import Cells, Evaluator, GroupIndex, RequestedFormula, sums_of, values_of
+from tidyfair.specs import Array, Floats, Integers, Segments
 from tidyfair.specs.formulas import ROWS, Formula, RowSums, Table
-from tidyfair.specs.segments import Array, Floats, Integers, Segments
 
 _HALF_A_ROW = 0.5
 _FEW_ERRORS = 3

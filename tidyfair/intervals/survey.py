@@ -15,22 +15,45 @@ import numpy as np
 import polars as pl
 
 from tidyfair.errors import ArgumentError, ColumnError
-from tidyfair.evaluation.evaluator import Evaluator, RequestedFormula
-from tidyfair.evaluation.group_cells import rows_of, slice_of
-from tidyfair.evaluation.group_index import GroupIndex, KeyCodes
-from tidyfair.evaluation.replicates import RepeatedCells
-from tidyfair.evaluation.statistics import pooled, sums_of
-from tidyfair.evaluation.values import values_of
+from tidyfair.evaluation import (
+    Evaluator,
+    GroupIndex,
+    KeyCodes,
+    RepeatedCells,
+    RequestedFormula,
+    pooled,
+    rows_of,
+    slice_of,
+    sums_of,
+    values_of,
+)
 from tidyfair.intervals.estimates import Influences, Scale, Surveyed, known_errors
-from tidyfair.specs.averages import Average
+from tidyfair.specs import (
+    ROLE,
+    Array,
+    Average,
+    Booleans,
+    By,
+    Floats,
+    Integers,
+    ReplicateWeights,
+    Segments,
+    SurveyDesign,
+)
 from tidyfair.specs.formulas import Formula, RowExpression, RowSums
-from tidyfair.specs.groups import By
-from tidyfair.specs.segments import Array, Booleans, Floats, Integers, Segments
-from tidyfair.specs.survey_designs import ROLE, ReplicateWeights, SurveyDesign
-from tidyfair.tallies.moments import is_centre, is_end, of_replicate, weight_columns
-from tidyfair.tallies.source import WEIGHT
-from tidyfair.tallies.tally import HIDDEN, LABELS, ROW, Tally
-from tidyfair.tallies.tally_checks import SHOWN, in_words
+from tidyfair.tallies import (
+    HIDDEN,
+    LABELS,
+    ROW,
+    SHOWN,
+    WEIGHT,
+    Tally,
+    in_words,
+    is_centre,
+    is_end,
+    of_replicate,
+    weight_columns,
+)
 
 _STEP = 1e-3
 """The part of a sum by which it is moved for a derivative, and by half as much again."""

@@ -9,9 +9,7 @@ from typing import Literal, TypeAlias, cast
 
 import numpy as np
 
-from tidyfair.evaluation.evaluated import Evaluated
-from tidyfair.evaluation.evaluator import RequestedFormula
-from tidyfair.evaluation.statistics import GROUP_CELL, LEVEL
+from tidyfair.evaluation import GROUP_CELL, LEVEL, Evaluated, RequestedFormula
 from tidyfair.intervals.calibration_errors import CalibrationErrors
 from tidyfair.intervals.comparisons import Family
 from tidyfair.intervals.estimates import Estimates, MadeOfShares, Scale, Shares, Smooth
@@ -19,13 +17,21 @@ from tidyfair.intervals.jackknife import by_jackknife, has_jackknife
 from tidyfair.intervals.shares import is_share_of_flags, rising_share_of, share_of, sum_of_shares_of
 from tidyfair.intervals.small_samples import area_errors, area_sides
 from tidyfair.intervals.survey import by_design, has_survey_error
-from tidyfair.specs.aggregates import Aggregate
-from tidyfair.specs.averages import MULTICLASS, Average
+from tidyfair.specs import (
+    MULTICLASS,
+    NO_ROW,
+    Aggregate,
+    Array,
+    Average,
+    Booleans,
+    Floats,
+    Integers,
+    Options,
+    Segments,
+    SurveyDesign,
+)
 from tidyfair.specs.formulas import Formula, RowExpression
-from tidyfair.specs.options import Options
-from tidyfair.specs.segments import NO_ROW, Array, Booleans, Floats, Integers, Segments
-from tidyfair.specs.survey_designs import SurveyDesign
-from tidyfair.tallies.tally import Tally
+from tidyfair.tallies import Tally
 
 Kind: TypeAlias = Literal[
     "rate", "function_of_rate", "sum_of_rates", "area", "ranked", "calibration_error", "fit", "smooth"

@@ -13,14 +13,22 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from tidyfair.calling.metric_sets import Metric
+from tidyfair.calling import Metric
 from tidyfair.errors import ArgumentError, ColumnError, Status, WeightError, in_short, listed
 from tidyfair.metrics.define import defined, distinct_columns
-from tidyfair.specs.arguments import is_list, plain, text
-from tidyfair.specs.columns import Column, ColumnLike, are_columns, names_of
+from tidyfair.specs import (
+    Column,
+    ColumnLike,
+    are_columns,
+    is_list,
+    makes_metric,
+    names_of,
+    plain,
+    refuse_unknown_settings,
+    text,
+)
 from tidyfair.specs.formulas import Expr, Lists, Number, Statistic
-from tidyfair.specs.signatures import makes_metric, refuse_unknown_settings
-from tidyfair.tallies.compared_rows import ListedRows
+from tidyfair.tallies import ListedRows
 
 __all__ = ["fleiss_kap", "krippendorff_alpha", "majority_label", "soft_label"]
 

@@ -11,7 +11,7 @@ from typing import Any
 
 import polars as pl
 
-from tidyfair.calling.metric_sets import (
+from tidyfair.calling import (
     COMPARISONS,
     KINDS,
     GroupwiseFactory,
@@ -34,8 +34,8 @@ from tidyfair.metrics import (
     survival,
 )
 from tidyfair.metrics.other_names import OTHER_NAMES
+from tidyfair.specs import refuse_unknown_settings
 from tidyfair.specs.formulas import Kind, arithmetic_of
-from tidyfair.specs.signatures import refuse_unknown_settings
 
 __all__ = ["catalogue", "get_metrics"]
 

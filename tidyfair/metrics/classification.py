@@ -13,7 +13,7 @@ import numpy as np
 
 from tidyfair.errors import ArgumentError
 from tidyfair.metrics.define import class_metric
-from tidyfair.specs.arguments import number
+from tidyfair.specs import number
 from tidyfair.specs.formulas import Number, Rate
 
 __all__ = [

@@ -7,9 +7,9 @@ from typing import Any, Unpack, overload
 
 import polars as pl
 
-from tidyfair.calling.metric_sets import metric_set
+from tidyfair.calling import metric_set
 from tidyfair.errors import ColumnError, LabelError, listed, nearest
-from tidyfair.evaluation.labels import Labels, check_label, read_labels
+from tidyfair.evaluation import Labels, check_label, read_labels
 from tidyfair.metrics.classification import (
     accuracy,
     bal_accuracy,
@@ -26,10 +26,8 @@ from tidyfair.metrics.classification import (
     sens,
     spec,
 )
-from tidyfair.specs.columns import ColumnLike
-from tidyfair.specs.options import CountOptions, refuse_unknown_keywords
-from tidyfair.tallies.source import PolarsFrame, from_arrays, open_frame
-from tidyfair.tallies.tally import ESTIMATE, TRUTH, Tally
+from tidyfair.specs import ColumnLike, CountOptions, refuse_unknown_keywords
+from tidyfair.tallies import ESTIMATE, TRUTH, PolarsFrame, Tally, from_arrays, open_frame
 
 __all__ = ["conf_mat", "conf_mat_summary"]
 

@@ -14,19 +14,21 @@ from typing import Any, Literal, TypedDict, Unpack, cast, overload
 
 import polars as pl
 
-from tidyfair.calling.metric_sets import GroupwiseFactory, GroupwiseMetric, Metric, MetricSet, metric_set
+from tidyfair.calling import GroupwiseFactory, GroupwiseMetric, Metric, MetricSet, metric_set
 from tidyfair.errors import ArgumentError, ColumnError, UndefinedError, UndefinedWarning, in_short, warn
-from tidyfair.evaluation.evaluated import labels_with_scores, scores_of_levels
-from tidyfair.evaluation.group_cells import UNGROUPED, number_group_cells, rows_of
-from tidyfair.evaluation.ranked_rows import Level, sorted_scores
+from tidyfair.evaluation import (
+    UNGROUPED,
+    Level,
+    labels_with_scores,
+    number_group_cells,
+    rows_of,
+    scores_of_levels,
+    sorted_scores,
+)
 from tidyfair.metrics.probability import bin_of, check_bins, roc_auc
-from tidyfair.specs.arguments import is_list
-from tidyfair.specs.columns import ColumnLike
+from tidyfair.specs import CallOptions, ColumnLike, is_list, refuse_unknown_keywords, refuse_unknown_settings
 from tidyfair.specs.formulas import Expr
-from tidyfair.specs.options import CallOptions, refuse_unknown_keywords
-from tidyfair.specs.signatures import refuse_unknown_settings
-from tidyfair.tallies.source import PolarsFrame, open_frame
-from tidyfair.tallies.tally_checks import check_weights
+from tidyfair.tallies import PolarsFrame, check_weights, open_frame
 
 __all__ = [
     "Curve",

@@ -8,15 +8,21 @@ from typing import Any, Unpack, overload
 
 import polars as pl
 
-from tidyfair.calling.metric_sets import metric_set
+from tidyfair.calling import metric_set
 from tidyfair.errors import ArgumentError, ColumnError, listed
 from tidyfair.metrics.classification import accuracy, kap
 from tidyfair.metrics.probability import mn_log_loss, roc_auc
 from tidyfair.metrics.regression import mae, rmse, rsq
-from tidyfair.specs.columns import Column, ColumnLike, telling
-from tidyfair.specs.forecasts import PredictionInterval, Survival
-from tidyfair.specs.options import CallOptions, refuse_unknown_keywords
-from tidyfair.tallies.source import PolarsFrame, Source, open_frame
+from tidyfair.specs import (
+    CallOptions,
+    Column,
+    ColumnLike,
+    PredictionInterval,
+    Survival,
+    refuse_unknown_keywords,
+    telling,
+)
+from tidyfair.tallies import PolarsFrame, Source, open_frame
 
 __all__ = ["default_metrics"]
 

@@ -12,12 +12,21 @@ from typing import Any, Literal, TypeAlias, cast
 
 import polars as pl
 
-from tidyfair.calling.metric_sets import GroupwiseFactory, GroupwiseMetric, Metric, MetricSet
+from tidyfair.calling import GroupwiseFactory, GroupwiseMetric, Metric, MetricSet
 from tidyfair.errors import ArgumentError, Status, failures_of, in_short, listed
-from tidyfair.specs.aggregates import DIRECTIONS, Direction
-from tidyfair.specs.arguments import flag, one_of
-from tidyfair.specs.averages import MACRO, MICRO
-from tidyfair.specs.columns import Column, are_columns
+from tidyfair.specs import (
+    DIRECTIONS,
+    MACRO,
+    MICRO,
+    Column,
+    Direction,
+    are_columns,
+    columns_of,
+    flag,
+    gives_a_value_per_row,
+    one_of,
+    refuse_unknown_settings,
+)
 from tidyfair.specs.formulas import (
     ROW_COLUMNS,
     SUMS,
@@ -40,8 +49,6 @@ from tidyfair.specs.formulas import (
     statistic,
     unprefixed,
 )
-from tidyfair.specs.polars_versions import columns_of, gives_a_value_per_row
-from tidyfair.specs.signatures import refuse_unknown_settings
 
 __all__ = [
     "class_metric",

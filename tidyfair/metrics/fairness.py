@@ -11,7 +11,7 @@ from typing import Literal
 
 import polars as pl
 
-from tidyfair.calling.metric_sets import GroupwiseFactory, Metric, MetricSet, metric_set
+from tidyfair.calling import GroupwiseFactory, Metric, MetricSet, metric_set
 from tidyfair.errors import ArgumentError, in_short, listed
 from tidyfair.metrics.classification import (
     accuracy,
@@ -61,19 +61,25 @@ from tidyfair.metrics.probability import (
 )
 from tidyfair.metrics.regression import squared_shift
 from tidyfair.metrics.survival import calibration_in_the_large_survival, concordance_survival
-from tidyfair.specs.aggregates import DIRECTIONS, Aggregate, Direction, as_aggregate
-from tidyfair.specs.arguments import one_of, text
-from tidyfair.specs.contrasts import difference, log_ratio, ratio
-from tidyfair.specs.formulas import GroupPairs, Sample
-from tidyfair.specs.signatures import refuse_unknown_settings
-from tidyfair.specs.spreads import (
+from tidyfair.specs import (
+    DIRECTIONS,
+    Aggregate,
+    Direction,
     FarthestPair,
+    as_aggregate,
     coefficient_of_variation,
+    difference,
     generalized_entropy,
     group_maximum,
     group_mean,
     group_minimum,
+    log_ratio,
+    one_of,
+    ratio,
+    refuse_unknown_settings,
+    text,
 )
+from tidyfair.specs.formulas import GroupPairs, Sample
 
 __all__ = [
     "abroca",

@@ -4,13 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from tidyfair.calling.metric_sets import Metric
+from tidyfair.calling import Metric
 from tidyfair.errors import ArgumentError, Status
 from tidyfair.metrics.define import defined, distinct_columns
-from tidyfair.specs.arguments import text, whole
-from tidyfair.specs.columns import ColumnLike, are_columns
+from tidyfair.specs import ColumnLike, are_columns, makes_metric, text, whole
 from tidyfair.specs.formulas import Expr, Neighborhood, Number, Rate, Statistic
-from tidyfair.specs.signatures import makes_metric
 
 __all__ = ["consistency"]
 

@@ -14,10 +14,10 @@ from typing import Literal, TypeAlias
 import numpy as np
 import polars as pl
 
-from tidyfair.calling.metric_sets import metric_tweak
+from tidyfair.calling import metric_tweak
 from tidyfair.errors import ArgumentError, Status
 from tidyfair.metrics.define import class_metric, numeric_metric, prob_metric
-from tidyfair.specs.entropies import check_alpha, entropy_index, entropy_within, powered
+from tidyfair.specs import check_alpha, entropy_index, entropy_within, powered
 from tidyfair.specs.formulas import Expr, Number, Rate, statistic
 
 __all__ = [

@@ -21,7 +21,7 @@ import polars as pl
 
 from tidyfair.errors import ArgumentError, Status, Undefined, in_short, listed
 from tidyfair.metrics.define import array_metric, prob_metric
-from tidyfair.specs.arguments import one_of, whole
+from tidyfair.specs import one_of, whole
 from tidyfair.specs.formulas import Expr, ExprRate, Influence, Number, Rate, Sample, statistic
 
 Array: TypeAlias = np.ndarray[Any, Any]

@@ -13,17 +13,25 @@ from typing import Any, Literal, NamedTuple, TypeAlias, cast
 
 import numpy as np
 
-from tidyfair.calling.metric_sets import Metric
+from tidyfair.calling import Metric
 from tidyfair.errors import ArgumentError, ColumnError, in_short, listed
 from tidyfair.metrics.define import class_metric, defined, distinct_columns
 from tidyfair.metrics.fairness import new_groupwise_metric
-from tidyfair.specs.aggregates import Direction
-from tidyfair.specs.arguments import number, one_of, proper_share, text, whole
-from tidyfair.specs.columns import Column, ColumnLike
+from tidyfair.specs import (
+    Column,
+    ColumnLike,
+    Direction,
+    group_maximum,
+    group_minimum,
+    makes_metric,
+    number,
+    one_of,
+    proper_share,
+    text,
+    whole,
+)
 from tidyfair.specs.formulas import Expr, Lists, Number, Rate, Statistic
-from tidyfair.specs.signatures import makes_metric
-from tidyfair.specs.spreads import group_maximum, group_minimum
-from tidyfair.tallies.compared_rows import ListedRows
+from tidyfair.tallies import ListedRows
 
 Array: TypeAlias = np.ndarray[Any, Any]
 

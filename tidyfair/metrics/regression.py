@@ -16,9 +16,8 @@ import polars as pl
 
 from tidyfair.errors import Status
 from tidyfair.metrics.define import numeric_metric
-from tidyfair.specs.arguments import number, whole
+from tidyfair.specs import number, value_at, whole
 from tidyfair.specs.formulas import Expr, ExprRate, Number, Rate, statistic
-from tidyfair.specs.polars_versions import value_at
 
 __all__ = [
     "ccc",

@@ -18,10 +18,10 @@ import numpy as np
 import polars as pl
 
 from tidyfair.errors import Status, Undefined
-from tidyfair.evaluation.array_metrics import SurvivalSample
+from tidyfair.evaluation import SurvivalSample
 from tidyfair.metrics.define import array_metric, survival_metric
 from tidyfair.metrics.pair_counts import concordant_pairs
-from tidyfair.specs.arguments import number
+from tidyfair.specs import number
 from tidyfair.specs.formulas import Expr, Influence, Number, Rate, statistic
 
 Array: TypeAlias = np.ndarray[Any, Any]

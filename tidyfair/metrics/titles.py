@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from tidyfair.specs.result_columns import cut_of_row
+from tidyfair.specs import cut_of_row
 
 _TITLES = {
     "abroca": "Area between the ROC curves of groups (ABROCA)",

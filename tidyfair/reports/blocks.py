@@ -13,7 +13,7 @@ import polars as pl
 
 from tidyfair.errors import ArgumentError
 from tidyfair.escapes import as_html, as_text, markdown_row, visible
-from tidyfair.metrics.titles import capitalized
+from tidyfair.metrics import capitalized
 from tidyfair.reports.findings import Finding
 from tidyfair.reports.plots import autoplot
 from tidyfair.reports.svg import themed_svg

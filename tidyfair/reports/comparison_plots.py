@@ -7,8 +7,8 @@ import re
 import polars as pl
 
 from tidyfair.errors import ArgumentError, Status
-from tidyfair.evaluation.group_cells import texts_of
-from tidyfair.metrics.titles import capitalized, in_prose, short_title, title_of
+from tidyfair.evaluation import texts_of
+from tidyfair.metrics import capitalized, in_prose, short_title, title_of
 from tidyfair.reports.charts import MOST_PANELS, SPAN, Picture, Span
 from tidyfair.reports.dot_charts import dots, over_time, side_by_side
 from tidyfair.reports.line_charts import scatter
@@ -27,7 +27,7 @@ from tidyfair.reports.plot_input import (
     with_spans,
 )
 from tidyfair.reports.tables import as_p_value
-from tidyfair.specs.result_columns import open_ends
+from tidyfair.specs import open_ends
 from tidyfair.specs.result_kinds import CERTIFICATE, FOUR_FIFTHS
 
 _OF_SCALES = {"ratio": 1.0, "odds_ratio": 1.0, "difference": 0.0}

@@ -18,7 +18,7 @@ from tidyfair.reports.plot_input import (
     listed_titles,
     table_of,
 )
-from tidyfair.specs.result_columns import POINTS
+from tidyfair.specs import POINTS
 
 _PIXELS, _FEWEST_PIXELS = 300, 40
 """Points of a curve that fall on the same of so many pixels of an axis look like one."""
@@ -61,7 +61,7 @@ def lift_plot(plot: PlotInput) -> Picture:
 
 def calibration_plot(plot: PlotInput) -> Picture:
     """Observed rate of events over mean score, with intervals where rows count alike."""
-    from tidyfair.intervals.proportions import wilson, z_value  # noqa: PLC0415 - only for intervals
+    from tidyfair.intervals import wilson, z_value  # noqa: PLC0415 - only for intervals
 
     table = _points(plot, pl.col(".mean_score"), pl.col(".event_rate"), rows=".n")
     notes: list[str] = []

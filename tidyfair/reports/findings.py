@@ -14,16 +14,13 @@ from typing import Any
 
 import polars as pl
 
-from tidyfair.audits.audit_results import AuditResults
-from tidyfair.calling.metric_sets import GroupwiseMetric, Metric
+from tidyfair.audits import AuditResults
+from tidyfair.calling import GroupwiseMetric, Metric
 from tidyfair.errors import Status
-from tidyfair.intervals.shares import share_of
-from tidyfair.metrics.titles import at_cut, capitalized, in_prose, short_title
+from tidyfair.intervals import share_of
+from tidyfair.metrics import at_cut, capitalized, in_prose, short_title
 from tidyfair.reports.tables import ends_in_words, left_out_in_words, number_in_digits, reason
-from tidyfair.specs.aggregates import Aggregate
-from tidyfair.specs.columns import names_of
-from tidyfair.specs.groups import By
-from tidyfair.specs.result_columns import CUTS, cut_of_row, key_of
+from tidyfair.specs import CUTS, Aggregate, By, cut_of_row, key_of, names_of
 
 _CONTEXTS = {"rest": "all other groups", "overall": "all groups together"}
 """The references of disparities that are no group."""

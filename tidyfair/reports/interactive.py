@@ -18,17 +18,16 @@ from typing import Any, cast
 
 import polars as pl
 
-from tidyfair.audits.audit_results import AuditResults
-from tidyfair.audits.usual_metrics import differences
-from tidyfair.calling.metric_sets import Metric, metric_set
+from tidyfair.audits import AuditResults, differences
+from tidyfair.calling import Metric, metric_set
 from tidyfair.escapes import visible
-from tidyfair.intervals.shares import share_of
-from tidyfair.metrics.titles import title_of
+from tidyfair.intervals import share_of
+from tidyfair.metrics import title_of
 from tidyfair.reports.blocks import Content, prose
 from tidyfair.reports.findings import feature_in_words, group_in_words
 from tidyfair.reports.sections import thresholds_of
-from tidyfair.specs.groups import By
-from tidyfair.tallies.source import open_frame
+from tidyfair.specs import By
+from tidyfair.tallies import open_frame
 
 _INFINITE = {math.inf: "Infinity", -math.inf: "-Infinity"}
 """Thresholds that JSON has no numbers for, as scripts read them."""

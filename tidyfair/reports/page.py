@@ -14,16 +14,13 @@ from typing import Any
 
 import polars as pl
 
-from tidyfair.audits.audit_results import AuditResults
-from tidyfair.audits.published import html_page
-from tidyfair.audits.usual_metrics import LEAST_ROWS, Feature, UsualMetrics, kind_of
-from tidyfair.calling.metric_sets import GroupwiseMetric, Metric, MetricSet, metric_set
+from tidyfair.audits import LEAST_ROWS, AuditResults, Feature, UsualMetrics, html_page, kind_of
+from tidyfair.calling import GroupwiseMetric, Metric, MetricSet, metric_set
 from tidyfair.errors import ArgumentError, in_short, without_notices
 from tidyfair.escapes import as_html, as_text
-from tidyfair.inference.gates.checks import Gate
-from tidyfair.inference.partial_knowledge.small_groups import worst_groups
-from tidyfair.intervals.progress import in_progress
-from tidyfair.intervals.shares import share_of
+from tidyfair.inference.gates import Gate
+from tidyfair.inference.partial_knowledge import worst_groups
+from tidyfair.intervals import in_progress, share_of
 from tidyfair.reports.blocks import Content, Findings, Section, html_of, markdown_of
 from tidyfair.reports.findings import Finding, feature_in_words, finding_on
 from tidyfair.reports.interactive import Explorer, explorer_of, script_policy, text_of_file
@@ -39,13 +36,18 @@ from tidyfair.reports.sections import (
 )
 from tidyfair.reports.style import STYLE
 from tidyfair.reports.verdicts import verdicts_explained, verdicts_of_gate
-from tidyfair.specs.arguments import flag, string
-from tidyfair.specs.forecasts import Prediction, TruthLike
-from tidyfair.specs.groups import Policy, Treatment
-from tidyfair.specs.options import refuse_unknown_keywords
-from tidyfair.specs.result_columns import RowKey, keys_of
-from tidyfair.tallies.files import save
-from tidyfair.tallies.source import open_frame
+from tidyfair.specs import (
+    Policy,
+    Prediction,
+    RowKey,
+    Treatment,
+    TruthLike,
+    flag,
+    keys_of,
+    refuse_unknown_keywords,
+    string,
+)
+from tidyfair.tallies import open_frame, save
 
 __all__ = ["Report", "report"]
 

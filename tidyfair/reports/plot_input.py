@@ -11,11 +11,11 @@ from typing import Any, Literal
 
 import polars as pl
 
-from tidyfair.evaluation.group_cells import texts_of
+from tidyfair.evaluation import texts_of
+from tidyfair.metrics import at_cut, in_prose, short_title, title_of
 from tidyfair.metrics.catalog import comparison_named, metric_named
-from tidyfair.metrics.titles import at_cut, in_prose, short_title, title_of
 from tidyfair.reports.charts import SPAN, Span
-from tidyfair.specs.result_columns import CUTS, POINTS, RESERVED
+from tidyfair.specs import CUTS, POINTS, RESERVED
 from tidyfair.specs.result_kinds import COMPARISONS, FOUR_FIFTHS, GROUPS, LOOK, METRICS, VERDICTS, ResultKind
 
 Form = Literal["dots", "heat map"]

@@ -14,11 +14,9 @@ from tidyfair.escapes import renamed
 from tidyfair.reports import comparison_plots, curve_plots, value_plots
 from tidyfair.reports.charts import LEAST_WIDTH, WIDTH, Picture, shown
 from tidyfair.reports.plot_input import Form, PlotInput, with_outer_text
-from tidyfair.specs import result_kinds as kinds
-from tidyfair.specs.arguments import number, one_of, string, whole
+from tidyfair.specs import number, one_of, refuse_unknown_settings, result_kinds as kinds, string, whole
 from tidyfair.specs.result_kinds import ResultKind, kind_of
-from tidyfair.specs.signatures import refuse_unknown_settings
-from tidyfair.tallies.source import open_frame
+from tidyfair.tallies import open_frame
 
 __all__ = ["autoplot"]
 

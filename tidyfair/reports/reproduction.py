@@ -11,16 +11,13 @@ from importlib.metadata import version
 from platform import python_version
 from typing import Any
 
-from tidyfair.calling.metric_sets import COMPARISONS, GroupwiseFactory, GroupwiseMetric, Metric, MetricSet, comparison
+from tidyfair.calling import COMPARISONS, GroupwiseFactory, GroupwiseMetric, Metric, MetricSet, comparison
 from tidyfair.errors import TidyfairError
-from tidyfair.inference.gates.checks import Gate, four_fifths
+from tidyfair.inference.gates import Gate, four_fifths
+from tidyfair.metrics import places
 from tidyfair.metrics.catalog import factories, metric_named
-from tidyfair.metrics.other_names import places
 from tidyfair.reports.blocks import Code, Section
-from tidyfair.specs.aggregates import Aggregate
-from tidyfair.specs.columns import Column
-from tidyfair.specs.forecasts import PredictionInterval, Survival
-from tidyfair.specs.groups import Privileged
+from tidyfair.specs import Aggregate, Column, PredictionInterval, Privileged, Survival
 
 
 def how_to_repeat(code: str) -> Section:

@@ -11,15 +11,13 @@ from typing import Any
 
 import polars as pl
 
-from tidyfair.audits.audit_results import AuditResults, Significance
-from tidyfair.audits.usual_metrics import UsualMetrics, differences
-from tidyfair.calling.metric_sets import GroupwiseMetric, Metric, metric_set
+from tidyfair.audits import AuditResults, Significance, UsualMetrics, differences
+from tidyfair.calling import GroupwiseMetric, Metric, metric_set
 from tidyfair.errors import ColumnError, Status
-from tidyfair.evaluation.group_cells import texts_of
-from tidyfair.evaluation.missing_predictions import lacks_prediction, missing_by_group
+from tidyfair.evaluation import lacks_prediction, missing_by_group, texts_of
+from tidyfair.metrics import at_cut, capitalized, in_prose, short_title, title_of
 from tidyfair.metrics.classification import selection_rate, sens
 from tidyfair.metrics.curves import calibration_curve, threshold_curve
-from tidyfair.metrics.titles import at_cut, capitalized, in_prose, short_title, title_of
 from tidyfair.reports.blocks import Content, Facts, Figure, Folded, Part, Section, Table
 from tidyfair.reports.findings import (
     Finding,
@@ -45,14 +43,8 @@ from tidyfair.reports.tables import (
     too_few,
     with_interval,
 )
-from tidyfair.specs.columns import Column, names_of
-from tidyfair.specs.forecasts import Forecast
-from tidyfair.specs.groups import By
-from tidyfair.specs.result_columns import CUTS, RowKey, cut_of_row, key_of, keys_of
-from tidyfair.tallies.moments import SCORE, ends_of
-from tidyfair.tallies.source import open_frame
-from tidyfair.tallies.tally import TRUTH, Tally, presence_key
-from tidyfair.tallies.thresholds import ESTIMATE
+from tidyfair.specs import CUTS, By, Column, Forecast, RowKey, cut_of_row, key_of, keys_of, names_of
+from tidyfair.tallies import ESTIMATE, SCORE, TRUTH, Tally, ends_of, open_frame, presence_key
 
 _PART, _BOTH, _NTH = "\0part", "\0both", "\0nth"
 """Internal columns, whose names no column of the user has."""

@@ -10,11 +10,9 @@ import polars as pl
 
 from tidyfair.errors import ArgumentError, ColumnError, Status
 from tidyfair.escapes import as_html, visible, visible_texts
-from tidyfair.specs.arguments import string, whole
-from tidyfair.specs.result_columns import GROUP_KEYS, RESERVED, key_columns, open_ends
+from tidyfair.specs import GROUP_KEYS, RESERVED, key_columns, open_ends, refuse_unknown_settings, string, whole
 from tidyfair.specs.result_kinds import GROUPS, kind_of
-from tidyfair.specs.signatures import refuse_unknown_settings
-from tidyfair.tallies.source import open_frame
+from tidyfair.tallies import open_frame
 
 __all__ = ["as_table", "plain_names"]
 

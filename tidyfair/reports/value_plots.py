@@ -9,8 +9,8 @@ from typing import Any
 import polars as pl
 
 from tidyfair.errors import ArgumentError, Status
-from tidyfair.evaluation.group_cells import texts_of
-from tidyfair.metrics.titles import capitalized, cut_in_words, in_prose
+from tidyfair.evaluation import texts_of
+from tidyfair.metrics import capitalized, cut_in_words, in_prose
 from tidyfair.reports.charts import Picture, Span, number_text
 from tidyfair.reports.curve_plots import groups_over_cuts, results_over_cuts
 from tidyfair.reports.dot_charts import dots
@@ -30,7 +30,7 @@ from tidyfair.reports.plot_input import (
     with_spans,
 )
 from tidyfair.reports.tables import left_out_in_words
-from tidyfair.specs.result_columns import POINTS
+from tidyfair.specs import POINTS
 from tidyfair.specs.result_kinds import METRICS
 
 _INTERVALS = "lines show confidence intervals"

@@ -8,15 +8,21 @@ from typing import Any
 import polars as pl
 
 from tidyfair.errors import Status
-from tidyfair.inference.gates.checks import Gate
-from tidyfair.inference.gates.texts import unknown_in_words
-from tidyfair.inference.gates.verdicts import FAIL, PASS, UNSURE
-from tidyfair.inference.unknown_groups import UNKNOWN_ROWS, UNKNOWN_SHARE, WITH_UNKNOWN
-from tidyfair.metrics.titles import at_cut, capitalized, title_of
+from tidyfair.inference.gates import (
+    FAIL,
+    PASS,
+    UNKNOWN_ROWS,
+    UNKNOWN_SHARE,
+    UNSURE,
+    WITH_UNKNOWN,
+    Gate,
+    unknown_in_words,
+)
+from tidyfair.metrics import at_cut, capitalized, title_of
 from tidyfair.reports.blocks import Figure, Folded, Table, Verdict, Verdicts
 from tidyfair.reports.findings import disparity_in_words, percent
 from tidyfair.reports.tables import ends_in_words, number_in_digits, reason, with_interval
-from tidyfair.specs.result_columns import RowKey, key_of
+from tidyfair.specs import RowKey, key_of
 
 _ORDER = (FAIL, UNSURE, PASS)
 """Verdicts, the worst first."""

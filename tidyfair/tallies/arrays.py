@@ -10,9 +10,7 @@ from typing import Any, cast
 import polars as pl
 
 from tidyfair.errors import ArgumentError, ColumnError, in_short, listed, nearest
-from tidyfair.specs.arguments import is_value, plain
-from tidyfair.specs.columns import Column
-from tidyfair.specs.forecasts import PredictionInterval, Survival
+from tidyfair.specs import Column, PredictionInterval, Survival, is_value, plain
 from tidyfair.tallies.source import from_arrays
 
 ARRAY = "array of "

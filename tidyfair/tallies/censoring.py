@@ -14,10 +14,19 @@ import numpy as np
 import polars as pl
 
 from tidyfair.errors import ArgumentError, ColumnError, WeightError, in_short, listed
-from tidyfair.specs.columns import Column, ColumnLike
-from tidyfair.specs.forecasts import EVENT, EVENT_WEIGHT, CensoringDistribution, Forecast, Survival
-from tidyfair.specs.segments import Array, Booleans, Floats
-from tidyfair.specs.signatures import refuse_unknown_settings
+from tidyfair.specs import (
+    EVENT,
+    EVENT_WEIGHT,
+    Array,
+    Booleans,
+    CensoringDistribution,
+    Column,
+    ColumnLike,
+    Floats,
+    Forecast,
+    Survival,
+    refuse_unknown_settings,
+)
 from tidyfair.tallies.moments import ACTUAL
 from tidyfair.tallies.source import FREQUENCY, WEIGHT, open_frame
 

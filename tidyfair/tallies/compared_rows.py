@@ -11,10 +11,8 @@ import numpy as np
 import polars as pl
 
 from tidyfair.errors import ColumnError, WeightError, listed
-from tidyfair.specs.columns import Column, check_features, names_of
+from tidyfair.specs import SIDE, Column, Segments, check_features, names_of
 from tidyfair.specs.formulas import Statistic
-from tidyfair.specs.groups import SIDE
-from tidyfair.specs.segments import Segments
 from tidyfair.tallies.moments import ACTUAL, PREDICTED
 from tidyfair.tallies.source import WEIGHT
 from tidyfair.tallies.tally import Tally, key_names

@@ -11,16 +11,25 @@ from typing import Any, Literal, TypeAlias, cast
 import polars as pl
 
 from tidyfair.errors import ArgumentError, ColumnError, TidyfairError, in_short, listed
-from tidyfair.specs.arguments import whole
-from tidyfair.specs.averages import DISTRIBUTION_BY_LABEL
-from tidyfair.specs.columns import Column, are_columns, roots_of
-from tidyfair.specs.forecasts import Forecast, PredictionInterval, Survival, is_point
+from tidyfair.specs import (
+    DISTRIBUTION_BY_LABEL,
+    ROLE,
+    By,
+    Column,
+    Forecast,
+    MetricSpec,
+    Options,
+    PredictionInterval,
+    Privileged,
+    Survival,
+    are_columns,
+    is_point,
+    named_formulas,
+    refuse_reserved,
+    roots_of,
+    whole,
+)
 from tidyfair.specs.formulas import CONTENT, OF_CENSORING, OF_INTERVAL, Formula, RowExpression, RowSums
-from tidyfair.specs.groups import By, Privileged
-from tidyfair.specs.metric_specs import MetricSpec, named_formulas
-from tidyfair.specs.options import Options
-from tidyfair.specs.result_columns import refuse_reserved
-from tidyfair.specs.survey_designs import ROLE
 from tidyfair.tallies.moments import ACTUAL, PREDICTED, Needs
 from tidyfair.tallies.source import FREQUENCY, WEIGHT, Source
 from tidyfair.tallies.tally import TRUTH, Key, Scores, Tally

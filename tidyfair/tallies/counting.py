@@ -10,9 +10,7 @@ import numpy as np
 import polars as pl
 
 from tidyfair.errors import ColumnError, EngineError, WeightError, listed
-from tidyfair.specs.columns import Column, blaming_expressions, names_of, roots_of, telling
-from tidyfair.specs.forecasts import EVENT, is_point
-from tidyfair.specs.survey_designs import ROLE
+from tidyfair.specs import EVENT, ROLE, Column, blaming_expressions, is_point, names_of, roots_of, telling
 from tidyfair.tallies.censoring import with_censoring_weights
 from tidyfair.tallies.compared_rows import with_comparisons
 from tidyfair.tallies.count_plan import CountPlan

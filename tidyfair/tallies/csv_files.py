@@ -14,7 +14,7 @@ from typing import IO, cast
 import polars as pl
 
 from tidyfair.errors import ArgumentError
-from tidyfair.specs.columns import telling
+from tidyfair.specs import telling
 
 _UTF_16 = "is encoded as UTF-16: save it as UTF-8"
 _STARTS = {

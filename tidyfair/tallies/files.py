@@ -20,7 +20,7 @@ from polars import selectors
 
 from tidyfair.errors import ArgumentError, listed
 from tidyfair.escapes import renamed
-from tidyfair.specs.columns import telling
+from tidyfair.specs import telling
 from tidyfair.tallies.csv_files import check_file, find_line
 
 

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import polars as pl
 
-from tidyfair.specs.polars_versions import from_physical, is_beyond_numpy
+from tidyfair.specs import from_physical, is_beyond_numpy
 from tidyfair.tallies.slices import over_slices
 
 _MOST_LEVELS = 2**24

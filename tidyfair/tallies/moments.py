@@ -17,13 +17,19 @@ from typing import Any, TypeAlias
 import numpy as np
 import polars as pl
 
-from tidyfair.specs.averages import BINARY
-from tidyfair.specs.columns import Column
-from tidyfair.specs.forecasts import EVENT, Forecast
+from tidyfair.specs import (
+    BINARY,
+    EVENT,
+    Array,
+    Booleans,
+    Column,
+    Forecast,
+    MetricSpec,
+    Segments,
+    number_of_rows,
+    spread,
+)
 from tidyfair.specs.formulas import Formula, RowExpression, RowSums, Statistic, unprefixed
-from tidyfair.specs.metric_specs import MetricSpec
-from tidyfair.specs.polars_versions import number_of_rows, spread
-from tidyfair.specs.segments import Array, Booleans, Segments
 
 Quantity: TypeAlias = tuple[str, str, Any]
 """Name of the column, name of the reduction (`sum`, `min`, `max` …), and the value of a row."""

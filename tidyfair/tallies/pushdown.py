@@ -13,8 +13,7 @@ from typing import Any
 import polars as pl
 
 from tidyfair.errors import ArgumentError, ColumnError, WeightError
-from tidyfair.specs.columns import Column, roots_of
-from tidyfair.specs.polars_versions import is_row_separable
+from tidyfair.specs import Column, is_row_separable, roots_of
 from tidyfair.tallies.count_plan import CountPlan
 from tidyfair.tallies.moments import (
     ACTUAL,

@@ -10,7 +10,7 @@ import numpy as np
 import polars as pl
 from polars.datatypes import FloatType
 
-from tidyfair.specs.polars_versions import in_batches
+from tidyfair.specs import in_batches
 from tidyfair.tallies.key_encoding import (
     Levels,
     Packing,

@@ -29,19 +29,20 @@ from tidyfair.errors import (
     warn,
     with_article,
 )
-from tidyfair.specs.arguments import text
-from tidyfair.specs.columns import (
+from tidyfair.specs import (
     EXACT,
+    SIDE,
     Column,
     ColumnLike,
+    Privileged,
     are_columns,
     blaming_expressions,
+    largest_integer,
     names_of,
     roots_of,
     telling,
+    text,
 )
-from tidyfair.specs.groups import SIDE, Privileged
-from tidyfair.specs.polars_versions import largest_integer
 from tidyfair.tallies.moments import ACTUAL, MEASURE, PREDICTED, is_weight_column
 
 PolarsFrame: TypeAlias = "pl.DataFrame | pl.LazyFrame | GroupBy"

@@ -12,10 +12,19 @@ import numpy as np
 import polars as pl
 
 from tidyfair.errors import ArgumentError, ColumnError, WeightError, listed
-from tidyfair.specs.columns import Column, levels_of, stacked
-from tidyfair.specs.forecasts import AT_POINT, TIME_AT_POINT, WEIGHT_AT_POINT, Forecast
-from tidyfair.specs.groups import SIDE, Privileged
-from tidyfair.specs.survey_designs import ROLE, Design
+from tidyfair.specs import (
+    AT_POINT,
+    ROLE,
+    SIDE,
+    TIME_AT_POINT,
+    WEIGHT_AT_POINT,
+    Column,
+    Design,
+    Forecast,
+    Privileged,
+    levels_of,
+    stacked,
+)
 from tidyfair.tallies.forks import check_threads
 from tidyfair.tallies.moments import (
     SCORE,

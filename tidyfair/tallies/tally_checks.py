@@ -10,13 +10,8 @@ from typing import Any, cast
 import polars as pl
 
 from tidyfair.errors import ArgumentError, ColumnError, WeightError, advice, listed
-from tidyfair.specs.columns import Column
-from tidyfair.specs.forecasts import Forecast
+from tidyfair.specs import ROLE, By, Column, Forecast, MetricSpec, Options, SurveyDesign, named_formulas
 from tidyfair.specs.formulas import CONTENT, Formula
-from tidyfair.specs.groups import By
-from tidyfair.specs.metric_specs import MetricSpec, named_formulas
-from tidyfair.specs.options import Options
-from tidyfair.specs.survey_designs import ROLE, SurveyDesign
 from tidyfair.tallies.moments import Needs, step
 from tidyfair.tallies.tally import Scores, Tally, check_tally
 from tidyfair.tallies.thresholds import ESTIMATE

@@ -14,10 +14,7 @@ import numpy as np
 import polars as pl
 
 from tidyfair.errors import ArgumentError, ColumnError, advice, in_short, listed
-from tidyfair.specs.arguments import is_list
-from tidyfair.specs.columns import Column, ColumnLike, names_of
-from tidyfair.specs.polars_versions import value_at
-from tidyfair.specs.signatures import refuse_unknown_settings
+from tidyfair.specs import Column, ColumnLike, is_list, names_of, refuse_unknown_settings, value_at
 from tidyfair.tallies.arrays import ARRAY
 from tidyfair.tallies.key_encoding import Levels
 from tidyfair.tallies.source import WEIGHT, from_arrays

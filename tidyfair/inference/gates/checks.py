@@ -12,19 +12,19 @@ from typing import Any, ClassVar, Unpack, cast
 
 import polars as pl
 
-from tidyfair.calling.calls import Evaluable
-from tidyfair.calling.metric_sets import (
+from tidyfair.calling import (
+    Evaluable,
     GroupwiseFactory,
     GroupwiseMetric,
     Metric,
     MetricSet,
+    Run,
     metric_set,
     way_to_metrics,
 )
-from tidyfair.calling.runner import Run
 from tidyfair.errors import ArgumentError, ColumnError, EvidenceWarning, Status, TidyfairError, in_short, listed, warn
 from tidyfair.escapes import visible
-from tidyfair.evaluation.states import OUTSIDE
+from tidyfair.evaluation import OUTSIDE
 from tidyfair.inference.gates.listeners import notify
 from tidyfair.inference.gates.texts import groups_behind, outcome_of, table_of, way_out
 from tidyfair.inference.gates.verdicts import (
@@ -40,12 +40,12 @@ from tidyfair.inference.gates.verdicts import (
     with_unknown_groups,
     with_verdicts,
 )
-from tidyfair.inference.models.model_choice import named_models
-from tidyfair.inference.models.model_comparison import (
+from tidyfair.inference.models import (
     COMPARISON_CALL,
     REFUSED_OF_MODELS,
     ModelComparison,
     PairedModels,
+    named_models,
     paired_with_each,
 )
 from tidyfair.inference.on_data import CalledOnTallies, GroupwiseOnData, MetricSetOnData
@@ -59,14 +59,25 @@ from tidyfair.inference.unknown_groups import (
     with_unknown_in_each_group,
 )
 from tidyfair.metrics.fairness import demographic_parity_ratio
-from tidyfair.specs.arguments import flag, number, one_of, proper_share, share_of_percent
-from tidyfair.specs.columns import ColumnLike
-from tidyfair.specs.forecasts import Prediction, TruthLike
-from tidyfair.specs.groups import By, Privileged, Treatment
-from tidyfair.specs.options import CallOptions, Options, refuse_unknown_keywords, show_keywords
+from tidyfair.specs import (
+    By,
+    CallOptions,
+    ColumnLike,
+    Options,
+    Prediction,
+    Privileged,
+    Treatment,
+    TruthLike,
+    flag,
+    number,
+    one_of,
+    proper_share,
+    refuse_unknown_keywords,
+    share_of_percent,
+    show_keywords,
+)
 from tidyfair.specs.result_kinds import COMPARISONS, VERDICTS, ResultKind
-from tidyfair.tallies.source import open_frame
-from tidyfair.tallies.tally import Tally
+from tidyfair.tallies import Tally, open_frame
 
 __all__ = ["Gate", "UnfairError", "assert_fair", "check", "four_fifths"]
 

@@ -8,13 +8,13 @@ from typing import Any
 
 import polars as pl
 
-from tidyfair.calling.metric_sets import GroupwiseMetric, Metric, MetricSet
+from tidyfair.calling import GroupwiseMetric, Metric, MetricSet
 from tidyfair.errors import listed
 from tidyfair.escapes import renamed, visible, visible_texts
-from tidyfair.evaluation.states import OUTSIDE
+from tidyfair.evaluation import OUTSIDE
 from tidyfair.inference.gates.verdicts import PASS
 from tidyfair.inference.unknown_groups import UNKNOWN_ROWS, UNKNOWN_SHARE, WITH_UNKNOWN
-from tidyfair.specs.result_columns import CUTS, cut_as_settings, key_columns
+from tidyfair.specs import CUTS, cut_as_settings, key_columns
 
 _EXPLAINED = 5
 """The most disparities whose groups are shown."""

@@ -12,10 +12,9 @@ from typing import Any, Literal, TypeAlias
 
 import polars as pl
 
-from tidyfair.calling.metric_sets import GroupwiseMetric, Metric
+from tidyfair.calling import GroupwiseMetric, Metric
 from tidyfair.inference.unknown_groups import UNKNOWN_ROWS, WITH_UNKNOWN, has_unknown
-from tidyfair.specs.groups import By
-from tidyfair.specs.result_columns import CUTS, key_columns
+from tidyfair.specs import CUTS, By, key_columns
 
 Side: TypeAlias = Literal["below", "above"]
 """The good side of a limit."""

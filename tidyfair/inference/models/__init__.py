@@ -1,1 +1,8 @@
 """Comparisons of models, on the same rows, over folds, and along a frontier."""
+
+# pyright: reportUnusedImport=false
+from tidyfair.inference.models.frontier import influences_of
+from tidyfair.inference.models.model_choice import named_models
+from tidyfair.inference.models.model_comparison import (
+    COMPARISON_CALL, ModelComparison, PairedModels, REFUSED_OF_MODELS, compare_models, paired_with_each,
+)  # fmt: skip

@@ -9,13 +9,9 @@ import numpy as np
 import polars as pl
 
 from tidyfair.errors import ArgumentError, ColumnError, in_short, listed, nearest
-from tidyfair.specs.arguments import flag, is_list, text
-from tidyfair.specs.columns import stacked
-from tidyfair.specs.result_columns import GROUP_KEYS, RESERVED
+from tidyfair.specs import GROUP_KEYS, RESERVED, flag, is_list, refuse_unknown_settings, stacked, text
 from tidyfair.specs.result_kinds import RESAMPLES, SUMMARIES
-from tidyfair.specs.signatures import refuse_unknown_settings
-from tidyfair.tallies.source import Source, open_frame
-from tidyfair.tallies.tally import alike
+from tidyfair.tallies import Source, alike, open_frame
 
 __all__ = ["compare_resamples", "resamples", "summarize"]
 

@@ -16,21 +16,25 @@ from typing import Any, TypedDict, Unpack, cast
 import numpy as np
 import polars as pl
 
-from tidyfair.calling.metric_sets import GroupwiseMetric, Metric, metric_set
+from tidyfair.calling import GroupwiseMetric, Metric, metric_set
 from tidyfair.errors import ArgumentError, ColumnError, in_short, listed
-from tidyfair.evaluation.group_cells import texts_of
+from tidyfair.evaluation import texts_of
 from tidyfair.inference.on_data import refuse_others
 from tidyfair.inference.result_frames import frame_of, schema_of
-from tidyfair.intervals.progress import in_progress
-from tidyfair.intervals.proportions import student_limits, z_value
-from tidyfair.intervals.shares import is_of_cells, values_of_tables
-from tidyfair.specs.columns import Column, ColumnLike, are_columns
-from tidyfair.specs.contrasts import difference
+from tidyfair.intervals import in_progress, is_of_cells, student_limits, values_of_tables, z_value
+from tidyfair.specs import (
+    Array,
+    Column,
+    ColumnLike,
+    Options,
+    are_columns,
+    difference,
+    refuse_unknown_keywords,
+    show_keywords,
+)
 from tidyfair.specs.formulas import Formula
-from tidyfair.specs.options import Options, refuse_unknown_keywords, show_keywords
 from tidyfair.specs.result_kinds import FRONTIER
-from tidyfair.specs.segments import Array
-from tidyfair.tallies.source import Source, open_frame
+from tidyfair.tallies import Source, open_frame
 
 __all__ = ["ModelFrontier", "model_frontier"]
 

@@ -11,7 +11,7 @@ from typing import Any, Literal, Unpack, cast
 import numpy as np
 import polars as pl
 
-from tidyfair.calling.metric_sets import CALL, GroupwiseMetric, Metric, MetricSet, columns_of, metric_set
+from tidyfair.calling import CALL, GroupwiseMetric, Metric, MetricSet, columns_of, metric_set
 from tidyfair.errors import (
     ArgumentError,
     ColumnError,
@@ -23,26 +23,32 @@ from tidyfair.errors import (
     warn,
 )
 from tidyfair.escapes import visible
-from tidyfair.evaluation.group_cells import named_groups, texts_of
-from tidyfair.evaluation.statistics import CELLS
+from tidyfair.evaluation import CELLS, named_groups, texts_of
 from tidyfair.inference.contingency import cochrans_q
 from tidyfair.inference.models.model_comparison import compare_models, share_of_same_rows
 from tidyfair.inference.on_data import refuse_given
 from tidyfair.inference.rate_tests import ADJUSTMENTS, with_adjusted_p_values
-from tidyfair.intervals.proportions import student
-from tidyfair.intervals.resampling import generator
-from tidyfair.intervals.shares import Share
+from tidyfair.intervals import Share, generator, student
 from tidyfair.metrics.regression import mean_prediction
-from tidyfair.specs.arguments import flag, one_of
-from tidyfair.specs.columns import Column, ColumnLike, names_of
+from tidyfair.specs import (
+    Array,
+    CallOptions,
+    Column,
+    ColumnLike,
+    Options,
+    Policy,
+    Treatment,
+    display,
+    flag,
+    names_of,
+    one_of,
+    refuse_reserved,
+    refuse_unknown_keywords,
+    show_keywords,
+)
 from tidyfair.specs.formulas import CONTENT, SEVERAL_COLUMNS
-from tidyfair.specs.groups import Policy, Treatment
-from tidyfair.specs.notebook_html import display
-from tidyfair.specs.options import CallOptions, Options, refuse_unknown_keywords, show_keywords
-from tidyfair.specs.result_columns import refuse_reserved
 from tidyfair.specs.result_kinds import COCHRANS_Q, PAIRED
-from tidyfair.specs.segments import Array
-from tidyfair.tallies.source import Source, open_frame
+from tidyfair.tallies import Source, open_frame
 
 __all__ = ["PairedGroups", "paired_groups"]
 

@@ -7,10 +7,9 @@ from typing import Any, cast
 
 import polars as pl
 
-from tidyfair.calling.metric_sets import MetricSet
+from tidyfair.calling import MetricSet
 from tidyfair.errors import ArgumentError, in_short, listed, nearest
-from tidyfair.specs.arguments import is_list, number
-from tidyfair.specs.columns import Column
+from tidyfair.specs import Column, is_list, number
 
 BETTER, WORSE, NOT_WORSE, EQUIVALENT = "better", "worse", "not worse", "equivalent"
 DIFFERENT, NOT_SHOWN = "different", "not shown"

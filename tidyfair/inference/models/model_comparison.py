@@ -12,14 +12,10 @@ from typing import Any, Unpack, cast
 import numpy as np
 import polars as pl
 
-from tidyfair.calling.metric_sets import GroupwiseMetric, Metric, MetricSet, columns_of, metric_set
+from tidyfair.calling import GroupwiseMetric, Metric, MetricSet, columns_of, metric_set
 from tidyfair.errors import ArgumentError, ColumnError
 from tidyfair.escapes import visible
-from tidyfair.evaluation.evaluated import Evaluated, evaluate_specs
-from tidyfair.evaluation.group_index import KeyCodes
-from tidyfair.evaluation.replicates import Replicates, UnitsOfOneFeature
-from tidyfair.evaluation.results import tidy_results
-from tidyfair.evaluation.statistics import CELLS
+from tidyfair.evaluation import CELLS, Evaluated, KeyCodes, Replicates, UnitsOfOneFeature, evaluate_specs, tidy_results
 from tidyfair.inference.contingency import mcnemar
 from tidyfair.inference.models.model_choice import (
     margins_of,
@@ -34,45 +30,51 @@ from tidyfair.inference.unknown_groups import (
     with_unknown,
     with_unknown_in_each_group,
 )
-from tidyfair.intervals.draws import (
-    Draws,
-    Summary,
-    clusters_of,
-    is_stratified,
-    warn_of_few_clusters,
-)
-from tidyfair.intervals.proportions import z_value
-from tidyfair.intervals.resampling import (
+from tidyfair.intervals import (
     DrawnCells,
     DrawnUnits,
+    Draws,
+    Share,
+    Summary,
+    Uncertainty,
     Units,
+    clusters_of,
     drawn_labels,
     drawn_units,
     generator,
     is_of_labels,
+    is_stratified,
     label_pairs,
+    share_of,
+    warn_of_few_clusters,
     without_parts,
     without_rows_of_cells,
+    z_value,
 )
-from tidyfair.intervals.shares import Share, share_of
-from tidyfair.intervals.uncertainty import Uncertainty
 from tidyfair.metrics.fairness import demographic_parity
-from tidyfair.specs.aggregates import UserAggregate
-from tidyfair.specs.arguments import flag
-from tidyfair.specs.columns import Column, names_of
-from tidyfair.specs.forecasts import Prediction, TruthLike
+from tidyfair.specs import (
+    Booleans,
+    By,
+    CallOptions,
+    Column,
+    Floats,
+    Integers,
+    MetricSpec,
+    Options,
+    Prediction,
+    TruthLike,
+    UserAggregate,
+    display,
+    flag,
+    formulas_of,
+    names_of,
+    refuse_unknown_keywords,
+    refuse_unknown_settings,
+    show_keywords,
+)
 from tidyfair.specs.formulas import Formula
-from tidyfair.specs.groups import By
-from tidyfair.specs.metric_specs import MetricSpec, formulas_of
-from tidyfair.specs.notebook_html import display
-from tidyfair.specs.options import CallOptions, Options, refuse_unknown_keywords, show_keywords
 from tidyfair.specs.result_kinds import MODELS
-from tidyfair.specs.segments import Booleans, Floats, Integers
-from tidyfair.specs.signatures import refuse_unknown_settings
-from tidyfair.tallies.counting import recounted
-from tidyfair.tallies.moments import PREDICTED
-from tidyfair.tallies.source import Source, open_frame
-from tidyfair.tallies.tally import ESTIMATE, LABELS, TRUTH, Key, Tally
+from tidyfair.tallies import ESTIMATE, LABELS, PREDICTED, TRUTH, Key, Source, Tally, open_frame, recounted
 
 __all__ = ["ModelComparison", "compare_models"]
 

@@ -13,21 +13,14 @@ import numpy as np
 import polars as pl
 
 from tidyfair.errors import ArgumentError
-from tidyfair.evaluation.group_cells import UNGROUPED
-from tidyfair.evaluation.group_index import KeyCodes
-from tidyfair.evaluation.statistics import GROUP_CELL
+from tidyfair.evaluation import GROUP_CELL, UNGROUPED, KeyCodes
 from tidyfair.inference.monitoring.periods import check_periods
 from tidyfair.inference.rate_tests import Case, RateTest, reads_one_label
 from tidyfair.inference.result_frames import frame_of, no_rows, schema_of, with_outer_key
-from tidyfair.inference.testing.studentized import farthest, slack
-from tidyfair.intervals.progress import in_progress
-from tidyfair.intervals.proportions import difference_limits, newcombe
-from tidyfair.intervals.resampling import check_shuffled, generator
-from tidyfair.intervals.shares import share_of
-from tidyfair.specs.contrasts import Contrast
-from tidyfair.specs.result_columns import key_columns
+from tidyfair.inference.testing import farthest, slack
+from tidyfair.intervals import check_shuffled, difference_limits, generator, in_progress, newcombe, share_of
+from tidyfair.specs import Array, Contrast, Floats, key_columns
 from tidyfair.specs.result_kinds import CHANGES, ResultKind
-from tidyfair.specs.segments import Array, Floats
 
 __all__ = ["ChangeSearch"]
 

@@ -24,7 +24,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from tidyfair.specs.segments import Booleans, Floats
+from tidyfair.specs import Booleans, Floats
 
 Index: TypeAlias = Any
 """The index of some elements of an array: that of `numpy.nonzero`, or `...` for all."""

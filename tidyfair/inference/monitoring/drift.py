@@ -11,9 +11,9 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 import polars as pl
 
-from tidyfair.calling.metric_sets import GroupwiseMetric, Metric, MetricSet
+from tidyfair.calling import GroupwiseMetric, Metric, MetricSet
 from tidyfair.errors import ArgumentError
-from tidyfair.evaluation.statistics import GROUP_CELL
+from tidyfair.evaluation import GROUP_CELL
 from tidyfair.inference.monitoring.change_points import ChangeSearch
 from tidyfair.inference.monitoring.periods import check_periods, period_column
 from tidyfair.inference.rate_tests import (
@@ -27,14 +27,10 @@ from tidyfair.inference.rate_tests import (
     rate_counts,
 )
 from tidyfair.inference.result_frames import frame_of, no_rows, schema_of
-from tidyfair.inference.testing.permutation_test import by_chance, compared_draws
-from tidyfair.inference.testing.studentized import farthest
-from tidyfair.intervals.resampling import check_shuffled, generator
-from tidyfair.specs.arguments import how_often, one_of, whole
-from tidyfair.specs.contrasts import Contrast
-from tidyfair.specs.options import refuse_unknown_keywords
+from tidyfair.inference.testing import by_chance, compared_draws, farthest
+from tidyfair.intervals import check_shuffled, generator
+from tidyfair.specs import Array, Contrast, how_often, one_of, refuse_unknown_keywords, whole
 from tidyfair.specs.result_kinds import PERIODS, ResultKind
-from tidyfair.specs.segments import Array
 
 __all__ = ["PeriodTest", "compare_periods"]
 

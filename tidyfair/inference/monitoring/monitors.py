@@ -10,30 +10,37 @@ from typing import Any, ClassVar, TypeAlias, Unpack, cast
 import numpy as np
 import polars as pl
 
-from tidyfair.calling.metric_sets import GroupwiseMetric, Metric, MetricSet
-from tidyfair.calling.runner import Run
+from tidyfair.calling import GroupwiseMetric, Metric, MetricSet, Run
 from tidyfair.errors import ArgumentError, listed
-from tidyfair.evaluation.evaluated import Evaluated
-from tidyfair.evaluation.group_cells import UNGROUPED
-from tidyfair.evaluation.group_index import KeyCodes
-from tidyfair.evaluation.statistics import GROUP_CELL
-from tidyfair.inference.gates.checks import judged_metrics, lacks_range
-from tidyfair.inference.gates.verdicts import Side
+from tidyfair.evaluation import GROUP_CELL, UNGROUPED, Evaluated, KeyCodes
+from tidyfair.inference.gates import Side, judged_metrics, lacks_range
 from tidyfair.inference.monitoring.confidence_sequences import DIFFERENCE, RATIO, Pair, Totals
 from tidyfair.inference.monitoring.periods import check_periods, period_column
 from tidyfair.inference.on_data import CalledOnTallies
 from tidyfair.inference.rate_tests import reads_one_label
-from tidyfair.intervals.progress import in_progress
-from tidyfair.intervals.shares import is_mean, share_of
-from tidyfair.specs.arguments import flag, is_list, number, proper_share, whole
-from tidyfair.specs.columns import ColumnLike
-from tidyfair.specs.contrasts import Difference, Ratio
-from tidyfair.specs.metric_specs import formulas_of
-from tidyfair.specs.options import CallOptions, Options, ReadOptions, refuse_unknown_keywords, show_keywords
+from tidyfair.intervals import in_progress, is_mean, share_of
+from tidyfair.specs import (
+    Array,
+    CallOptions,
+    ColumnLike,
+    Difference,
+    Floats,
+    GroupMaximum,
+    GroupMinimum,
+    Options,
+    Ratio,
+    ReadOptions,
+    flag,
+    formulas_of,
+    is_list,
+    number,
+    proper_share,
+    refuse_unknown_keywords,
+    show_keywords,
+    whole,
+)
 from tidyfair.specs.result_kinds import GROUPS_OF_LOOKS, LOOK, LOOKS
-from tidyfair.specs.segments import Array, Floats
-from tidyfair.specs.spreads import GroupMaximum, GroupMinimum
-from tidyfair.tallies.tally import HIDDEN, Tally
+from tidyfair.tallies import HIDDEN, Tally
 
 Bounds: TypeAlias = tuple[float, float]
 

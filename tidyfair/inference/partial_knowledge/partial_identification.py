@@ -17,27 +17,28 @@ from typing import Any, ClassVar, TypedDict, cast
 import numpy as np
 import polars as pl
 
-from tidyfair.calling.metric_sets import Metric
+from tidyfair.calling import Metric
 from tidyfair.errors import ArgumentError, ColumnError, ProxyWarning, Status, in_short, listed, warn
-from tidyfair.evaluation.evaluated import Evaluated
-from tidyfair.evaluation.group_cells import slice_of
-from tidyfair.evaluation.group_index import KeyCodes
-from tidyfair.evaluation.label_counts import LabelCounts
-from tidyfair.evaluation.statistics import CELLS
+from tidyfair.evaluation import CELLS, Evaluated, KeyCodes, LabelCounts, slice_of
 from tidyfair.inference.on_data import RateOnData
 from tidyfair.inference.result_frames import frame_of, schema_of
-from tidyfair.inference.testing.subgroups import checked_rate
-from tidyfair.intervals.progress import in_progress
-from tidyfair.intervals.proportions import difference_limits, wilson, z_value
-from tidyfair.intervals.shares import Share, share_of
-from tidyfair.specs.arguments import one_of, share_of_percent, text
-from tidyfair.specs.columns import Column, ColumnLike, are_columns, names_of
-from tidyfair.specs.groups import Privileged
-from tidyfair.specs.options import Options, refuse_unknown_keywords
+from tidyfair.inference.testing import checked_rate
+from tidyfair.intervals import Share, difference_limits, in_progress, share_of, wilson, z_value
+from tidyfair.specs import (
+    Array,
+    Column,
+    ColumnLike,
+    Options,
+    Privileged,
+    are_columns,
+    names_of,
+    one_of,
+    refuse_unknown_keywords,
+    share_of_percent,
+    text,
+)
 from tidyfair.specs.result_kinds import BOUNDS, ResultKind
-from tidyfair.specs.segments import Array
-from tidyfair.tallies.source import Source
-from tidyfair.tallies.tally import Tally
+from tidyfair.tallies import Source, Tally
 
 __all__ = ["ProbabilisticGroups", "probabilistic_groups"]
 

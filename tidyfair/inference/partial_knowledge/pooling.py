@@ -17,11 +17,10 @@ from typing import Any, Literal, NamedTuple, TypeAlias, cast
 import numpy as np
 import polars as pl
 
-from tidyfair.calling.metric_sets import GroupwiseMetric
+from tidyfair.calling import GroupwiseMetric
 from tidyfair.errors import ArgumentError
 from tidyfair.inference.rate_tests import CountedRate, OuterGroup
-from tidyfair.specs.arguments import one_of
-from tidyfair.specs.segments import Array
+from tidyfair.specs import Array, one_of
 
 Pooling: TypeAlias = Literal["beta_binomial", "additive"]
 

@@ -9,26 +9,18 @@ from typing import Any, ClassVar, cast
 import numpy as np
 import polars as pl
 
-from tidyfair.calling.metric_sets import GroupwiseMetric, Metric, MetricSet
+from tidyfair.calling import GroupwiseMetric, Metric, MetricSet
 from tidyfair.errors import ArgumentError, Status, UndefinedWarning, warn
-from tidyfair.evaluation.evaluated import Evaluated
-from tidyfair.evaluation.results import tidy_results
-from tidyfair.evaluation.statistics import GROUP_CELL
-from tidyfair.inference.gates.checks import judged_metrics
-from tidyfair.inference.gates.verdicts import Side
+from tidyfair.evaluation import GROUP_CELL, Evaluated, tidy_results
+from tidyfair.inference.gates import Side, judged_metrics
 from tidyfair.inference.on_data import MetricSetOnData
 from tidyfair.inference.partial_knowledge.pooling import Pooling, check_pooling, pooled
 from tidyfair.inference.rate_tests import Case, CountedRate, OuterGroup, groupwise
-from tidyfair.inference.testing.permutation_test import compared_draws, drawn_together
-from tidyfair.intervals.draws import designs_of, replicates_of
-from tidyfair.intervals.resampling import is_of_labels
-from tidyfair.specs.arguments import how_often, whole
-from tidyfair.specs.metric_specs import formulas_of
-from tidyfair.specs.options import Options, refuse_unknown_keywords
-from tidyfair.specs.result_columns import key_columns
+from tidyfair.inference.testing import compared_draws, drawn_together
+from tidyfair.intervals import designs_of, is_of_labels, replicates_of
+from tidyfair.specs import Array, Options, formulas_of, how_often, key_columns, refuse_unknown_keywords, whole
 from tidyfair.specs.result_kinds import PROBABILITIES, ResultKind
-from tidyfair.specs.segments import Array
-from tidyfair.tallies.tally import Tally
+from tidyfair.tallies import Tally
 
 __all__ = ["ProbabilityOf", "probability"]
 

@@ -16,27 +16,17 @@ from typing import Any, ClassVar, cast
 import numpy as np
 import polars as pl
 
-from tidyfair.calling.calls import Evaluable
-from tidyfair.calling.metric_sets import GroupwiseFactory, GroupwiseMetric, Metric, MetricSet, metric_set
-from tidyfair.calling.runner import Run
+from tidyfair.calling import Evaluable, GroupwiseFactory, GroupwiseMetric, Metric, MetricSet, Run, metric_set
 from tidyfair.errors import ArgumentError, in_short
-from tidyfair.evaluation.group_cells import texts_of
-from tidyfair.evaluation.statistics import CELLS
-from tidyfair.inference.gates.checks import Gate, gate_of
-from tidyfair.inference.gates.verdicts import FAIL, PASS, UNSURE, Side
-from tidyfair.inference.models.frontier import influences_of
+from tidyfair.evaluation import CELLS, texts_of
+from tidyfair.inference.gates import FAIL, PASS, UNSURE, Gate, Side, gate_of
+from tidyfair.inference.models import influences_of
 from tidyfair.inference.on_data import CalledOnTallies, refuse_several_cuts
 from tidyfair.inference.result_frames import frame_of, no_rows, schema_of, with_outer_key
-from tidyfair.intervals.progress import in_progress
-from tidyfair.intervals.shares import is_of_cells, values_of_tables
-from tidyfair.specs.columns import Column, names_of
-from tidyfair.specs.contrasts import Contrast
-from tidyfair.specs.metric_specs import formulas_of
-from tidyfair.specs.options import Options, refuse_unknown_keywords
+from tidyfair.intervals import in_progress, is_of_cells, values_of_tables
+from tidyfair.specs import Array, Column, Contrast, Options, formulas_of, names_of, refuse_unknown_keywords
 from tidyfair.specs.result_kinds import SENSITIVITY, ResultKind
-from tidyfair.specs.segments import Array
-from tidyfair.tallies.source import open_frame
-from tidyfair.tallies.tally import ESTIMATE, HIDDEN, LABELS, TRUTH, Tally
+from tidyfair.tallies import ESTIMATE, HIDDEN, LABELS, TRUTH, Tally, open_frame
 
 __all__ = ["VerdictSensitivity", "verdict_sensitivity"]
 

@@ -10,9 +10,9 @@ from typing import Any, ClassVar, Unpack
 import numpy as np
 import polars as pl
 
-from tidyfair.calling.metric_sets import GroupwiseMetric, MetricSet
+from tidyfair.calling import GroupwiseMetric, MetricSet
 from tidyfair.errors import ArgumentError, ColumnError
-from tidyfair.evaluation.group_cells import text_of
+from tidyfair.evaluation import text_of
 from tidyfair.inference.contingency import fisher
 from tidyfair.inference.partial_knowledge.pooling import (
     Additive,
@@ -23,15 +23,25 @@ from tidyfair.inference.partial_knowledge.pooling import (
 )
 from tidyfair.inference.rate_tests import REFUSED_OF_RATES, CountedRate, OuterGroup, OuterGroupTest, groupwise
 from tidyfair.inference.result_frames import Content, Schema, schema_of
-from tidyfair.intervals.estimates import Shares
-from tidyfair.intervals.proportions import adjusted, difference_limits, z_value
-from tidyfair.specs.arguments import how_often, is_value, proper_share, text, whole
-from tidyfair.specs.columns import Column, ColumnLike
-from tidyfair.specs.options import DEFAULTS, REPLICATES, CallOptions, Options, refuse_unknown_keywords, show_keywords
-from tidyfair.specs.result_columns import refuse_reserved
+from tidyfair.intervals import Shares, adjusted, difference_limits, z_value
+from tidyfair.specs import (
+    DEFAULTS,
+    REPLICATES,
+    CallOptions,
+    Column,
+    ColumnLike,
+    Options,
+    how_often,
+    is_value,
+    proper_share,
+    refuse_reserved,
+    refuse_unknown_keywords,
+    show_keywords,
+    text,
+    whole,
+)
 from tidyfair.specs.result_kinds import MISSING_TRUTH, SHRUNKEN, WORST, ResultKind
-from tidyfair.tallies.source import open_frame
-from tidyfair.tallies.tally import Tally
+from tidyfair.tallies import Tally, open_frame
 
 __all__ = ["WorstGroups", "lump_rare", "missing_truth", "shrunken_rates", "worst_groups"]
 

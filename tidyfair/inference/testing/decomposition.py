@@ -16,23 +16,25 @@ from typing import Any, ClassVar
 import numpy as np
 import polars as pl
 
-from tidyfair.calling.metric_sets import Metric
+from tidyfair.calling import Metric
 from tidyfair.errors import ArgumentError, listed
-from tidyfair.evaluation.evaluated import Evaluated
-from tidyfair.evaluation.group_cells import named_groups, texts_of
-from tidyfair.evaluation.statistics import GROUP_CELL
+from tidyfair.evaluation import GROUP_CELL, Evaluated, named_groups, texts_of
 from tidyfair.inference.on_data import RateOnData
 from tidyfair.inference.result_frames import frame_of, schema_of
 from tidyfair.inference.testing.subgroups import AuditOptions, checked_rate
-from tidyfair.intervals.proportions import newcombe, student_limits, z_value
-from tidyfair.intervals.resampling import placed
-from tidyfair.specs.arguments import proper_share
-from tidyfair.specs.columns import Column, ColumnLike, are_columns, names_of
-from tidyfair.specs.options import Options, refuse_unknown_keywords
+from tidyfair.intervals import newcombe, placed, student_limits, z_value
+from tidyfair.specs import (
+    Array,
+    Column,
+    ColumnLike,
+    Options,
+    are_columns,
+    names_of,
+    proper_share,
+    refuse_unknown_keywords,
+)
 from tidyfair.specs.result_kinds import COMPONENTS, ResultKind
-from tidyfair.specs.segments import Array
-from tidyfair.tallies.source import Source
-from tidyfair.tallies.tally import Tally
+from tidyfair.tallies import Source, Tally
 
 __all__ = ["Decomposition", "decompose"]
 

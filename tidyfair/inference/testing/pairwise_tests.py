@@ -12,13 +12,11 @@ from typing import Any, ClassVar, Literal, cast
 import numpy as np
 import polars as pl
 
-from tidyfair.calling.metric_sets import GroupwiseMetric, MetricSet, metric_set
-from tidyfair.calling.runner import Run
+from tidyfair.calling import GroupwiseMetric, MetricSet, Run, metric_set
 from tidyfair.errors import ArgumentError, Status
-from tidyfair.evaluation.evaluated import Evaluated
-from tidyfair.evaluation.statistics import GROUP_CELL
+from tidyfair.evaluation import GROUP_CELL, Evaluated
 from tidyfair.inference.contingency import chi_squared, fisher, likelihood_ratio, within_strata
-from tidyfair.inference.gates.checks import GroupsCompared
+from tidyfair.inference.gates import GroupsCompared
 from tidyfair.inference.rate_tests import (
     ADJUSTMENTS,
     FAMILIES,
@@ -33,33 +31,44 @@ from tidyfair.inference.rate_tests import (
     numbered,
 )
 from tidyfair.inference.result_frames import Content, Schema, frame_of, schema_of
-from tidyfair.intervals.comparisons import scale_of
-from tidyfair.intervals.estimates import Shares
-from tidyfair.intervals.limits import families
-from tidyfair.intervals.pairs import (
+from tidyfair.intervals import (
     EQUALITY,
     SCALES,
     ComparedGroups,
     Scale,
+    Shares,
+    adjusted,
     check_positive,
     check_scale,
     compare_values,
+    families,
+    generator,
+    in_progress,
     method_of,
     p_values,
+    scale_of,
+    share_of,
+    z_value,
 )
-from tidyfair.intervals.progress import in_progress
-from tidyfair.intervals.proportions import adjusted, z_value
-from tidyfair.intervals.resampling import generator
-from tidyfair.intervals.shares import share_of
-from tidyfair.specs.aggregates import CONTEXTS
-from tidyfair.specs.arguments import flag, how_often, one_of, proper_share, whole
-from tidyfair.specs.columns import ColumnLike
-from tidyfair.specs.contrasts import Contrast, difference
-from tidyfair.specs.options import Options, refuse_unknown_keywords
-from tidyfair.specs.result_columns import CUTS, key_columns, opened
+from tidyfair.specs import (
+    CONTEXTS,
+    CUTS,
+    Array,
+    ColumnLike,
+    Contrast,
+    Options,
+    difference,
+    flag,
+    how_often,
+    key_columns,
+    one_of,
+    opened,
+    proper_share,
+    refuse_unknown_keywords,
+    whole,
+)
 from tidyfair.specs.result_kinds import PAIRS, STRATA, ResultKind
-from tidyfair.specs.segments import Array
-from tidyfair.tallies.tally import Tally
+from tidyfair.tallies import Tally
 
 __all__ = ["PairwiseTest", "StratifiedTest", "pairwise", "stratified"]
 

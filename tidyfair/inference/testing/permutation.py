@@ -15,14 +15,9 @@ import numpy as np
 import polars as pl
 
 from tidyfair.errors import ArgumentError, listed
-from tidyfair.intervals.progress import in_progress
-from tidyfair.intervals.resampling import DRAW, MOST_CELLS, MOST_ROWS, check_shuffled, in_order, kept_keys, placed
-from tidyfair.specs.columns import Column, names_of
-from tidyfair.specs.groups import By
-from tidyfair.specs.segments import Array
-from tidyfair.tallies.counting import recounted
-from tidyfair.tallies.moments import centred, is_centre, is_sum, merged, running
-from tidyfair.tallies.tally import LABELS, Key, Tally, key_names
+from tidyfair.intervals import DRAW, MOST_CELLS, MOST_ROWS, check_shuffled, in_order, in_progress, kept_keys, placed
+from tidyfair.specs import Array, By, Column, names_of
+from tidyfair.tallies import LABELS, Key, Tally, centred, is_centre, is_sum, key_names, merged, recounted, running
 
 VARIANT = "\0variant"
 """The outer key that numbers variants: 0 as drawn, then others.

@@ -10,13 +10,9 @@ from typing import Any, ClassVar, Literal, cast
 import numpy as np
 import polars as pl
 
-from tidyfair.calling.metric_sets import GroupwiseMetric, MetricSet
+from tidyfair.calling import GroupwiseMetric, MetricSet
 from tidyfair.errors import ArgumentError
-from tidyfair.evaluation.disparities import compare
-from tidyfair.evaluation.evaluated import Evaluated
-from tidyfair.evaluation.results import frames_of, tidy_results
-from tidyfair.evaluation.statistics import GROUP_CELL
-from tidyfair.evaluation.value_rows import ValueRows
+from tidyfair.evaluation import GROUP_CELL, Evaluated, ValueRows, compare, frames_of, tidy_results
 from tidyfair.inference.rate_tests import (
     ADJUSTMENTS,
     FAMILIES,
@@ -41,17 +37,23 @@ from tidyfair.inference.result_frames import (
 )
 from tidyfair.inference.testing.permutation import shuffled_cells, shuffled_rows
 from tidyfair.inference.testing.studentized import Families, all_distances, joint_distances, rate_distances, slack
-from tidyfair.intervals.progress import in_progress
-from tidyfair.intervals.resampling import generator, is_of_labels
-from tidyfair.intervals.shares import Share, share_of
-from tidyfair.specs.aggregates import CONTEXTS, Aggregate
-from tidyfair.specs.arguments import flag, how_often, one_of, whole
-from tidyfair.specs.columns import ColumnLike, names_of
-from tidyfair.specs.groups import By
-from tidyfair.specs.metric_specs import formulas_of
-from tidyfair.specs.options import Options, refuse_unknown_keywords
+from tidyfair.intervals import Share, generator, in_progress, is_of_labels, share_of
+from tidyfair.specs import (
+    CONTEXTS,
+    Aggregate,
+    Array,
+    By,
+    ColumnLike,
+    Options,
+    flag,
+    formulas_of,
+    how_often,
+    names_of,
+    one_of,
+    refuse_unknown_keywords,
+    whole,
+)
 from tidyfair.specs.result_kinds import TESTS, ResultKind
-from tidyfair.specs.segments import Array
 
 __all__ = ["DisparityTest", "disparity_test"]
 

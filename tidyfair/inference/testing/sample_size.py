@@ -11,20 +11,24 @@ import numpy as np
 import polars as pl
 
 from tidyfair.errors import ArgumentError, ColumnError
-from tidyfair.inference.gates.checks import check, limited
-from tidyfair.inference.gates.verdicts import FAIL, PASS, Side
+from tidyfair.inference.gates import FAIL, PASS, Side, check, limited
 from tidyfair.inference.result_frames import frame_of, no_rows, schema_of
 from tidyfair.inference.testing.studentized import joint_ranks, rate_distances
-from tidyfair.intervals.progress import in_progress
-from tidyfair.intervals.proportions import z_value
-from tidyfair.intervals.resampling import MOST_SHUFFLED
+from tidyfair.intervals import MOST_SHUFFLED, in_progress, z_value
 from tidyfair.metrics.fairness import demographic_parity, demographic_parity_ratio
-from tidyfair.specs.arguments import flag, how_often, number, proper_share, whole
-from tidyfair.specs.result_columns import GROUP_KEYS, key_columns
+from tidyfair.specs import (
+    GROUP_KEYS,
+    Array,
+    flag,
+    how_often,
+    key_columns,
+    number,
+    proper_share,
+    refuse_unknown_settings,
+    whole,
+)
 from tidyfair.specs.result_kinds import SMALLEST
-from tidyfair.specs.segments import Array
-from tidyfair.specs.signatures import refuse_unknown_settings
-from tidyfair.tallies.source import open_frame
+from tidyfair.tallies import open_frame
 
 __all__ = ["rows_needed", "smallest_difference"]
 

@@ -7,18 +7,13 @@ from collections.abc import Sequence
 import numpy as np
 import polars as pl
 
-from tidyfair.evaluation.evaluated import Evaluated
-from tidyfair.evaluation.results import tidy_results
-from tidyfair.evaluation.statistics import CELLS, GROUP_CELL, LEVEL
+from tidyfair.evaluation import CELLS, GROUP_CELL, LEVEL, Evaluated, tidy_results
 from tidyfair.inference.rate_tests import Case
 from tidyfair.inference.result_frames import outer_keys_of
 from tidyfair.inference.testing.permutation import VARIANT
-from tidyfair.intervals.resampling import DRAW
-from tidyfair.intervals.shares import odds_of, share_of
-from tidyfair.specs.averages import ONE_LABEL
-from tidyfair.specs.metric_specs import formulas_of
-from tidyfair.specs.segments import Array
-from tidyfair.tallies.tally import LABELS
+from tidyfair.intervals import DRAW, odds_of, share_of
+from tidyfair.specs import ONE_LABEL, Array, formulas_of
+from tidyfair.tallies import LABELS
 
 _RARER = 3
 """The factor by which the largest distance must be rarer than the sum of squares to count as much.

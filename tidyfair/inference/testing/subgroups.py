@@ -17,26 +17,33 @@ from typing import Any, ClassVar, TypedDict, Unpack
 import numpy as np
 import polars as pl
 
-from tidyfair.calling.metric_sets import Metric, MetricSet, metric_set
+from tidyfair.calling import Metric, MetricSet, metric_set
 from tidyfair.errors import ArgumentError, Status, in_short
-from tidyfair.evaluation.evaluated import Evaluated
-from tidyfair.evaluation.group_cells import texts_of
-from tidyfair.evaluation.states import OUTSIDE
-from tidyfair.evaluation.statistics import GROUP_CELL
+from tidyfair.evaluation import GROUP_CELL, OUTSIDE, Evaluated, texts_of
 from tidyfair.inference.on_data import RateOnData
 from tidyfair.inference.result_frames import frame_of, outer_keys_of, schema_of
-from tidyfair.intervals.progress import in_progress
-from tidyfair.intervals.proportions import clopper_pearson
-from tidyfair.intervals.resampling import check_shuffled, placed
+from tidyfair.intervals import check_shuffled, clopper_pearson, in_progress, placed
 from tidyfair.metrics.probability import calibration_in_the_large, mean_score
-from tidyfair.specs.arguments import how_often, proper_share, whole
-from tidyfair.specs.columns import Column, ColumnLike, are_columns, check_features
+from tidyfair.specs import (
+    Array,
+    Column,
+    ColumnLike,
+    Options,
+    Policy,
+    Privileged,
+    Threshold,
+    Treatment,
+    are_columns,
+    check_features,
+    how_often,
+    proper_share,
+    refuse_unknown_keywords,
+    show_keywords,
+    whole,
+)
 from tidyfair.specs.formulas import SumFormula
-from tidyfair.specs.groups import Policy, Privileged, Treatment
-from tidyfair.specs.options import Options, Threshold, refuse_unknown_keywords, show_keywords
 from tidyfair.specs.result_kinds import CERTIFICATE, HALVES, SUBGROUPS, ResultKind
-from tidyfair.specs.segments import Array
-from tidyfair.tallies.source import Source
+from tidyfair.tallies import Source
 
 __all__ = [
     "LinearSubgroup", "SubgroupCertificate", "SubgroupSearch", "certify_subgroups", "linear_subgroup",
