@@ -147,7 +147,7 @@ def test_makers_of_tests_and_gates_name_the_keyword_to_write(function: str) -> N
 @pytest.mark.parametrize(
     ("function", "keyword", "ours"),
     [
-        ("check", "alpha", "`confidence=`, which is 1 - alpha"), ("check", "conf_level", "`confidence=`"),
+        ("check", "alpha", "`conf_level=`, which is 1 - alpha"), ("check", "confidence", "`conf_level=`"),
         ("check", "tolerance", "`below=`"), ("pairwise", "alpha", "`conf_level=`, which is 1 - alpha"),
         ("disparity_test", "n_boot", "`times=`"), ("disparity_test", "n_permutations", "`times=`"),
         ("disparity_test", "random_state", "`seed=`"), ("disparity_test", "strata", "`within=`"),
@@ -175,7 +175,7 @@ def test_calls_of_tests_gates_curves_and_tables_name_their_keywords() -> None:
     for call in calls:
         assert refusal(lambda call=call: call(y_score="p")).startswith("Unknown argument")
         assert "Here `y_score` is `probs=`" in refusal(lambda call=call: call(y_score="p"))
-    assert "`confidence=`, which is 1 - alpha" in refusal(
+    assert "`conf_level=`, which is 1 - alpha" in refusal(
         lambda: LOOSE.assert_fair(PARITY, PEOPLE, estimate="pred", below=0.1, alpha=0.05)
     )
 
@@ -332,7 +332,7 @@ def test_unknown_reference_names_groups_and_the_other_references() -> None:
 
 def test_gates_and_comparisons_show_what_is_given_by_keyword() -> None:
     assert refusal(lambda: LOOSE.check(PARITY, PEOPLE, "y", "pred", below=0.1)) == (
-        "check() takes `given` by position and `below=`, `above=`, `confidence=`, `outside=` by keyword. Pass "
+        "check() takes `given` by position and `below=`, `above=`, `conf_level=`, `outside=` by keyword. Pass "
         "the data to the object that it returns: `check(…)(data, …)`."
     )
     compare: Any = tf.compare_models(tf.accuracy)

@@ -88,12 +88,12 @@ CALLED: dict[str, tuple[Callable[..., object], dict[str, Any]]] = {
     ),
     "a gate": (
         lambda **limits: tf.check(**limits)(**LABELLED),
-        {"given": FAIRNESS, "below": 0.1, "above": None, "confidence": 0.9},
+        {"given": FAIRNESS, "below": 0.1, "above": None, "conf_level": 0.9},
     ),
     "a monitor": (
         lambda **options: tf.inference.monitor(**options)(**LABELLED),
         {
-            "given": FAIRNESS, "below": 0.1, "above": None, "confidence": 0.9, "period": None, "groups": 5,
+            "given": FAIRNESS, "below": 0.1, "above": None, "conf_level": 0.9, "period": None, "groups": 5,
             "change": False,
         },
     ),
@@ -109,7 +109,7 @@ CALLED: dict[str, tuple[Callable[..., object], dict[str, Any]]] = {
     ),
     "a certificate": (
         lambda **options: tf.inference.certify_subgroups(tf.error_rate, **options)(**LABELLED),
-        {"features": ["g"], "depth": 1, "min_n": 1, "confidence": 0.9},
+        {"features": ["g"], "depth": 1, "min_n": 1, "conf_level": 0.9},
     ),
     "a frontier": (
         tf.inference.model_frontier(tf.accuracy, FAIRNESS),
@@ -120,7 +120,7 @@ CALLED: dict[str, tuple[Callable[..., object], dict[str, Any]]] = {
     ),
     "sensitivity": (
         lambda **limits: tf.inference.verdict_sensitivity(**limits)(**LABELLED),
-        {"given": FAIRNESS, "below": 0.1, "above": None, "confidence": 0.9},
+        {"given": FAIRNESS, "below": 0.1, "above": None, "conf_level": 0.9},
     ),
     "probable groups": (
         lambda p_a, proxy, to: tf.inference.probabilistic_groups(

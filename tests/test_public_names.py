@@ -341,10 +341,10 @@ def test_representations_of_gates_and_tests_show_their_metrics_and_the_call() ->
     call = "; call it with (data, truth, estimate, …)>"
     shown = {
         tf.check(tf.metric_set(parity, odds), below=0.1): (
-            "<Gate of demographic_parity('sex') below 0.1, equalized_odds('sex', 'race') below 0.1; confidence=0.95"
+            "<Gate of demographic_parity('sex') below 0.1, equalized_odds('sex', 'race') below 0.1; conf_level=0.95"
         ),
-        tf.four_fifths("sex", favourable="yes"): (
-            "<Gate of four_fifths('sex') above 0.8; confidence=0.95, pos_label='yes'"
+        tf.four_fifths("sex", pos_label="yes"): (
+            "<Gate of four_fifths('sex') above 0.8; conf_level=0.95, pos_label='yes'"
         ),
         tf.inference.disparity_test(parity, within="race"): (
             "<DisparityTest of demographic_parity('sex'); within=['race'], times=10000, adjust='holm', family='all', "

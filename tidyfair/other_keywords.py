@@ -30,7 +30,6 @@ _OF_COMPARISONS = {
 }
 """The same for keywords that are given with the feature."""
 _OF_TESTS = {
-    "confidence": "ci ci_level conf_level confidence_interval confidence_level level",
     "adjust": "correction p_adjust",
     "within": "strata stratify",
     "below": "limit max_difference tolerance",
@@ -67,8 +66,8 @@ def hint(name: str, known: Collection[object]) -> str:
 
     >>> hint("y_true", ["data", "truth", "estimate"])
     'Here `y_true` is `truth=`.'
-    >>> hint("alpha", ["below", "above", "confidence"])
-    'Here `alpha` is `confidence=`, which is 1 - alpha.'
+    >>> hint("alpha", ["below", "above", "conf_level"])
+    'Here `alpha` is `conf_level=`, which is 1 - alpha.'
     """
     if name in _FEATURES:
         return _hint_of_features(name, known)
@@ -81,7 +80,7 @@ def hint(name: str, known: Collection[object]) -> str:
     ours = [f"`{keyword}=`" for keyword, theirs in keywords.items() if keyword in known and name in theirs.split()]
     if name == "alpha":
         # it is also an option of formulas
-        ours = [f"`{keyword}=`" for keyword in ("conf_level", "confidence") if keyword in known][:1]
+        ours = ["`conf_level=`"] if "conf_level" in known else []
     if ours:
         return f"Here `{name}` is {' or '.join(ours)}{remark}."
     for elsewhere, where in ((_OF_CALLS, "data"), (_OF_COMPARISONS, "feature")):

@@ -11,7 +11,7 @@ from tidyfair.calling import (
     GroupwiseFactory as GroupwiseFactory, GroupwiseMetric as GroupwiseMetric, Metric as Metric, MetricSet as MetricSet,
 )  # fmt: skip
 from tidyfair.specs.formulas import Sample as Sample
-from tidyfair.integrations import (
+from tidyfair.integrations.scorers import (
     CorrelationScorer as CorrelationScorer, FairnessScorer as FairnessScorer, SubsetScorer as SubsetScorer,
 )  # fmt: skip
 from tidyfair.metrics.curves import Curve as Curve, ThresholdCurve as ThresholdCurve

@@ -670,7 +670,7 @@ def test_every_reserved_name_is_used() -> None:
     columns = {column for table in TABLES.values() for column in table(data, ["part"]).columns}
     # these do not take outer groups
     truth, guess = ((pl.col(name) == "yes").alias(f"is {name}") for name in ("repaid", "approved"))
-    models = {"models": [(pl.col("score") >= 0.6).alias("later")], "baseline": guess.alias("in use")}
+    models: dict[str, Any] = {"models": [(pl.col("score") >= 0.6).alias("later")], "baseline": guess.alias("in use")}
     frontier = tf.inference.model_frontier(tf.accuracy, tf.demographic_parity("sex"))(data, truth, **models)
     choice = tf.compare_models(tf.accuracy, margin=0.1)(data, truth, one=guess, others=models["models"])
     assert columns.union(frontier.columns, choice.columns) >= RESERVED
@@ -911,7 +911,7 @@ def test_notebooks_show_no_formula_of_several_statements_or_without_source() -> 
 def test_notebooks_show_limits_settings_and_calls() -> None:
     gate = tf.check(tf.metric_set(tf.demographic_parity("sex"), tf.equalized_odds("race")), below=0.1)
     assert cells_of(gate).count("below 0.1") == 2
-    assert "confidence=0.95" in html_of(gate)
+    assert "conf_level=0.95" in html_of(gate)
     assert cells_of(gate)[-1] == "(data, truth, estimate, …)"
     assert "times=99" in html_of(tf.inference.disparity_test(tf.demographic_parity("sex"), times=99))
     assert cells_of(tf.inference.compare_models(tf.accuracy))[-1] == "(data, truth, one=…, other=…)"

@@ -101,7 +101,7 @@ def test_limits_are_sharper_than_those_of_both_groups_at_half_the_error() -> Non
 
 def test_certificate_equals_its_largest_limit_and_counts_what_is_searched() -> None:
     people = lending()
-    certificate = certify_subgroups(tf.sens, ["sex", "race"], min_n=40, confidence=0.9)
+    certificate = certify_subgroups(tf.sens, ["sex", "race"], min_n=40, conf_level=0.9)
     given = certificate(people, "repaid", "approved", pos_label="yes", group_by="fold")
     limits = certificate.by_subgroup(people, "repaid", "approved", pos_label="yes", group_by="fold")
     found = subgroup_search(tf.sens, ["sex", "race"], min_n=40, times=20)(
@@ -117,7 +117,7 @@ def test_certificate_equals_its_largest_limit_and_counts_what_is_searched() -> N
         rates = dict(found.filter(fold=fold).select(".subgroup", ".difference").rows())
         # less sensitivity is worse
         assert row[".difference"] == pytest.approx(-rates[row[".subgroup"]], abs=1e-12)
-    assert given[".confidence"].unique().to_list() == [0.9]
+    assert given[".conf_level"].unique().to_list() == [0.9]
 
 
 def test_nothing_is_certified_of_subgroups_that_are_too_small() -> None:
@@ -196,5 +196,5 @@ def test_certificates_refuse_what_is_no_rate() -> None:
         certify_subgroups(tf.f_meas, ["sex"])
     with pytest.raises(tf.errors.ArgumentError, match="takes a list of features"):
         certify_subgroups(tf.calibration.in_the_large, "sex")  # pyright: ignore[reportArgumentType] - a slip
-    with pytest.raises(tf.errors.ArgumentError, match="`confidence`"):
-        certify_subgroups(tf.error_rate, ["sex"], confidence=95)
+    with pytest.raises(tf.errors.ArgumentError, match="`conf_level`"):
+        certify_subgroups(tf.error_rate, ["sex"], conf_level=95)

@@ -91,15 +91,15 @@ def ratios_beside(reference: str) -> Callable[[float], Limits]:
 # Groups
 
 
-@pytest.mark.parametrize("confidence", [0.9, 0.95])
-def test_verdicts_on_pairs_equal_limits_of_statsmodels_after_holm(confidence: float) -> None:
-    result = tf.check(PAIRS, below=0.1, confidence=confidence)(PEOPLE, estimate="e")
+@pytest.mark.parametrize("conf_level", [0.9, 0.95])
+def test_verdicts_on_pairs_equal_limits_of_statsmodels_after_holm(conf_level: float) -> None:
+    result = tf.check(PAIRS, below=0.1, conf_level=conf_level)(PEOPLE, estimate="e")
     limits_at = differences_of(list(itertools.combinations(COUNTS, 2)))
-    expected = by_hand(limits_at, -0.1, 0.1, 1 - confidence)
+    expected = by_hand(limits_at, -0.1, 0.1, 1 - conf_level)
     rows = {(row[".group"], row[".other"]): row for row in result.to_dicts()}
     assert {pair: row[".verdict"] for pair, row in rows.items()} == expected
     assert set(expected.values()) == {PASS, FAIL, UNSURE}
-    for pair, ends in limits_at(1 - confidence).items():
+    for pair, ends in limits_at(1 - conf_level).items():
         assert (rows[pair][".lower"], rows[pair][".upper"]) == pytest.approx(ends, abs=1e-9)
     assert set(result[".limit"]) == {0.1}
 
@@ -269,11 +269,11 @@ def bonett_price(lost: int, gained: int, rows: int) -> Callable[[float], tuple[f
 
 
 @pytest.mark.parametrize("limit", [-0.1, -0.06, -0.05, -0.04, -0.02, 0.0])
-@pytest.mark.parametrize("confidence", [0.8, 0.95])
-def test_verdict_on_a_change_equals_a_one_sided_limit(limit: float, confidence: float) -> None:
-    gate = tf.check(tf.compare_models(tf.accuracy), above=limit, confidence=confidence)
+@pytest.mark.parametrize("conf_level", [0.8, 0.95])
+def test_verdict_on_a_change_equals_a_one_sided_limit(limit: float, conf_level: float) -> None:
+    gate = tf.check(tf.compare_models(tf.accuracy), above=limit, conf_level=conf_level)
     (row,) = gate(changed(150, 50), "y", one="one", other="other", labels=[0, 1], pos_label=1).to_dicts()
-    lower, upper = bonett_price(150, 50, 2000)(1 - confidence)
+    lower, upper = bonett_price(150, 50, 2000)(1 - conf_level)
     assert row[".change"] == pytest.approx(-0.05)
     assert (row[".lower"], row[".upper"]) == pytest.approx((lower, upper))
     assert row[".verdict"] == (PASS if lower >= limit else FAIL if upper < limit else UNSURE)
@@ -491,7 +491,7 @@ REFUSED: dict[str, tuple[Callable[[], object], str]] = {
     "a limit that is no number": (lambda: tf.check(tf.compare_models(tf.accuracy), above=math.nan), "above"),
     "another effect of groups outside": (lambda: tf.check(PAIRS, below=0.1, outside="ignore"), "outside"),  # pyright: ignore[reportArgumentType] - a slip
     "a stored result with a confidence": (
-        lambda: tf.check(PAIRS(PEOPLE, estimate="e"), below=0.1, confidence=0.9), "does not accept `confidence`",
+        lambda: tf.check(PAIRS(PEOPLE, estimate="e"), below=0.1, conf_level=0.9), "does not accept `conf_level`",
     ),
     "a stored result without limits": (
         lambda: tf.check(PAIRS(PEOPLE, estimate="e").drop(".lower"), below=0.1), "the result has no .*lower",

@@ -77,7 +77,7 @@ def test_check_computes_from_added_tallies() -> None:
     frame, gate = random_people(), tf.check(parities, below=0.2)
     one, other = (gate.metrics.tally(part, "t", "e") for part in (frame[:200], frame[200:]))
     assert gate.compute(one + other).equals(gate(frame, "t", "e"))
-    wanted = tf.four_fifths("g", favourable=1)
+    wanted = tf.four_fifths("g", pos_label=1)
     with pytest.raises(tf.errors.ArgumentError, match="`pos_label` is given twice"):
         wanted.compute(wanted.metrics.tally(frame, estimate="e"), pos_label=0)
 
@@ -88,14 +88,14 @@ def test_check_has_three_verdicts() -> None:
     assert verdicts == [PASS, FAIL, UNSURE]
 
 
-@pytest.mark.parametrize("confidence", [0.8, 0.99])
+@pytest.mark.parametrize("conf_level", [0.8, 0.99])
 @pytest.mark.parametrize("limit", [0.02, 0.15, 0.4, 0.6])
-def test_verdict_equals_one_sided_limits(limit: float, confidence: float) -> None:
+def test_verdict_equals_one_sided_limits(limit: float, conf_level: float) -> None:
     data = random_people()
-    level = 2 * confidence - 1
+    level = 2 * conf_level - 1
     for metric in (tf.demographic_parity("g"), tf.equalized_odds("h"), tf.accuracy.difference("h")):
         expected = metric(data, "t", "e", interval="auto", conf_level=level, explain=True)
-        result = tf.check(metric, below=limit, confidence=confidence)(data, "t", "e")
+        result = tf.check(metric, below=limit, conf_level=conf_level)(data, "t", "e")
         assert sorted(result.columns) == sorted(
             [*expected.columns, ".limit", ".verdict", ".unknown", ".unknown_share", ".with_unknown"]
         )
@@ -287,20 +287,20 @@ def test_two_infinite_groups_say_so() -> None:
 # Several metrics
 
 
-def holm(metrics: tf.types.MetricSet, data: pl.DataFrame, limit: float, confidence: float, **options: Any) -> list[str]:
+def holm(metrics: tf.types.MetricSet, data: pl.DataFrame, limit: float, conf_level: float, **options: Any) -> list[str]:
     """Verdicts with failures after Holm, from the limits at each level that it asks for."""
 
     def at(error: float) -> list[dict[str, Any]]:
         result = metrics(data, "t", "e", interval="auto", conf_level=1 - 2 * error, explain=True, **options)
         return result.to_dicts()
 
-    alone = at(1 - confidence)
+    alone = at(1 - conf_level)
     verdicts = [by_hand(row, "below", limit) for row in alone]
     verdicts = [UNSURE if item == FAIL else item for item in verdicts]
     # one after the other, the clearest first: each at the level of those that are left
     left = set(range(len(alone)))
     while left:
-        now = at((1 - confidence) / len(left))
+        now = at((1 - conf_level) / len(left))
         failing = [index for index in left if by_hand(now[index], "below", limit) == FAIL]
         if not failing:
             break
@@ -355,7 +355,7 @@ def test_holm_covers_outer_groups() -> None:
     metrics = tf.metric_set(tf.demographic_parity("h"), tf.accuracy.difference("h"))
     for limit in (0.1, 0.3, 0.35, 0.4):
         expected = holm(metrics, data, limit, 0.9, group_by="fold")
-        result = tf.check(metrics, below=limit, confidence=0.9)(data, "t", "e", group_by="fold")
+        result = tf.check(metrics, below=limit, conf_level=0.9)(data, "t", "e", group_by="fold")
         assert result[".verdict"].to_list() == expected
 
 
@@ -455,8 +455,8 @@ def test_check_returns_the_kind_of_frame_given(engine: Callable[[pl.DataFrame], 
 
 def test_check_of_a_result_rejects_confidence() -> None:
     result = tf.demographic_parity("g")(FAIR, estimate="e", interval="auto", conf_level=0.2, explain=True)
-    with pytest.raises(tf.errors.ArgumentError, match="does not accept `confidence` for a result"):
-        tf.check(result, below=0.15, confidence=0.99)
+    with pytest.raises(tf.errors.ArgumentError, match="does not accept `conf_level` for a result"):
+        tf.check(result, below=0.15, conf_level=0.99)
 
 
 def test_check_of_a_result_from_csv_raises() -> None:
@@ -553,18 +553,18 @@ def test_four_fifths_equals_check_of_the_ratio_above_0_8() -> None:
         expected = tf.check(tf.demographic_parity_ratio("g", name="four_fifths"), above=0.8)(data, estimate="e")
         assert result.equals(expected)
         assert result.select(".metric", ".limit").row(0) == ("four_fifths", 0.8)
-    confident = tf.four_fifths("g", confidence=0.999)(UNFAIR, estimate="e")
+    confident = tf.four_fifths("g", conf_level=0.999)(UNFAIR, estimate="e")
     assert confident[".upper"].item() > tf.four_fifths("g")(UNFAIR, estimate="e")[".upper"].item()
 
 
 def test_four_fifths_takes_the_favourable_label() -> None:
     words = UNFAIR.with_columns(pl.col("e").replace_strict({0: "no", 1: "yes"}, return_dtype=pl.String))
-    gate = tf.four_fifths("g", favourable="yes")
+    gate = tf.four_fifths("g", pos_label="yes")
     assert gate(words, estimate="e").equals(tf.four_fifths("g")(UNFAIR, estimate="e"))
     with pytest.raises(tf.errors.LabelError, match="maybe"):
-        tf.four_fifths("g", favourable="maybe")(words, estimate="e")
+        tf.four_fifths("g", pos_label="maybe")(words, estimate="e")
     # a 0 that is favourable is not one that was not named
-    zero = tf.four_fifths("g", favourable=0)(UNFAIR, estimate="e")
+    zero = tf.four_fifths("g", pos_label=0)(UNFAIR, estimate="e")
     assert zero[".estimate"].item() == pytest.approx(0.5 / 0.7)
     with pytest.raises(tf.errors.ArgumentError, match="`pos_label` is given twice: 'yes' for the gate, and 'no' here"):
         gate(words, estimate="e", pos_label="no")
@@ -574,7 +574,7 @@ def test_four_fifths_takes_the_favourable_label() -> None:
 
 def test_four_fifths_without_selections_is_not_enough_evidence() -> None:
     data = people(a=(0, 50), b=(0, 50))
-    gate = tf.four_fifths("g", favourable=1)
+    gate = tf.four_fifths("g", pos_label=1)
     assert verdict(gate(data, estimate="e", labels=[0, 1], on_undefined="ignore")) == UNSURE
 
 
@@ -612,7 +612,7 @@ def test_strict_assert_fair_needs_evidence() -> None:
     with pytest.raises(tf.inference.UnfairError, match=UNSURE):
         tf.assert_fair(parity, UNFAIR, estimate="e", below=0.2, strict=True)
     with pytest.raises(tf.inference.UnfairError):
-        tf.assert_fair(parity, UNFAIR, estimate="e", below=0.2, confidence=0.501, strict=True)
+        tf.assert_fair(parity, UNFAIR, estimate="e", below=0.2, conf_level=0.501, strict=True)
 
 
 def test_assert_fair_warns_where_there_is_no_evidence_either_way() -> None:
@@ -734,9 +734,9 @@ def test_failure_of_a_metric_of_all_rows_has_no_groups() -> None:
 
 ODD_LIMITS: list[dict[str, Any]] = [
     {}, {"below": 0.1, "above": 0.8}, {"below": "0.1"}, {"below": True}, {"below": math.nan}, {"above": math.nan},
-    {"below": [0.1]}, {"below": 0.1, "confidence": 0.5}, {"below": 0.1, "confidence": 1},
-    {"below": 0.1, "confidence": 95},
-    {"below": 0.1, "confidence": "high"}, {"below": 0.1, "confidence": math.nan}, {"below": 0.1, "confidence": True},
+    {"below": [0.1]}, {"below": 0.1, "conf_level": 0.5}, {"below": 0.1, "conf_level": 1},
+    {"below": 0.1, "conf_level": 95},
+    {"below": 0.1, "conf_level": "high"}, {"below": 0.1, "conf_level": math.nan}, {"below": 0.1, "conf_level": True},
 ]  # fmt: skip
 
 
@@ -828,7 +828,7 @@ def test_gate_rejects_interval_options(options: dict[str, Any]) -> None:
 
 
 def test_pos_label_none_is_not_given_twice() -> None:
-    gate: Any = tf.four_fifths("g", favourable=1)
+    gate: Any = tf.four_fifths("g", pos_label=1)
     assert gate(UNFAIR, estimate="e", pos_label=None).equals(gate(UNFAIR, estimate="e"))
 
 

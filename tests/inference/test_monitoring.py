@@ -171,12 +171,12 @@ def test_by_group_holds_for_all_groups_at_once() -> None:
 
 
 def test_metrics_and_outer_groups_share_the_error() -> None:
-    alone = monitor(tf.accuracy, above=0.3, confidence=1 - 0.05 / 2)(DATA, "y", "p")
+    alone = monitor(tf.accuracy, above=0.3, conf_level=1 - 0.05 / 2)(DATA, "y", "p")
     both = monitor(tf.metric_set(tf.accuracy, tf.sens), above=0.3)(DATA, "y", "p")
     assert_frame_equal(both.head(1), alone)
     # two sites, and room for those that turn up later
     sites = monitor(tf.accuracy, above=0.3)(DATA, "y", "p", group_by="site")
-    one = monitor(tf.accuracy, above=0.3, confidence=1 - 0.05 / 6)(DATA.filter(site="x"), "y", "p")
+    one = monitor(tf.accuracy, above=0.3, conf_level=1 - 0.05 / 6)(DATA.filter(site="x"), "y", "p")
     assert_frame_equal(sites.filter(site="x").drop("site"), one)
     assert sites.columns[0] == "site"
 
@@ -216,12 +216,12 @@ def test_series_have_looks_of_their_own() -> None:
     looks = monitor(tf.accuracy, above=0.3, period="day")(data, "y", "p", group_by=["day", "site"])
     assert looks.filter(site="y").select(".period", ".look").rows() == [(3, 1), (4, 2), (5, 3)]
     last = looks.filter((pl.col("site") == "x") & (pl.col(".period") == 5)).drop("site", ".period", ".look", ".since")
-    alone = monitor(tf.accuracy, above=0.3, confidence=1 - 0.05 / 6)(data.filter(site="x"), "y", "p")
+    alone = monitor(tf.accuracy, above=0.3, conf_level=1 - 0.05 / 6)(data.filter(site="x"), "y", "p")
     assert_frame_equal(last, alone)
     # before the second site turned up, there was more error for the first
     first = looks.filter((pl.col("site") == "x") & (pl.col(".period") == 2)).drop("site", ".period", ".look", ".since")
     sooner = data.filter((pl.col("site") == "x") & (pl.col("day") < 3))
-    assert_frame_equal(first, monitor(tf.accuracy, above=0.3, confidence=1 - 0.05 / 2)(sooner, "y", "p"))
+    assert_frame_equal(first, monitor(tf.accuracy, above=0.3, conf_level=1 - 0.05 / 2)(sooner, "y", "p"))
 
 
 def test_group_that_turns_up_later_joins_the_comparison() -> None:
@@ -344,7 +344,7 @@ def test_each_look_for_changes_is_at_the_rows_since_a_period() -> None:
         since, period = row[".since"], row[".period"]
         error = 0.05 * share_of_window(since)
         rows = daily_counts(hits, 300).filter(pl.col("day").is_between(since, period))
-        alone = monitor(PARITY, below=0.1, groups=2, confidence=1 - error)(rows, **CALL, frequency_weights="n")
+        alone = monitor(PARITY, below=0.1, groups=2, conf_level=1 - error)(rows, **CALL, frequency_weights="n")
         assert [row[name] for name in (".n", ".verdict")] == [alone[name].item() for name in (".n", ".verdict")]
         limits = [".estimate", ".lower", ".upper"]
         assert [row[name] for name in limits] == pytest.approx([alone[name].item() for name in limits], abs=1e-9)
@@ -371,7 +371,7 @@ def test_windows_share_the_error_and_are_as_long_as_any_change_needs() -> None:
 def test_series_have_windows_of_their_own() -> None:
     watch = monitor(tf.accuracy, above=0.3, period="day", change=True)
     both = watch(DATA, "y", "p", group_by=["day", "site"])
-    alone = monitor(tf.accuracy, above=0.3, period="day", change=True, confidence=1 - 0.05 / 6)
+    alone = monitor(tf.accuracy, above=0.3, period="day", change=True, conf_level=1 - 0.05 / 6)
     expected = alone(DATA.filter(site="y"), "y", "p", group_by="day")
     assert_frame_equal(both.filter(site="y").drop("site"), expected)
 
@@ -578,8 +578,8 @@ def test_bad_arguments_of_a_monitor_are_refused() -> None:
     assert message(lambda: monitor(PARITY, below=0.1, groups=1)) == snapshot(
         "`groups` is a whole number, 2 or more, not 1."
     )
-    assert message(lambda: monitor(PARITY, below=0.1, confidence=1)) == snapshot(
-        "`confidence` is a number between 0 and 1, not 1."
+    assert message(lambda: monitor(PARITY, below=0.1, conf_level=1)) == snapshot(
+        "`conf_level` is a number between 0 and 1, not 1."
     )
     assert message(lambda: monitor(PARITY, below=0.1, period="")) == snapshot(
         "monitor(): `period` must be the name of a column, not ''."
@@ -601,7 +601,7 @@ def test_data_that_a_monitor_cannot_follow_is_refused() -> None:
         "A monitor does not accept `cluster`: it needs independent rows."
     )
     assert message(lambda: watch(DATA, **CALL, interval="auto")) == snapshot(
-        "A monitor does not accept `interval`; its `confidence` is that of `monitor`."
+        "A monitor does not accept `interval`: it has limits of its own."
     )
     assert message(lambda: watch(DATA, **CALL, top_k=3)) == snapshot(
         "A monitor does not accept `top_k`: it needs independent rows."

@@ -89,7 +89,7 @@ def test_rows_needed_grow_with_power_and_confidence() -> None:
     assert rows_needed(0.05, 0.4, times=TIMES) > 3 * needed
     more_often = rows_needed(0.1, 0.4, power=0.9, times=TIMES)
     assert more_often == pytest.approx(usual_rows(0.1, 0.4, 0.9)[1], rel=0.05)
-    surer = rows_needed(0.1, 0.4, confidence=0.99, times=TIMES)
+    surer = rows_needed(0.1, 0.4, conf_level=0.99, times=TIMES)
     assert power((0.4, 0.5), (surer, surer), level=0.01) == pytest.approx(0.8, abs=0.025)
 
 
@@ -268,8 +268,8 @@ def test_rows_needed_of_a_gate_refuses_a_difference_at_the_limit_and_odd_limits(
         rows_needed(0, 0.5, below=10)
     with pytest.raises(tf.errors.ArgumentError, match="`mid_p`"):
         rows_needed(0, 0.5, below=0.1, mid_p=True)
-    with pytest.raises(tf.errors.ArgumentError, match="`confidence`"):
-        rows_needed(0, 0.5, below=0.1, confidence=0.4)
+    with pytest.raises(tf.errors.ArgumentError, match="`conf_level`"):
+        rows_needed(0, 0.5, below=0.1, conf_level=0.4)
 
 
 def test_rows_for_many_groups_take_seconds() -> None:

@@ -252,7 +252,7 @@ def test_a_tally_gives_what_data_give() -> None:
 
 
 def test_four_fifths_rule_keeps_its_favourable_label() -> None:
-    tried = verdict_sensitivity(tf.four_fifths("sex", favourable="yes"))(lending(), estimate="approved")
+    tried = verdict_sensitivity(tf.four_fifths("sex", pos_label="yes"))(lending(), estimate="approved")
     row = tried.filter(pl.col(".error") == "wrong group").row(0, named=True)
     assert row[".verdict"] == "pass"
     assert 0 < row[".share"] < 0.2
@@ -270,8 +270,12 @@ def test_picture_shows_every_share_and_says_where_none_turns_the_verdict() -> No
 CALLS: list[tuple[Any, dict[str, Any], str]] = [
     (tf.accuracy, {"above": 0.5}, "does not compare groups"),
     (tf.auc_parity("g"), {"below": 0.5}, "from counts of labels"),
-    (tf.check(tf.equal_opportunity("g"), below=0.1), {"below": 0.1}, "uses the limit and the confidence of the gate"),
-    (tf.check(tf.equal_opportunity("g"), below=0.1), {"confidence": 0.9}, "the confidence of the gate"),
+    (
+        tf.check(tf.equal_opportunity("g"), below=0.1),
+        {"below": 0.1},
+        "uses the limit and the confidence level of the gate",
+    ),
+    (tf.check(tf.equal_opportunity("g"), below=0.1), {"conf_level": 0.9}, "the confidence level of the gate"),
     (tf.equal_opportunity("g"), {}, "^verdict_sensitivity.. needs one limit"),
     (
         tf.equal_opportunity("g"),
@@ -279,7 +283,7 @@ CALLS: list[tuple[Any, dict[str, Any], str]] = [
         "^verdict_sensitivity.. no verdict depends|^verdict_sensitivity.*below=5",
     ),
     (tf.equal_opportunity, {"below": 0.1}, "did you mean"),
-    (tf.equal_opportunity("g"), {"below": 0.1, "confidence": 95}, "`confidence`"),
+    (tf.equal_opportunity("g"), {"below": 0.1, "conf_level": 95}, "`conf_level`"),
     (5, {"below": 0.1}, "^verdict_sensitivity.. takes a gate, or disparities with a limit.* not 5"),
     (None, {"below": 0.1}, "^verdict_sensitivity.. takes a gate.* not None"),
     (tf.equal_opportunity("g")(rows_of(SMALL), "y", "p"), {"below": 0.1}, "^verdict_sensitivity.. takes a gate"),

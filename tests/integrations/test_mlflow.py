@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 PEOPLE: Any = lending(2000).with_columns(pl.col(pl.Enum).cast(pl.String)).to_pandas()
-GATE = tf.check(tf.demographic_parity("race"), below=0.01, confidence=0.9)
+GATE = tf.check(tf.demographic_parity("race"), below=0.01, conf_level=0.9)
 TABLES = {"report": False, "pos_label": "yes"}
 """Settings without a report, which takes its time to be drawn."""
 LEGAL = re.compile(r"[\w.\- ]+(/[\w.\- ]+)*")
@@ -145,7 +145,7 @@ def test_a_column_of_scores_is_cut_at_a_threshold() -> None:
 
 
 def test_gates_are_judged_together() -> None:
-    other = tf.check(tf.demographic_parity_ratio("sex"), above=0.2, confidence=0.9)
+    other = tf.check(tf.demographic_parity_ratio("sex"), above=0.2, conf_level=0.9)
     given = evaluated(dataset(), by="race", gate=[GATE, other], min_n=0)
     assert given.tables["verdicts"][".verdict"].to_list() == ["fail", "pass"]
     assert given.verdict == "fail"

@@ -52,7 +52,7 @@ def test_page_shows_values_intervals_and_sizes(audit_page: str) -> None:
     for race, count in sizes.rows():
         assert f"{race} {count:,} " in text
     assert "Not enough evidence to decide whether the limit is met." in text
-    assert "gate = tdf.check(tdf.demographic_parity('race'), below=0.1, confidence=0.95)" in text
+    assert "gate = tdf.check(tdf.demographic_parity('race'), below=0.1, conf_level=0.95)" in text
     assert "tdf.report(data, truth='repaid', by=['sex', 'race', ('sex', 'race')], gate=gate," in text
     assert (
         "Difference in sensitivity or specificity between the groups: largest value minus smallest value, "
@@ -104,7 +104,7 @@ def test_verdicts_are_words_colours_and_shapes(verdict: str) -> None:
 
 def test_reproduction_code_gives_the_same_report() -> None:
     fair = tf.metric_set(tf.accuracy, tf.equalized_odds("sex", min_n=20), tf.demographic_parity_ratio("race"))
-    gate = tf.check(tf.equal_opportunity("sex"), below=0.2, confidence=0.9)
+    gate = tf.check(tf.equal_opportunity("sex"), below=0.2, conf_level=0.9)
     text = tf.report(LOANS, **LABELS, by="sex", metrics=fair, gate=gate).markdown()
     code = text.partition("## How to repeat this audit")[2].partition("Made with")[0]
     *made, call = (line.strip() for line in code.strip().split("\n"))
@@ -122,7 +122,7 @@ REPEATED: dict[str, Any] = {
     "other aggregate": tf.demographic_parity("race", aggregate=tf.ratio(to="White"), name="own"),
     "sides": tf.equal_opportunity(tf.privileged({"sex": "male", "race": ["a", "b"]}, unprivileged={"sex": "female"})),
     "gate": tf.check(tf.survival.brier.difference("ward"), below=0.1),
-    "four-fifths rule": tf.four_fifths("sex", favourable="yes"),
+    "four-fifths rule": tf.four_fifths("sex", pos_label="yes"),
 }
 
 
@@ -155,8 +155,8 @@ def test_reproduction_code_describes_custom_objects() -> None:
     older = call_of({"by": ["sex", pl.col("age") > 40]})
     assert older.splitlines()[2].startswith("by = ...  # [")
     assert older.endswith("tdf.report(data, by=by)")
-    exact = tf.check(tf.equal_opportunity("sex"), below=0.123456789, confidence=0.9999999)
-    assert "below=0.123456789, confidence=0.9999999)" in tf.report(LOANS, **LABELS, by="sex", gate=exact).markdown()
+    exact = tf.check(tf.equal_opportunity("sex"), below=0.123456789, conf_level=0.9999999)
+    assert "below=0.123456789, conf_level=0.9999999)" in tf.report(LOANS, **LABELS, by="sex", gate=exact).markdown()
 
 
 def test_markdown_card_has_tables_in_place_of_pictures() -> None:
@@ -265,7 +265,7 @@ def test_thresholds_span_the_scores() -> None:
 
 
 def test_confidence_is_shown_with_all_digits() -> None:
-    gate = tf.check(tf.equal_opportunity("sex"), below=0.2, confidence=0.995)
+    gate = tf.check(tf.equal_opportunity("sex"), below=0.2, conf_level=0.995)
     text = tf.report(LOANS, **LABELS, by="sex", conf_level=0.975, gate=gate).markdown()
     assert "97.5 % confidence intervals" in text
     assert "one-sided 99.5 % confidence bound" in text

@@ -154,7 +154,7 @@ class _Audited:
         metrics.results.run.check_occurs(results.tally, results.options)
         verdicts = None
         if gate is not None:
-            verdicts = Verdicts(results.verdicts(gate), directions_of(gate.metrics), gate.confidence, gate.outside)
+            verdicts = Verdicts(results.verdicts(gate), directions_of(gate.metrics), gate.conf_level, gate.outside)
         at_thresholds: list[AuditResults] = []
         for cut in cast("list[float]", threshold) if weighed else ():
             members: list[Any] = []

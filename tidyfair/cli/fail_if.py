@@ -80,7 +80,7 @@ def gate_of(
     for condition in conditions_of(conditions, names, features, policy):
         side, limit = condition.allowed
         allowed: dict[str, Any] = {side: limit}
-        gates.append(check(condition.metric, **allowed, confidence=confidence))
+        gates.append(check(condition.metric, **allowed, conf_level=confidence))
     limits = tuple(limit for gate in gates for limit in gate.limits)
     return Gate(metric_set(*(gate.metrics for gate in gates)), limits, confidence, outside=outside)
 

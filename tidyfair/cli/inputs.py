@@ -18,7 +18,7 @@ from tidyfair.cli.terminal import watched
 from tidyfair.datasets import lending
 from tidyfair.errors import ArgumentError, ColumnError
 from tidyfair.metrics.catalog import metric_named
-from tidyfair.specs import DEFAULTS, Options, Policy, Privileged, ReadOptions, names_of, telling
+from tidyfair.specs import DEFAULTS, Options, Policy, Privileged, ReadOptions, names_of, proper_share, telling
 from tidyfair.tallies import open_frame, scan
 
 _EXAMPLE: dict[str, Any] = {"truth": "repaid", "estimate": "approved", "pos_label": "yes", "by": ["sex", "race"]}
@@ -201,7 +201,7 @@ def _kind(data: pl.LazyFrame, given: dict[str, Any]) -> Predictions:
 def confidence_of(options: Namespace) -> float | None:
     """The confidence level of verdicts; None where no verdicts are asked for."""
     if options.fail_if:
-        return 0.95 if options.confidence is None else options.confidence
+        return 0.95 if options.confidence is None else proper_share("confidence", options.confidence, 0.5)
     if options.outside is not None:
         msg = "`outside` is about the verdicts of `fail_if`, and there are none without it."
         raise ArgumentError(msg)

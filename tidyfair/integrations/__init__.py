@@ -1,7 +1,1 @@
-"""Adapters of metrics for other libraries."""
-
-# pyright: reportUnusedImport=false
-from tidyfair.integrations.scorers import (
-    CorrelationScorer, FairnessScorer, SubsetScorer, correlation_score, equal_opportunity_score, make_scorer,
-    p_percent_score, subset_score,
-)  # fmt: skip
+"""Adapters of metrics for other libraries, each a module of its own, which reads that library only."""

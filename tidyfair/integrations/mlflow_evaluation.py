@@ -115,9 +115,9 @@ def _joined(given: object) -> Gate:
     if not gates:
         msg = "evaluator_config: `gate` is an empty list; leave it out."
         raise ArgumentError(msg)
-    if len({(gate.confidence, gate.options) for gate in gates}) > 1:
+    if len({(gate.conf_level, gate.options) for gate in gates}) > 1:
         msg = (
-            "evaluator_config: the gates of an evaluation have one `confidence` and the same options; give them these."
+            "evaluator_config: the gates of an evaluation have one `conf_level` and the same options; give them these."
         )
         raise ArgumentError(msg)
     limits = [limit for gate in gates for limit in gate.limits]

@@ -282,7 +282,7 @@ def _verdicts_of(gate: Gate, audit: AuditResults) -> list[Content]:
         values_only: dict[str, Any] = {**audit.reading, "interval": None}
         values = metric_set(*limited).compute(audit.tally, **values_only)
         others = dict(zip(keys_of(values), values[".estimate"], strict=True))
-    return [verdicts_of_gate(gate, verdicts, words, others), verdicts_explained(verdicts, words, gate.confidence)]
+    return [verdicts_of_gate(gate, verdicts, words, others), verdicts_explained(verdicts, words, gate.conf_level)]
 
 
 def _worst_groups(audit: AuditResults) -> pl.DataFrame | None:

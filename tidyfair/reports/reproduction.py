@@ -140,15 +140,15 @@ def _conditions(conditions: tuple[tuple[tuple[str, tuple[object, ...]], ...], ..
 def _(gate: Gate) -> str | None:
     first = gate.metrics.metrics[0]
     if first.name == four_fifths.__name__ and isinstance(first, GroupwiseMetric):
-        favourable = dict(gate.options).get("pos_label")
-        options: dict[str, Any] = {} if favourable is None else {"favourable": favourable}
-        options["confidence"] = gate.confidence
+        selected = dict(gate.options).get("pos_label")
+        options: dict[str, Any] = {} if selected is None else {"pos_label": selected}
+        options["conf_level"] = gate.conf_level
         if four_fifths(*first.by.features, **options) == gate:
             return _call_in_code("tdf.four_fifths", first.by.features, options)
     if gate.options or len(set(gate.limits)) > 1:
         return None
     side, limit = gate.limits[0]
-    return _call_in_code("tdf.check", [gate.metrics], {side: limit, "confidence": gate.confidence})
+    return _call_in_code("tdf.check", [gate.metrics], {side: limit, "conf_level": gate.conf_level})
 
 
 @_in_code.register(MetricSet)

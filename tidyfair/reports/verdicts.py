@@ -109,11 +109,11 @@ def _in_words(row: Mapping[str, Any], side: str) -> str:
     return text
 
 
-def verdicts_explained(verdicts: pl.DataFrame, features: Mapping[str, str], confidence: float) -> Folded:
+def verdicts_explained(verdicts: pl.DataFrame, features: Mapping[str, str], conf_level: float) -> Folded:
     """The numbers behind the verdicts of a gate."""
     rule = (
         "A metric passes if its whole interval is within the limit, fails if its whole interval is beyond it, and is "
-        f"undecided otherwise. Each end of these intervals is a one-sided {percent(confidence)} confidence bound."
+        f"undecided otherwise. Each end of these intervals is a one-sided {percent(conf_level)} confidence bound."
     )
     if UNKNOWN_ROWS in verdicts.columns:
         rule += " Rows of unknown groups are not compared, but a pass needs a pass with them as groups of their own."

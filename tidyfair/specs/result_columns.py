@@ -41,7 +41,7 @@ COLUMNS: Mapping[str, Mapping[str, str]] = {
         ".model": "the column of the predictions of a model",
         ".model_one": "the column that `compare_models` got as `one=`",
         ".model_other": "the column that it got as `other=`",
-        ".period": "the period",
+        ".period": "the period; of a search for a change, the first one with other values",
         ".before": "the period before it",
         ".period_lower": "the first period from which on the change may be",
         ".period_upper": "the last one",
@@ -69,7 +69,7 @@ COLUMNS: Mapping[str, Mapping[str, str]] = {
         ".change": "the second value minus the first",
         ".probability": "the posterior probability that the limit is kept",
         ".estimate_other": "the value of the other group",
-        ".estimate_before": "the value in the period before",
+        ".estimate_before": "the value in the period before, or in all periods before a change",
         ".estimate_reference": "the value of the reference group",
         ".crude": "the difference of all rows together",
         ".adjusted": "the difference within strata",
@@ -146,7 +146,7 @@ COLUMNS: Mapping[str, Mapping[str, str]] = {
         ".p_mid_p": "its mid-p-value",
         ".adjustment": "the method by which p-values are adjusted",
         ".power": "the planned power",
-        ".confidence": "the confidence level",
+        ".conf_level": "the confidence level",
         ".limit": "the limit of a gate",
         ".verdict": (
             "`pass`, `fail` or `not enough evidence`; of a monitor `within`, `above the limit`, `below the limit` "

@@ -141,7 +141,7 @@ SUBGROUPS = _kind(
 CERTIFICATE = _kind(
     "The most by which any subgroup differs", ".metric .epsilon .subgroup .difference",
     ".metric .epsilon .subgroup .estimate .compared_with .difference .denominator .searched .not_searched .min_n "
-    ".confidence .status",
+    ".conf_level .status",
 )  # fmt: skip
 HALVES = _kind(
     "The half of the rows that differs most", ".metric .subgroup .overall .violation",
@@ -157,7 +157,7 @@ MISSING_TRUTH = _kind(
 )  # fmt: skip
 SMALLEST = _kind(
     "Differences that data of this size show", ".smallest .rows .difference",
-    f".metric .by .level {_CUTS} .groups .smallest .rows .share .difference .power .confidence",
+    f".metric .by .level {_CUTS} .groups .smallest .rows .share .difference .power .conf_level",
 )  # fmt: skip
 MODELS = _kind(
     "Two models on the same rows", ".metric .by .one .other .change",

@@ -81,7 +81,9 @@ from tidyfair.tallies import Tally, open_frame
 
 __all__ = ["Gate", "UnfairError", "assert_fair", "check", "four_fifths"]
 
-_REFUSED: dict[str, str] = dict.fromkeys(("interval", "conf_level", "explain"), "; its `confidence` is that of `check`")
+_REFUSED: dict[str, str] = {
+    **dict.fromkeys(("interval", "explain"), ": it has limits of its own"), "conf_level": "; give it to `check`",
+}  # fmt: skip
 """The options of metrics that a gate does not accept, and why."""
 _TESTS = (".p_value", ".p_adjusted", ".adjustment")
 """The columns of tests of no difference."""
@@ -117,7 +119,7 @@ class Gate(MetricSetOnData, CalledOnTallies):
     metrics: MetricSet
     limits: tuple[tuple[Side, float], ...]
     """The limit of each metric, and the good side of it."""
-    confidence: float = 0.95
+    conf_level: float = 0.95
     options: tuple[tuple[str, Any], ...] = ()
     """Options of every call."""
     outside: Outside = "hold"
@@ -132,7 +134,7 @@ class Gate(MetricSetOnData, CalledOnTallies):
 
     def _settings(self) -> list[str]:
         outside = [] if self.outside == "hold" else [f"outside={self.outside!r}"]
-        return [f"confidence={self.confidence:g}", *outside, *(f"{name}={value!r}" for name, value in self.options)]
+        return [f"conf_level={self.conf_level:g}", *outside, *(f"{name}={value!r}" for name, value in self.options)]
 
     def _html_columns(self) -> dict[str, list[str]]:
         columns = super()._html_columns()
@@ -181,7 +183,7 @@ class Gate(MetricSetOnData, CalledOnTallies):
 
     def _verdicts(self, tally: Tally, options: Options, *, after_holm: bool = False) -> pl.DataFrame:
         """The results of known groups with their verdicts; failures are adjusted for their number `after_holm`."""
-        error, silent = 1 - self.confidence, _silent(options)
+        error, silent = 1 - self.conf_level, _silent(options)
         results, numbers = self._at(tally, error, options)
         metrics = [self.metrics.metrics[number] for number in numbers]
         signed = pl.Series([metric.direction in {"zero", "one"} for metric in metrics], dtype=pl.Boolean)
@@ -245,7 +247,7 @@ class ChangeGate:
     comparison: ModelComparison
     side: Side
     limit: float
-    confidence: float
+    conf_level: float
     outside: Outside
 
     def __post_init__(self) -> None:
@@ -283,31 +285,31 @@ class ChangeGate:
         counted = paired_with_each(self.comparison, data, truth, one, other, others, options)
         judged = [(metric.name, metric.by.text if metric.by else None) for metric in self.comparison.metrics]
         limits = dict.fromkeys(judged, (self.side, self.limit))
-        verdicts = judged_changes(counted, limits, self.confidence, self.outside)
+        verdicts = judged_changes(counted, limits, self.conf_level, self.outside)
         named = self.comparison.in_reading_order(verdicts, one, list(named_models(other, others)))
         return counted[0].source.restore(named)
 
     def __repr__(self) -> str:
-        setting = f"{self.side} {self.limit:g}; confidence={self.confidence:g}"
+        setting = f"{self.side} {self.limit:g}; conf_level={self.conf_level:g}"
         return visible(f"<ChangeGate of {self.comparison!r}, {setting}; call it with {COMPARISON_CALL}>")
 
 
 def judged_changes(
     compared: Sequence[PairedModels],
     limits: Mapping[tuple[str, str | None], tuple[Side, float]],
-    confidence: float,
+    conf_level: float,
     outside: Outside = "hold",
 ) -> pl.DataFrame:
     """The verdict on each change that has a limit, by `.metric` and `.by`: passes one by one, failures after Holm.
 
     A change at its limit is within it.
     """
-    changes = _Changes(tuple(compared), limits, confidence)
+    changes = _Changes(tuple(compared), limits, conf_level)
     results = changes.verdicts(outside, after_holm=True)
     if not any(has_unknown(metric) for models in compared for metric in models.comparison.metrics):
         return results
     counted = changes.with_limit([models.unknown() for models in compared]).select(UNKNOWN_ROWS, UNKNOWN_SHARE)
-    with_all = _Changes(tuple(models.with_unknown_groups() for models in compared), limits, confidence)
+    with_all = _Changes(tuple(models.with_unknown_groups() for models in compared), limits, conf_level)
 
     def verdicts_of(models: PairedModels, by: By) -> Iterator[pl.DataFrame]:
         for joined in models.with_unknown_in_each_group(by):
@@ -331,7 +333,7 @@ class _Changes:
 
     compared: tuple[PairedModels, ...]
     limits: Mapping[tuple[str, str | None], tuple[Side, float]]
-    confidence: float
+    conf_level: float
 
     def at(self, error: float) -> pl.DataFrame:
         """The changes with a limit, with one-sided bounds of an error rate."""
@@ -345,7 +347,7 @@ class _Changes:
 
     def verdicts(self, outside: Outside = "hold", *, after_holm: bool = False) -> pl.DataFrame:
         """The changes of known groups with their verdicts; failures are adjusted for their number `after_holm`."""
-        changes, error = self.at(1 - self.confidence), 1 - self.confidence
+        changes, error = self.at(1 - self.conf_level), 1 - self.conf_level
         left_out = self.with_limit([models.left_out() for models in self.compared])
         changes = changes.with_columns(left_out.select(".groups_left_out", ".groups_outside", ".left_out"))
         limits = [self.limits[key] for key in changes.select(".metric", ".by").rows()]
@@ -392,7 +394,7 @@ class ComparisonGate(CalledOnTallies):
     comparison: GroupsCompared
     side: Side
     limit: float
-    confidence: float
+    conf_level: float
     outside: Outside
 
     def __post_init__(self) -> None:
@@ -408,7 +410,7 @@ class ComparisonGate(CalledOnTallies):
                 raise ArgumentError(msg)
 
     def __repr__(self) -> str:
-        setting = f"{self.side} {self.limit:g}; confidence={self.confidence:g}"
+        setting = f"{self.side} {self.limit:g}; conf_level={self.conf_level:g}"
         return visible(f"<ComparisonGate of {self.comparison!r}, {setting}>")
 
     @property
@@ -448,7 +450,7 @@ class ComparisonGate(CalledOnTallies):
 
     def _verdicts(self, tally: Tally, options: Options) -> pl.DataFrame:
         """The verdict on each comparison of known groups: passes one by one, failures after Holm."""
-        results, error = self._compared(tally, options, 1 - self.confidence), 1 - self.confidence
+        results, error = self._compared(tally, options, 1 - self.conf_level), 1 - self.conf_level
         is_judged = pl.col(".disparity").is_not_null() & ~pl.col(".status").is_in(OUTSIDE) & ~_is_reference(results)
         judged = results.select(is_judged).to_series()
         # any of the groups may have been the best, so that failures are adjusted for all pairs
@@ -475,7 +477,7 @@ class ComparisonGate(CalledOnTallies):
 
 @refuse_unknown_keywords
 def check(
-    given: Any, *, below: float | None = None, above: float | None = None, confidence: float | None = None,
+    given: Any, *, below: float | None = None, above: float | None = None, conf_level: float | None = None,
     outside: Outside = "hold",
 ) -> Any:  # fmt: skip
     """Check whether disparities are `below` (or ratios `above`) a limit: pass, fail, or not enough evidence.
@@ -504,7 +506,7 @@ def check(
             `fair(data, …, interval="auto", conf_level=0.9, explain=True)`.
         below: The limit of differences.
         above: The limit of ratios.
-        confidence: Confidence level of verdicts on metrics, 0.95 by default. A result is judged by its own intervals:
+        conf_level: Confidence level of verdicts on metrics, 0.95 by default. A result is judged by its own intervals:
             those of `conf_level=0.9` give verdicts with confidence level 0.95.
         outside: The effect of groups that are too small or unknown: they hold a pass back (`"hold"`), or the result
             states them and passes without them (`"state"`).
@@ -524,16 +526,16 @@ def check(
     'pass'
     """
     one_of("outside", outside, ("hold", "state"))
-    level = _level(confidence)
+    level = _level(conf_level)
     if isinstance(given, ModelComparison):
         return ChangeGate(given, *limited("check", below, above, least=-math.inf), level, outside)
     if isinstance(given, GroupsCompared):
         return ComparisonGate(given, *limited("check", below, above), level, outside)
     if _are_metrics(given):
-        return gate_of("check", given, below, above, confidence, outside)
-    if confidence is not None:
+        return gate_of("check", given, below, above, conf_level, outside)
+    if conf_level is not None:
         msg = (
-            "check() does not accept `confidence` for a result, which it judges by its intervals; evaluate with "
+            "check() does not accept `conf_level` for a result, which it judges by its intervals; evaluate with "
             "`conf_level=0.9` for verdicts at confidence level 0.95."
         )
         raise ArgumentError(msg)
@@ -546,17 +548,17 @@ def _are_metrics(given: object) -> bool:
 
 
 def gate_of(
-    name: str, given: object, below: object, above: object, confidence: float | None, outside: Outside = "hold"
+    name: str, given: object, below: object, above: object, conf_level: float | None, outside: Outside = "hold"
 ) -> Gate:
     """The gate of metrics with one limit."""
     metrics, side, limit = judged_metrics(name, given, below, above)
     limits: list[tuple[Side, float]] = [(side, limit)] * len(metrics)
-    return Gate(metrics, tuple(limits), _level(confidence), outside=outside)
+    return Gate(metrics, tuple(limits), _level(conf_level), outside=outside)
 
 
-def _level(confidence: float | None) -> float:
+def _level(conf_level: float | None) -> float:
     """The confidence level of verdicts."""
-    return 0.95 if confidence is None else proper_share("confidence", confidence, 0.5)
+    return 0.95 if conf_level is None else proper_share("conf_level", conf_level, 0.5)
 
 
 def limited(name: str, below: object, above: object, least: float = 0) -> tuple[Side, float]:
@@ -723,7 +725,7 @@ def _is_reference(table: pl.DataFrame) -> pl.Expr:
 
 @refuse_unknown_keywords
 def four_fifths(
-    *by: ColumnLike | Privileged, favourable: object = None, confidence: float = 0.95, outside: Outside = "hold",
+    *by: ColumnLike | Privileged, pos_label: object = None, conf_level: float = 0.95, outside: Outside = "hold",
     min_n: int = 0, min_share: float = 0.0, unknown: Treatment = "apart",
     unknown_values: Iterable[object] | None = None,
 ) -> Gate:  # fmt: skip
@@ -731,8 +733,8 @@ def four_fifths(
 
     Args:
         by: The sensitive feature, as for a factory.
-        favourable: The favourable label; optional if it follows from the labels.
-        confidence: Confidence level of verdicts.
+        pos_label: The label of those who are selected; optional if it follows from the labels.
+        conf_level: Confidence level of verdicts.
         outside: The effect of groups that are too small or unknown, as for `check`.
         min_n: The fewest rows of a group that is compared.
         min_share: The smallest share of the rows of such a group.
@@ -746,17 +748,17 @@ def four_fifths(
     ratio = demographic_parity_ratio(
         *by, name="four_fifths", min_n=min_n, min_share=min_share, unknown=unknown, unknown_values=unknown_values
     )
-    options = () if favourable is None else (("pos_label", favourable),)
-    return replace(check(ratio, above=0.8, confidence=confidence, outside=outside), options=options)
+    options = () if pos_label is None else (("pos_label", pos_label),)
+    return replace(check(ratio, above=0.8, conf_level=conf_level, outside=outside), options=options)
 
 
 @refuse_unknown_keywords
 @show_keywords(CallOptions, without=_REFUSED)
 def assert_fair(
     given: Any, data: Any = None, truth: TruthLike | None = None, estimate: Prediction | None = None, *,
-    below: float | None = None, above: float | None = None, confidence: float | None = None, strict: bool = False,
+    below: float | None = None, above: float | None = None, conf_level: float | None = None, strict: bool = False,
     outside: Outside | None = None, one: Prediction | None = None, other: Prediction | None = None,
-    **options: Unpack[CallOptions],
+    **options: Unpack[CallOptions],  # pyright: ignore[reportGeneralTypeIssues] - `conf_level` is that of the gate
 ) -> None:  # fmt: skip
     """Raise `UnfairError` with the groups behind it if a limit is not met; for test suites.
 
@@ -769,7 +771,7 @@ def assert_fair(
         estimate: Column of the predictions.
         below: The limit of differences.
         above: The limit of ratios.
-        confidence: Confidence level of verdicts, 0.95 by default.
+        conf_level: Confidence level of verdicts, 0.95 by default.
         strict: Whether a lack of evidence is a failure instead of a warning.
         outside: The effect of groups that are too small or unknown, as for `check`.
         one: Of two models that are compared, the predictions of the first.
@@ -782,7 +784,7 @@ def assert_fair(
     """
     __tracebackhide__ = True  # pytest shows the line of the test, and not this
     flag("strict", strict)
-    gate, verdicts = _verdicts_of(given, data, below, above, confidence, outside)
+    gate, verdicts = _verdicts_of(given, data, below, above, conf_level, outside)
     if gate is not None:
         predictions = {"estimate": estimate, "one": one, "other": other}
         given_ones: dict[str, Any] = {name: column for name, column in predictions.items() if column is not None}
@@ -804,7 +806,7 @@ def assert_fair(
         if isinstance(gate, Gate):
             if any(metric.aggregate is not None and metric.aggregate.is_extreme for metric in gate.metrics.specs):
                 # each group is judged by its own bounds
-                options = {**options, "interval": "auto", "conf_level": 2 * gate.confidence - 1}
+                options = {**options, "interval": "auto", "conf_level": 2 * gate.conf_level - 1}
             with warnings.catch_warnings():
                 # rows are counted again for the failure alone; the gate has given the warnings
                 warnings.simplefilter("ignore")
@@ -822,11 +824,11 @@ def assert_fair(
 
 
 def _verdicts_of(
-    given: Any, data: object, below: float | None, above: float | None, confidence: float | None,
+    given: Any, data: object, below: float | None, above: float | None, conf_level: float | None,
     outside: Outside | None,
 ) -> tuple[Gate | ComparisonGate | ChangeGate | None, pl.DataFrame]:  # fmt: skip
     """The gate to be called on data; or none, and the verdicts on a result."""
-    settings: dict[str, Any] = {"below": below, "above": above, "confidence": confidence, "outside": outside}
+    settings: dict[str, Any] = {"below": below, "above": above, "conf_level": conf_level, "outside": outside}
     stated = {name: value for name, value in settings.items() if value is not None}
     gate: Any = given
     if isinstance(given, Gate | ComparisonGate | ChangeGate):

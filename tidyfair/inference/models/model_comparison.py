@@ -555,7 +555,7 @@ def compare_models(
     margin: float | Mapping[str, float] | None = None,
     mid_p: bool = True,
 ) -> ModelComparison:
-    """Compare two models on the same rows: the change of each metric and disparity from one to the other.
+    """Compare two or more models on the same rows: the change of each metric and disparity from one to the others.
 
     Rows without one of the predictions are left out for both. Intervals are paired: both models are evaluated again
     without a row, a random part of the rows or, with `cluster`, a whole cluster, so shared errors cancel. For labels,

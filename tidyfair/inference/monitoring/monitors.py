@@ -48,7 +48,8 @@ __all__ = ["Monitor", "monitor"]
 
 _DEPENDENT = ": it needs independent rows"
 _REFUSED: dict[str, str] = {
-    **dict.fromkeys(("interval", "conf_level", "explain"), "; its `confidence` is that of `monitor`"),
+    **dict.fromkeys(("interval", "explain"), ": it has limits of its own"),
+    "conf_level": "; give it to `monitor`",
     **dict.fromkeys(("times", "seed", "parts", "keep_rows", "score_bins"), ": it reads sums and draws no samples"),
     **dict.fromkeys(("top_k", "top_fraction", "cluster"), _DEPENDENT),
     "case_weights": ": it needs rows with equal weights",
@@ -81,7 +82,7 @@ class Monitor(CalledOnTallies):
     metrics: MetricSet
     side: Side
     limit: float
-    confidence: float = 0.95
+    conf_level: float = 0.95
     period: str | None = None
     groups: int | None = None
     bounds: tuple[float, float] | None = None
@@ -493,7 +494,7 @@ class RunningSums:
             is_reference=is_reference,
             are_compared=(totals.rows >= max(spec.policy.min_n, 1)) & is_frequent[:, None],
             texts=texts[index_of_keys.example],
-            error=looks.share_of_error * (1 - monitor.confidence) / len(monitor.metrics),
+            error=looks.share_of_error * (1 - monitor.conf_level) / len(monitor.metrics),
             share=share,
             groups=groups,
         )
@@ -663,7 +664,7 @@ def _checked_bounds(bounds: object) -> Bounds:
 @refuse_unknown_keywords
 def monitor(
     given: Metric | GroupwiseMetric | MetricSet, *, below: float | None = None, above: float | None = None,
-    confidence: float = 0.95, period: str | None = None, groups: int | None = None,
+    conf_level: float = 0.95, period: str | None = None, groups: int | None = None,
     bounds: tuple[float, float] | None = None, change: bool = False,
 ) -> Monitor:  # fmt: skip
     """Monitor metrics of a stream of rows, with verdicts that are valid for any number and timing of looks.
@@ -675,7 +676,7 @@ def monitor(
 
     By default that is the first period, and many good rows hide a change that begins late. With `change=True` sequences
     also begin after later periods, and share the error (after Shin, Ramdas and Rinaldo, 2024): the probability that any
-    of them is ever wrong, in however long a stream, is still at most 1 - `confidence`. Each look shows the latest one
+    of them is ever wrong, in however long a stream, is still at most 1 - `conf_level`. Each look shows the latest one
     with a verdict, so `within` is about recent rows, and later looks never call upon the rows before it again. The
     price is width: to find a change takes two to three times the rows that a new monitor would need.
 
@@ -684,7 +685,7 @@ def monitor(
             `brier_class`; for groups, their differences, ratios, `group_minimum` and `group_maximum`.
         below: The limit of metrics that should be small.
         above: The limit of metrics that should be large.
-        confidence: Joint confidence level of everything that is ever shown.
+        conf_level: Joint confidence level of everything that is ever shown.
         period: The column of periods, such as days, also given as `group_by=` in the call: a look at the end of each.
             Periods are sorted by value; texts that sort in another order than time, such as `"10"` before `"8"`, are an
             error. Without periods there is one look at all rows.
@@ -712,7 +713,7 @@ def monitor(
     [(1, 600, 0.14, 'undecided'), (2, 3600, 0.06, 'within')]
     """
     metrics, side, limit = judged_metrics("monitor", given, below, above)
-    confidence = proper_share("confidence", confidence)
+    conf_level = proper_share("conf_level", conf_level)
     if period is not None:
         period_column("monitor", period)
     change = flag("change", change)
@@ -728,4 +729,4 @@ def monitor(
     if bounds is not None and all(share_of(formula) is not None for formula in formulas_of(*metrics)):
         msg = "monitor(): shares of rows always lie between 0 and 1; leave out `bounds`."
         raise ArgumentError(msg)
-    return Monitor(metrics, side, limit, confidence, period, groups, bounds, change)
+    return Monitor(metrics, side, limit, conf_level, period, groups, bounds, change)

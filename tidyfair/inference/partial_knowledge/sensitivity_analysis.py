@@ -32,7 +32,7 @@ __all__ = ["VerdictSensitivity", "verdict_sensitivity"]
 
 WRONG_TRUTH, MISSING_TRUTH, WRONG_GROUP = "wrong truth", "missing truth", "wrong group"
 _REFUSED = {
-    **dict.fromkeys(("interval", "conf_level", "explain"), "; its `confidence` is that of the gate"),
+    **dict.fromkeys(("interval", "conf_level", "explain"), ": it judges as the gate does"),
     **dict.fromkeys(
         ("case_weights", "cluster", "score_bins", "parts", "keep_rows", "estimator"), ": it counts independent rows"
     ),
@@ -126,7 +126,7 @@ class VerdictSensitivity(CalledOnTallies):
         parts = in_order.partition_by(outer, maintain_order=True) if outer else [cells] * (len(cells) > 0)
         for part in parts:
             for metric, limit, names in judged:
-                table = _Study.of(metric, limit, self.gate.confidence, part, names).table()
+                table = _Study.of(metric, limit, self.gate.conf_level, part, names).table()
                 tables.append(with_outer_key(part.select(keys), 0, table))
         return pl.concat(tables)
 
@@ -201,7 +201,7 @@ class _Study:
 
     @classmethod
     def of(
-        cls, metric: Any, limit: tuple[Any, float], confidence: float, part: pl.DataFrame, names: Sequence[str]
+        cls, metric: Any, limit: tuple[Any, float], conf_level: float, part: pl.DataFrame, names: Sequence[str]
     ) -> _Study:
         """Count the cells of the groups, whose keys and names are in some columns."""
         *keys_of_groups, text = names
@@ -230,7 +230,7 @@ class _Study:
         np.add.at(cells, (index[_ROWS].to_numpy(), np.array(cell, dtype=int)), part["n"].to_numpy())
         # the groups of scenarios are columns, whatever they were in the data
         plain = replace(metric, by=replace(metric.by, columns=tuple(map(Column, named.values()))))
-        gate = Gate(metric_set(plain), (limit,), confidence)
+        gate = Gate(metric_set(plain), (limit,), conf_level)
         return cls(plain, gate, cells, groups, texts, unknown)
 
     @property
@@ -447,7 +447,7 @@ def _path(line: _Line, sizes: Array, along: Array, needed: float) -> _Path:
 @refuse_unknown_keywords
 def verdict_sensitivity(
     given: Gate | Metric | GroupwiseMetric | MetricSet, *, below: float | None = None, above: float | None = None,
-    confidence: float | None = None,
+    conf_level: float | None = None,
 ) -> VerdictSensitivity:  # fmt: skip
     """Compute the share of erroneous data that would change the verdict of a gate.
 
@@ -463,7 +463,7 @@ def verdict_sensitivity(
         given: A gate of `check` or `four_fifths`, or disparities with a limit; only for metrics of labels.
         below: The limit of differences, unless a gate is given.
         above: The limit of ratios.
-        confidence: Confidence level of verdicts, 0.95 by default.
+        conf_level: Confidence level of verdicts, 0.95 by default.
 
     >>> from tidyfair import check, equal_opportunity
     >>> from tidyfair.datasets import lending
@@ -473,15 +473,15 @@ def verdict_sensitivity(
     ('wrong truth', 'female', 'pass', 'not enough evidence', 0.046)
     """
     if isinstance(given, Gate):
-        if (below, above, confidence) != (None, None, None):
+        if (below, above, conf_level) != (None, None, None):
             msg = (
-                "verdict_sensitivity() uses the limit and the confidence of the gate; leave out `below=`, `above=` "
-                "and `confidence=`."
+                "verdict_sensitivity() uses the limit and the confidence level of the gate; leave out `below=`, "
+                "`above=` and `conf_level=`."
             )
             raise ArgumentError(msg)
         gate = given
     elif isinstance(given, Evaluable | GroupwiseFactory):  # pyright: ignore[reportUnnecessaryIsInstance] - user input
-        gate = gate_of("verdict_sensitivity", given, below, above, confidence)
+        gate = gate_of("verdict_sensitivity", given, below, above, conf_level)
     else:
         msg = (
             "verdict_sensitivity() takes a gate, or disparities with a limit, such as "

@@ -48,12 +48,12 @@ _JUDGED = 12
 """Draws that a gate judges in each of two rounds: over all draws, and over those where its verdicts change."""
 _DRAWS_OF_GATE = 1_000
 """Draws of each interval that a gate reads; the errors of so many cancel out."""
-_SHOWN = schema_of(".groups .smallest .rows .share .difference .power .confidence")
+_SHOWN = schema_of(".groups .smallest .rows .share .difference .power .conf_level")
 
 
 @refuse_unknown_settings
 def smallest_difference(
-    groups: Any, share: float | None = None, *, power: float = 0.8, confidence: float = 0.95, mid_p: bool = False,
+    groups: Any, share: float | None = None, *, power: float = 0.8, conf_level: float = 0.95, mid_p: bool = False,
     times: int = 4_000, seed: int = 0,
 ) -> pl.DataFrame:  # fmt: skip
     """Simulate the smallest difference of the smallest group from the others that `disparity_test` detects.
@@ -66,7 +66,7 @@ def smallest_difference(
             is used.
         share: The rate of the other groups; for a result, by default the rate of all rows.
         power: Probability that the difference is detected.
-        confidence: 1 - significance level.
+        conf_level: 1 - significance level.
         mid_p: Plan for `disparity_test(…, mid_p=True)`, which needs about as many rows as the formula for two large
             groups; the exact test needs more.
         times: Number of draws.
@@ -79,7 +79,7 @@ def smallest_difference(
     >>> smallest_difference({"a": 800, "b": 200}, 0.5).select(".smallest", pl.col(".difference").round(2)).row(0)
     ('b', 0.11)
     """
-    study = _study("smallest_difference", power, confidence, times, seed, mid_p=mid_p)
+    study = _study("smallest_difference", power, conf_level, times, seed, mid_p=mid_p)
     if isinstance(groups, Mapping):
         sizes = cast("Mapping[object, Any]", groups)
         if share is None:
@@ -111,7 +111,7 @@ def smallest_difference(
 @refuse_unknown_settings
 def rows_needed(
     difference: float, share: float, *, groups: int = 2, below: float | None = None, above: float | None = None,
-    power: float = 0.8, confidence: float = 0.95, mid_p: bool = False, times: int = 4_000, seed: int = 0,
+    power: float = 0.8, conf_level: float = 0.95, mid_p: bool = False, times: int = 4_000, seed: int = 0,
 ) -> int:  # fmt: skip
     """Simulate the rows in the denominator that each group needs for a test or a gate with the given power.
 
@@ -127,7 +127,7 @@ def rows_needed(
         below: The limit of the difference, of a gate.
         above: The limit of the ratio of the smallest rate to the largest, of a gate.
         power: Probability that the difference is detected, or that the gate gives the verdict.
-        confidence: 1 - significance level; for a gate, the confidence level of its verdicts.
+        conf_level: 1 - significance level; for a gate, the confidence level of its verdicts.
         mid_p: Plan for `disparity_test(…, mid_p=True)`, as for `smallest_difference`.
         times: Number of draws.
         seed: Seed of the draws.
@@ -137,7 +137,7 @@ def rows_needed(
     >>> 400 < rows_needed(0, 0.5, below=0.1) < 460
     True
     """
-    study = _study("rows_needed", power, confidence, times, seed, mid_p=mid_p)
+    study = _study("rows_needed", power, conf_level, times, seed, mid_p=mid_p)
     share = proper_share("share", share)
     groups = whole("groups", groups, 2, _MOST_GROUPS)
     has_limit = below is not None or above is not None
@@ -180,7 +180,7 @@ class _Study:
     """A test by simulation, and the power that it is to have."""
 
     power: float
-    confidence: float
+    conf_level: float
     mid_p: bool
     times: int
     seed: int
@@ -225,7 +225,7 @@ class _Study:
             farther = np.searchsorted(by_chance_ranks, ranks)
             as_far = np.searchsorted(by_chance_ranks, ranks, "right") - farther
             reached = farther + (as_far / 2 if self.mid_p else as_far)
-            rejected += int((reached <= (1 - self.confidence) * len(by_chance)).sum())
+            rejected += int((reached <= (1 - self.conf_level) * len(by_chance)).sum())
         return rejected / draws
 
 
@@ -248,7 +248,7 @@ class _GateStudy:
         """The study of the verdict that is right for the rates."""
         side, limit = limited("rows_needed", below, above)
         number(side, limit, 0, 1)
-        proper_share("confidence", study.confidence, _LEAST_CONFIDENCE)
+        proper_share("conf_level", study.conf_level, _LEAST_CONFIDENCE)
         distance = max(rates) - min(rates) if side == "below" else min(rates) / max(rates)
         if math.isclose(distance, limit):
             msg = (
@@ -267,7 +267,7 @@ class _GateStudy:
         if self.side == "above":
             scale = max(self.rates)
             distance, limit = 1 - min(self.rates) / scale, 1 - self.limit
-        deviations = z_value(2 * self.study.confidence - 1) + z_value(abs(2 * self.study.power - 1))
+        deviations = z_value(2 * self.study.conf_level - 1) + z_value(abs(2 * self.study.power - 1))
         rows = (deviations / (scale * (limit - distance))) ** 2 * (share * (1 - share) + other * (1 - other))
         return int(min(max(rows, 4), _MOST_ROWS))
 
@@ -313,7 +313,7 @@ class _GateStudy:
         parity = demographic_parity("group") if self.side == "below" else demographic_parity_ratio("group")
         results = parity(
             data, estimate="hit", group_by="draw", frequency_weights="rows", interval="auto", explain=True,
-            conf_level=2 * self.study.confidence - 1, times=_DRAWS_OF_GATE, on_undefined="ignore",
+            conf_level=2 * self.study.conf_level - 1, times=_DRAWS_OF_GATE, on_undefined="ignore",
         )  # fmt: skip
         limit: dict[str, Any] = {self.side: self.limit}
         judged = check(results, **limit)
@@ -326,10 +326,10 @@ def _spread(start: int, stop: int) -> Array:
     return (start + (np.arange(count) + 0.5) * (stop - start) / count).astype(int)
 
 
-def _study(name: str, power: Any, confidence: Any, times: Any, seed: Any, *, mid_p: Any) -> _Study:
+def _study(name: str, power: Any, conf_level: Any, times: Any, seed: Any, *, mid_p: Any) -> _Study:
     """The checked study of a function's arguments."""
     return _Study(
-        proper_share("power", power), proper_share("confidence", confidence), flag("mid_p", mid_p), how_often(times),
+        proper_share("power", power), proper_share("conf_level", conf_level), flag("mid_p", mid_p), how_often(times),
         whole("seed", seed, 0, of=f"{name}()"),
     )  # fmt: skip
 
@@ -337,7 +337,7 @@ def _study(name: str, power: Any, confidence: Any, times: Any, seed: Any, *, mid
 def _smallest(study: _Study, names: Sequence[str], rows: Sequence[int], share: float) -> dict[str, Any]:
     """The row of the smallest difference of some groups."""
     row: dict[str, Any] = {
-        ".groups": len(rows), ".share": share, ".power": study.power, ".confidence": study.confidence
+        ".groups": len(rows), ".share": share, ".power": study.power, ".conf_level": study.conf_level
     }  # fmt: skip
     if rows:
         row |= {".rows": min(rows), ".smallest": names[rows.index(min(rows))]}

@@ -72,7 +72,7 @@ _SEARCHED = schema_of("""
 _SPLIT = schema_of(".metric .subgroup .estimate .overall .violation .denominator .share .status")
 _CERTIFICATE = schema_of("""
     .metric .epsilon .subgroup .estimate .compared_with .difference .denominator .searched .not_searched .min_n
-    .confidence .status
+    .conf_level .status
 """)  # fmt: skip
 _LIMITS = schema_of(".metric .subgroup .depth .estimate .compared_with .difference .upper .n .denominator .status")
 
@@ -281,7 +281,7 @@ class SubgroupCertificate(SubgroupAudit):
     certified `.epsilon`, the `.subgroup` that determines it, whose `.estimate` is compared with `.compared_with` (the
     rate of all others, or its own mean score), their `.difference` in the unfavourable direction, the `.denominator` of
     the subgroup, the numbers of conjunctions `.searched` and `.not_searched` (fewer than `.min_n` rows in the
-    denominator, or unknown people), the `.confidence`, and `.status`. If no conjunction is searched, `.epsilon` is
+    denominator, or unknown people), the `.conf_level`, and `.status`. If no conjunction is searched, `.epsilon` is
     null, and `.status` gives the reason.
     """
 
@@ -289,7 +289,7 @@ class SubgroupCertificate(SubgroupAudit):
     _schema: ClassVar[Mapping[str, Any]] = _CERTIFICATE
     depth: int
     policy: Policy
-    confidence: float
+    conf_level: float
 
     @show_keywords(AuditOptions)
     def by_subgroup(
@@ -301,7 +301,7 @@ class SubgroupCertificate(SubgroupAudit):
         Returns:
             One row for each conjunction, those with the largest `.upper` first and those not searched last.
         """
-        every_limit = _LimitsOfAll(self.metric, self.features, self.depth, self.policy, self.confidence)
+        every_limit = _LimitsOfAll(self.metric, self.features, self.depth, self.policy, self.conf_level)
         return every_limit(data, truth, estimate, **options)
 
     @property
@@ -327,7 +327,7 @@ class SubgroupCertificate(SubgroupAudit):
         shared = {
             ".searched": len(searched),
             ".not_searched": int((limits[".status"].is_in(OUTSIDE) | (limits[".denominator"] == 0)).sum()),
-            ".min_n": self.policy.min_n, ".confidence": self.confidence,
+            ".min_n": self.policy.min_n, ".conf_level": self.conf_level,
         }  # fmt: skip
         if searched.is_empty():
             found_reasons = set(limits[".status"])
@@ -344,7 +344,7 @@ class SubgroupCertificate(SubgroupAudit):
         """The upper limits of all conjunctions that are searched, the largest first."""
         conjunctions = _Conjunctions(combinations, self.depth, self.policy)
         searched = conjunctions.status == Status.OK
-        error = (1 - self.confidence) / max(int(searched.sum()), 1)
+        error = (1 - self.conf_level) / max(int(searched.sum()), 1)
         rate, other = conjunctions.rates()
         # the sign of a difference towards the bad side
         badness = 1 if self.metric.direction == "minimize" else -1
@@ -608,7 +608,7 @@ def linear_subgroup(metric: Metric, features: Iterable[ColumnLike]) -> LinearSub
 @refuse_unknown_keywords
 def certify_subgroups(
     metric: Metric, features: Iterable[ColumnLike], *, depth: int = 2, min_n: int = 30, min_share: float = 0.0,
-    unknown: Treatment = "apart", unknown_values: Iterable[object] | None = None, confidence: float = 0.95,
+    unknown: Treatment = "apart", unknown_values: Iterable[object] | None = None, conf_level: float = 0.95,
 ) -> SubgroupCertificate:  # fmt: skip
     """Certify that no conjunction of features is worse than all other rows by more than some epsilon.
 
@@ -629,7 +629,7 @@ def certify_subgroups(
         min_share: Smallest share of the rows, likewise.
         unknown: Treatment of people with a missing or unknown value of a feature, as for `subgroup_search`.
         unknown_values: The values that mean unknown beside null; by default texts such as "Unknown".
-        confidence: Confidence level of the certificate.
+        conf_level: Confidence level of the certificate.
 
     >>> from tidyfair import error_rate
     >>> from tidyfair.datasets import lending
@@ -642,5 +642,5 @@ def certify_subgroups(
     rate = metric if is_calibration else checked_rate("certify_subgroups", metric, ("class",), _RATES_OR_CALIBRATION)
     columns = _features_of("certify_subgroups", rate, features)
     policy = Policy.of("certify_subgroups()", whole("min_n", min_n, 1), min_share, unknown, unknown_values)
-    level = proper_share("confidence", confidence)
+    level = proper_share("conf_level", conf_level)
     return SubgroupCertificate(rate, columns, whole("depth", depth, 1), policy, level)
