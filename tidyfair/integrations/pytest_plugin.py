@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 import pytest
 
-from tidyfair.inference.gates import listening
+from tidyfair.inference.gate_listeners import listening
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Mapping

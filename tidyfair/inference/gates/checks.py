@@ -25,7 +25,7 @@ from tidyfair.calling import (
 from tidyfair.errors import ArgumentError, ColumnError, EvidenceWarning, Status, TidyfairError, in_short, listed, warn
 from tidyfair.escapes import visible
 from tidyfair.evaluation import OUTSIDE
-from tidyfair.inference.gates.listeners import notify
+from tidyfair.inference.gate_listeners import notify
 from tidyfair.inference.gates.texts import groups_behind, outcome_of, table_of, way_out
 from tidyfair.inference.gates.verdicts import (
     FAIL,
