@@ -563,3 +563,15 @@ def test_features_without_a_reference_are_named() -> None:
             tf.errors.ArgumentError, match=r"`to` has no reference for 'group'; write `to=\{'group': …\}`"
         ):
             tf.audits.standardized_differences(people, "pay", by="group", to=to)
+
+
+def test_each_pair_of_groups_is_compared_as_pairwise_does() -> None:
+    loans = lending(900)
+    call: dict[str, Any] = {"estimate": "approved", "pos_label": "yes"}
+    pairs = tf.compare_groups(tf.selection_rate, by="race", to="each", scale="ratio", test="fisher", adjust="bh")
+    expected = tf.inference.pairwise(tf.selection_rate.difference("race"), scale="ratio", adjust="bh")
+    assert pairs(loans, **call).equals(expected(loans, **call))
+    with pytest.raises(tf.errors.ArgumentError, match='pairs have the test "interval", "fisher" or "mid_p"'):
+        tf.compare_groups(tf.selection_rate, by="race", to="each", test="z")
+    with pytest.raises(tf.errors.ArgumentError, match="`spread` and `corrected` are about standardized differences"):
+        tf.compare_groups(tf.selection_rate, by="race", to="each", spread="all")

@@ -273,3 +273,13 @@ def test_changes_are_rarely_found_where_there_are_none(weeks: int, rows: int, ra
         result = search(PARITY, seed=seed, times=99)(data, **CALL)
         wrong += bool((result[".p_adjusted"] <= 0.05).any())
     assert wrong <= 5 + 3 * np.sqrt(100 * 0.05 * 0.95)
+
+
+def test_different_rates_of_one_name_are_searched_apart() -> None:
+    groups, periods = ["u"] * 50 + ["v"] * 50, [1, 2, 3, 4] * 25
+    data = pl.DataFrame({"y": [1, 0] * 50, "p": [1] * 80 + [0] * 20, "g": groups, "m": periods})
+    called = tf.new_groupwise_metric(tf.selection_rate.alias("sens"), "other", tf.difference())("g")
+    search: dict[str, Any] = {"period": "m", "times": 20, "search": "change"}
+    found = inference.compare_periods(tf.sens.difference("g"), called, **search)(data, "y", "p", group_by="m")
+    rows = found.filter(pl.col(".metric") == "sens")
+    assert sorted(zip(rows[".group"], rows[".n"], strict=True)) == [("u", 25), ("u", 50), ("v", 25), ("v", 50)]

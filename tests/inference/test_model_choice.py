@@ -117,3 +117,25 @@ def test_models_and_margins_that_make_no_sense_are_refused(call: Any, message: s
 
 def compared(**models: Any) -> pl.DataFrame:
     return tf.compare_models(tf.accuracy)(LOANS, "repaid", one=IN_USE, **models)
+
+
+@pytest.mark.parametrize(("name", "values"), [("order", ["q", "r"]), ("sign", ["+", "-"]), ("sign", [1, -1])])
+def test_verdicts_keep_the_names_of_outer_groups(name: str, values: list[Any]) -> None:
+    data = LOANS.with_columns(pl.Series(name, values * (len(LOANS) // 2)))
+    call: dict[str, Any] = {"one": IN_USE, "other": MODELS[0]}
+    results = tf.compare_models(METRICS, margin=0.05)(data, "repaid", group_by=name, **call)
+    assert sorted(results[name].unique()) == sorted(values)
+    first = results.filter(pl.col(name) == values[0]).drop(name)
+    assert first.equals(tf.compare_models(METRICS, margin=0.05)(data[::2], "repaid", **call).select(first.columns))
+
+
+def test_names_of_models_are_text() -> None:
+    others: Any = {1: MODELS[0], "1": MODELS[1]}
+    with pytest.raises(tf.errors.ArgumentError, match="the name of a model is text, not 1"):
+        tf.compare_models(tf.accuracy)(LOANS, "repaid", one=IN_USE, others=others)
+
+
+def test_a_change_without_a_value_has_no_p_value() -> None:
+    data = LOANS.with_columns(pl.when(pl.col("score") > 0.3).then(MODELS[0]).alias("partly"))
+    row = tf.compare_models(tf.accuracy)(data, "repaid", one=IN_USE, other="partly", na_rm=False).row(0, named=True)
+    assert (row[".change"], row[".lower"], row[".p_value"]) == (None, None, None)

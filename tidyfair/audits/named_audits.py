@@ -6,12 +6,12 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from functools import partial
-from typing import Any, Literal, Self
+from typing import Any, Literal, Self, cast
 
 import polars as pl
 
 from tidyfair.audits.published import PublishedColumn, PublishedTable
-from tidyfair.audits.reference_tables import compare_groups
+from tidyfair.audits.reference_tables import GroupComparison, compare_groups
 from tidyfair.calling import GroupwiseMetric, Metric, metric_set, metric_tweak
 from tidyfair.errors import ArgumentError, ColumnError, LabelError, Status, listed
 from tidyfair.evaluation import labels_with_scores
@@ -199,10 +199,12 @@ class ComparisonTable(AuditTable):
                 '`to={"race": "White", "sex": "male"}`.'
             )
             raise ArgumentError(msg)
-        comparison = compare_groups(
+        options = {name: call.reading[name] for name in _COMPARISON_OPTIONS if name in call.reading}
+        compared = compare_groups(
             self.metric, by=list(features), to=reference, scale=self.scale, test=self.test, adjust="none",
-            **audit.group_options, **{name: call.reading[name] for name in _COMPARISON_OPTIONS if name in call.reading},
+            **audit.group_options, **options,
         )  # fmt: skip
+        comparison = cast("GroupComparison", compared)
         if self.cut == "median":
             call = call.above_median()
         tally = call.tally(comparison.metrics)

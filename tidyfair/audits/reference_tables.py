@@ -32,7 +32,7 @@ from tidyfair.calling import GroupwiseFactory, GroupwiseMetric, Metric, MetricSe
 from tidyfair.errors import ArgumentError, Status, in_short, listed, nearest
 from tidyfair.evaluation import GROUP_CELL, LEVEL, Evaluated
 from tidyfair.inference.gates import GroupsCompared
-from tidyfair.inference.testing import fisher, with_adjusted_p_values
+from tidyfair.inference.testing import PairwiseTest, fisher, pairwise, with_adjusted_p_values
 from tidyfair.intervals import (
     SCALES,
     ComparedGroups,
@@ -406,7 +406,7 @@ def compare_groups(
     conf_level: float = 0.95,
     times: int = 10_000,
     seed: int = 0,
-) -> GroupComparison:
+) -> GroupComparison | PairwiseTest:
     """Compare each group with a reference: the table that many have to file, one row for each group.
 
     Args:
@@ -415,7 +415,8 @@ def compare_groups(
         by: The feature, or a list of them: columns, or tuples of columns whose combinations are the groups.
         to: The reference: `"best"`, the group with the best value; `"highest"` or `"lowest"`; `"majority"`, the largest
             group; `"overall"`, all rows; `"rest"`, all other groups; or a group. A mapping gives each feature its own,
-            such as `{"race": "White", "sex": "male"}`. Left out, the best.
+            such as `{"race": "White", "sex": "male"}`. Left out, the best. `"each"` compares every pair of groups, as
+            `inference.pairwise` does, whose result it returns.
         scale: `"difference"` (group less reference), `"ratio"` (group over reference), of rates `"odds_ratio"`, or of
             `mean_prediction`, `mean_truth` and `mean_score` `"standardized"`, the difference in standard deviations, as
             `audits.standardized_differences` has it. Left out, that of groupwise metrics, and differences.
@@ -461,25 +462,37 @@ def compare_groups(
     """
     policy = Policy.of("compare_groups", min_n, min_share, unknown, unknown_values)
     members = _members(metrics, [] if by is None else columns_of_features(by), policy)
-    references = _references(to, members)
     standardization = Standardization(cast("Spread", one_of("spread", spread, SPREADS)), flag("corrected", corrected))
     if scale is not None:
         one_of("scale", scale, (*SCALES, "standardized"))
     scales: tuple[TableScale, ...] = tuple(scale or scale_of(metric.aggregate) for metric in members)
+    if standardization != Standardization("pooled", corrected=False) and "standardized" not in scales:
+        msg = 'compare_groups(): `spread` and `corrected` are about standardized differences, `scale="standardized"`.'
+        raise ArgumentError(msg)
+    if to == "each":
+        adjusted: dict[str, Any] = {"adjust": adjust, "family": family}
+        return _of_each_pair(members, scale, test, **adjusted, conf_level=conf_level, times=times, seed=seed)
+    references = _references(to, members)
     compared: list[GroupwiseMetric] = []
     for metric, reference, own_scale in zip(members, references, scales, strict=True):
         _check(metric, reference, own_scale)
         aggregate = difference(reference if reference in CONTEXTS else None)
         compared.append(replace(metric, name=metric.metrics[0].name, aggregate=aggregate))
-    if standardization != Standardization("pooled", corrected=False) and "standardized" not in scales:
-        msg = 'compare_groups(): `spread` and `corrected` are about standardized differences, `scale="standardized"`.'
-        raise ArgumentError(msg)
     metric_set(*compared)  # refuses a metric that is compared twice
     return GroupComparison(
         tuple(compared), references, scales, cast("Any", one_of("test", test, _TESTS)),
         one_of("adjust", adjust, _ADJUSTMENTS), one_of("family", family, _FAMILIES),
         proper_share("conf_level", conf_level), how_often(times), whole("seed", seed, 0), standardization,
     )  # fmt: skip
+
+
+def _of_each_pair(members: Sequence[GroupwiseMetric], scale: object, test: Test, **settings: Any) -> PairwiseTest:
+    """The comparison of every pair of groups."""
+    if test == "z":
+        msg = 'compare_groups(): pairs have the test "interval", "fisher" or "mid_p", not "z".'
+        raise ArgumentError(msg)
+    own: dict[str, Any] = {"mid_p": test == "mid_p", "test": "interval" if test == "interval" else "fisher"}
+    return pairwise(*members, scale=cast("Any", scale), **own, **settings)
 
 
 def _members(given: Sequence[object], features: Sequence[tuple[Any, ...]], policy: Policy) -> list[GroupwiseMetric]:

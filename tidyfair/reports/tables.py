@@ -311,8 +311,8 @@ def worded(name: str) -> str:
 def plain_names(result: Any) -> Any:
     """A result as databases and spreadsheets take it: names of columns without dots, and lists as text.
 
-    `.metric` becomes `metric`, `.estimate` `estimate` and so on; `.by`, `.group` and `.to`, which are words of SQL,
-    become `feature`, `group_name` and `to_group`. Your own columns keep their names.
+    `.metric` becomes `metric`, `.estimate` `estimate` and so on; `.by`, `.group`, `.to` and `.limit`, which are
+    words of SQL, become `feature`, `group_name`, `to_group` and `limit_value`. Your own columns keep their names.
 
     Args:
         result: The result of a metric, `by_group`, a test, a gate …, a polars, pandas or pyarrow frame.
@@ -339,12 +339,15 @@ def plain_names(result: Any) -> Any:
     return source.restore(frame.with_columns(texts).rename(plain))
 
 
-_WORDS_OF_SQL = {".by": "feature", ".group": "group_name", ".to": "to_group"}
+_WORDS_OF_SQL = {".by": "feature", ".group": "group_name", ".to": "to_group", ".limit": "limit_value"}
 """Other names for columns whose plain names are words of SQL."""
 
 
 def _lists_as_text(column: pl.Series) -> pl.Series:
     """The names of each list, or its groups with their metrics and reasons, one after the other; null if empty."""
-    in_words = left_out_in_words if column.name == ".left_out" else ", ".join
-    texts = [None if not entries else in_words(entries) for entries in column.to_list()]
+    is_of_groups = column.dtype == pl.List(pl.Struct)
+    texts: list[str | None] = []
+    for entries in column.to_list():
+        names = left_out_in_words(entries) if is_of_groups and entries else ", ".join(map(str, entries or ()))
+        texts.append(names or None)
     return pl.Series(column.name, texts, dtype=pl.String)

@@ -46,7 +46,10 @@ def named_models(other: object, others: object) -> dict[str | None, Any]:
     if isinstance(others, Mapping):
         models: dict[str | None, Any] = {}
         for name, model in cast("Mapping[object, Any]", others).items():
-            models[str(name)] = model
+            if not isinstance(name, str):
+                msg = f"`others`: the name of a model is text, not {in_short(name)}."
+                raise ArgumentError(msg)
+            models[name] = model
     elif is_list(others) and not isinstance(others, str):
         predictions = list(cast("Sequence[Any]", others))
         names = [Column.of(prediction, "others").name for prediction in predictions]
@@ -71,13 +74,13 @@ def with_verdicts(results: pl.DataFrame, metrics: MetricSet, margins: Sequence[f
             ".by": [metric.by.text if metric.by else None for metric in metrics],
             ".margin": margins or (0.0,) * len(metrics),
             # smaller values are better where metrics are minimized; others have no better value
-            "sign": [{"maximize": 1.0, "minimize": -1.0}.get(metric.better) for metric in metrics],
+            "\0sign": [{"maximize": 1.0, "minimize": -1.0}.get(metric.better) for metric in metrics],
         },
-        schema={".metric": pl.String, ".by": pl.String, ".margin": pl.Float64, "sign": pl.Float64},
-    ).with_row_index("order")
+        schema={".metric": pl.String, ".by": pl.String, ".margin": pl.Float64, "\0sign": pl.Float64},
+    ).with_row_index("\0order")
     known = results.join(facts, on=[".metric", ".by"], how="left", nulls_equal=True, maintain_order="left")
-    known = known.sort("order", maintain_order=True)
-    lower, upper, margin, sign = (pl.col(name) for name in (".lower", ".upper", ".margin", "sign"))
+    known = known.sort("\0order", maintain_order=True)
+    lower, upper, margin, sign = (pl.col(name) for name in (".lower", ".upper", ".margin", "\0sign"))
     least_gain = pl.when(sign > 0).then(lower).otherwise(-upper)
     most_gain = pl.when(sign > 0).then(upper).otherwise(-lower)
     verdict = (
@@ -90,4 +93,4 @@ def with_verdicts(results: pl.DataFrame, metrics: MetricSet, margins: Sequence[f
         .when((margin > 0) & (least_gain > -margin)).then(pl.lit(NOT_WORSE))
         .otherwise(pl.lit(NOT_SHOWN))
     )  # fmt: skip
-    return known.with_columns(verdict.alias(".verdict")).drop("order", "sign")
+    return known.with_columns(verdict.alias(".verdict")).drop("\0order", "\0sign")

@@ -259,6 +259,8 @@ class PairedModels:
         p_values = np.full(change.shape, np.nan)
         for number, (limits_of_rate, p_values_of_rate) in rates.items():
             limits[:, number], p_values[number] = limits_of_rate, p_values_of_rate
+        # without `na_rm`, a change with missing predictions is undefined, and so is its test
+        p_values[~np.isfinite(change)] = np.nan
         # a single row or cluster does not vary, so it has no interval
         lone = [Draws(Uncertainty(side, options)).lone_results.reshape(change.shape) for side in (one, other)]
         limits[:, lone[0] | lone[1]] = np.nan

@@ -19,7 +19,7 @@ from tidyfair.inference.rate_tests import Case, RateTest, reads_one_label
 from tidyfair.inference.result_frames import frame_of, no_rows, schema_of, with_outer_key
 from tidyfair.inference.testing import farthest, slack
 from tidyfair.intervals import check_shuffled, difference_limits, generator, in_progress, newcombe, share_of
-from tidyfair.specs import Array, Contrast, Floats, key_columns
+from tidyfair.specs import Array, Contrast, Floats
 from tidyfair.specs.result_kinds import CHANGES, ResultKind
 
 __all__ = ["ChangeSearch"]
@@ -196,8 +196,7 @@ class ChangeSearch(RateTest):
     def _together(self, tables: Sequence[pl.DataFrame]) -> pl.DataFrame:
         # several disparities may be made of the same rates, which are searched once
         table = super()._together(tables)
-        keys = [*key_columns(table), ".metric", ".by", ".group"]
-        return table.unique(keys, keep="first", maintain_order=True)
+        return table.unique(maintain_order=True)
 
     def _subjects(self, case: Case, outers: list[int]) -> Iterator[_Subject]:
         """The rate of each group in some outer groups, which are periods, and the comparison of all groups."""
