@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import sqlite3
 from typing import TYPE_CHECKING, Any
 
 import polars as pl
@@ -204,3 +205,15 @@ def test_tables_of_tests_show_what_their_interval_is_about() -> None:
     assert " to " in one_below_the_other(strata)[".adjusted"][0]
     folds = tf.inference.summarize(tf.accuracy(loans, **call, group_by="fold"))
     assert ".std_error" in one_below_the_other(folds).columns
+
+
+def test_plain_names_are_taken_by_a_database_and_lists_are_text() -> None:
+    data = pl.DataFrame({"y": [1, 0, 1, 0], "p": [1, 0, 0, 0], "g": ["a, b", "a, b", "c", None]})
+    result = tf.accuracy.difference("g")(data, "y", "p", explain=True, on_undefined="ignore")
+    plain = tf.plain_names(result.with_columns(mine=pl.Series([[1, None]])))
+    assert plain["mine"].to_list() == ["1, None"]
+    assert not any(isinstance(dtype, pl.List) for dtype in plain.dtypes)
+    gate = tf.plain_names(tf.check(tf.accuracy.difference("g"), below=0.5)(data, "y", "p", on_undefined="ignore"))
+    connection = sqlite3.connect(":memory:")
+    for name, table in (("disparity", plain), ("gate", gate)):
+        connection.execute(f"create table {name} ({', '.join(table.columns)})")

@@ -8,7 +8,6 @@ from typing import Any, Literal, TypeAlias
 
 import numpy as np
 import polars as pl
-from polars.datatypes import FloatType
 
 from tidyfair.specs import in_batches
 from tidyfair.tallies.key_encoding import (
@@ -54,7 +53,7 @@ def count_in_memory(columns: Mapping[str, pl.Series], schema: Mapping[str, pl.Da
     rows = len(next(iter(columns.values())))
     if not all(map(_may_have_levels, schema.values())):
         # the possible texts are not known; floats are compared by a query that prepares them
-        if any(isinstance(dtype, FloatType | pl.Decimal) for dtype in schema.values()):
+        if any(dtype.is_float() or dtype.is_decimal() for dtype in schema.values()):
             return None
         frame = pl.DataFrame([column.alias(name) for name, column in columns.items()])
         return grouped(frame.lazy(), [*columns], [ROWS], {}, rows)
