@@ -139,3 +139,13 @@ def test_a_change_without_a_value_has_no_p_value() -> None:
     data = LOANS.with_columns(pl.when(pl.col("score") > 0.3).then(MODELS[0]).alias("partly"))
     row = tf.compare_models(tf.accuracy)(data, "repaid", one=IN_USE, other="partly", na_rm=False).row(0, named=True)
     assert (row[".change"], row[".lower"], row[".p_value"]) == (None, None, None)
+
+
+def test_undefined_values_are_an_error_where_that_is_asked_for() -> None:
+    call: dict[str, Any] = {"one": IN_USE, "other": MODELS[0]}
+    compare = tf.compare_models(tf.sens)
+    assert compare(LOANS, "repaid", on_undefined="raise", **call)[".change"].null_count() == 0
+    nobody_repaid = LOANS.with_columns(repaid=False)
+    with pytest.raises(tf.errors.UndefinedError, match="sens has no value"):
+        compare(nobody_repaid, "repaid", on_undefined="raise", **call)
+    assert compare(nobody_repaid, "repaid", on_undefined="ignore", **call)[".change"].to_list() == [None]

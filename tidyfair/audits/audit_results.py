@@ -44,7 +44,7 @@ class AuditResults:
     counting: Mapping[str, Any]
     """The options by which rows were counted."""
     simultaneous: bool = False
-    """Whether the intervals of groups hold for all groups at once."""
+    """True if the intervals of groups hold for all groups at once."""
     at_thresholds: Sequence[AuditResults] = ()
     """Those of further metrics, which weigh errors by each of several thresholds."""
 

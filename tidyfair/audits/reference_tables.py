@@ -471,7 +471,7 @@ def compare_groups(
         raise ArgumentError(msg)
     if to == "each":
         adjusted: dict[str, Any] = {"adjust": adjust, "family": family}
-        return _of_each_pair(members, scale, test, **adjusted, conf_level=conf_level, times=times, seed=seed)
+        return _pairs_of_groups(members, scale, test, **adjusted, conf_level=conf_level, times=times, seed=seed)
     references = _references(to, members)
     compared: list[GroupwiseMetric] = []
     for metric, reference, own_scale in zip(members, references, scales, strict=True):
@@ -486,7 +486,7 @@ def compare_groups(
     )  # fmt: skip
 
 
-def _of_each_pair(members: Sequence[GroupwiseMetric], scale: object, test: Test, **settings: Any) -> PairwiseTest:
+def _pairs_of_groups(members: Sequence[GroupwiseMetric], scale: object, test: Test, **settings: Any) -> PairwiseTest:
     """The comparison of every pair of groups."""
     if test == "z":
         msg = 'compare_groups(): pairs have the test "interval", "fisher" or "mid_p", not "z".'

@@ -333,6 +333,14 @@ class Run:
         after = names.index(".by") + 1
         return groups.select(*names[:after], *features, *names[after:])
 
+    def refuse_undefined(self, tally: Tally, options: Options) -> None:
+        """Raise an error if some value of a tally is undefined."""
+        messages: list[str] = []
+        for evaluated in self.evaluate(tally, options):
+            messages += _part_of_results(tally, evaluated, options)[1]
+        if messages:
+            raise UndefinedError("; ".join(dict.fromkeys(messages)) + ".")
+
     def _results(self, counted: Sequence[_Counted], options: Options) -> pl.DataFrame:
         """The results as a frame, after warnings of values that are undefined."""
         parts: list[pl.DataFrame] = []

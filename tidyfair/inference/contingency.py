@@ -353,7 +353,7 @@ def mantel_haenszel_odds_ratio(
 
 
 def within_strata(hits: Array, rows: Array, other_hits: Array, other_rows: Array, level: float) -> dict[str, Any]:
-    """What strata with both groups say together, as columns of results: contrasts with their limits, and tests."""
+    """The columns of results of all strata with both groups together: contrasts with their limits, and tests."""
     tables, z = (hits, rows, other_hits, other_rows), z_value(level)
     difference, error = mantel_haenszel(*tables)
     (lower,), (upper,) = mantel_haenszel_limits(*tables, z)

@@ -26,7 +26,7 @@ Form: TypeAlias = Callable[[Floats, Floats, Floats, Floats, float], Limits]
 _MANY_GROUPS = 200
 """Of more groups, ranges have the limits of all groups at once, which are hardly wider then."""
 _FEW = 5
-"""Of fewer hits or misses that are expected in some group, the largest of several rates has no normal distribution."""
+"""The expected hits and misses of each group from which on the largest of several rates is about normal."""
 _MOST_PAIRS = 2**20
 """The most pairs that are compared at once."""
 

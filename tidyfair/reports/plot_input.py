@@ -1,4 +1,4 @@
-"""What plots are made of: a result of a known kind, the options of its plot, and its names in words."""
+"""The input of plots: a result of a known kind, the options of its plot, and its names in words."""
 
 from __future__ import annotations
 

@@ -45,7 +45,6 @@ from tidyfair.inference.models import (
     REFUSED_OF_MODELS,
     ModelComparison,
     PairedModels,
-    named_models,
     paired_with_each,
 )
 from tidyfair.inference.on_data import CalledOnTallies, GroupwiseOnData, MetricSetOnData
@@ -282,11 +281,12 @@ class ChangeGate:
             The results of the comparison, with one-sided limits `.lower` and `.upper`, the groups that are left out or
             outside the policy, the rows of unknown groups, the `.limit` and the `.verdict`.
         """
-        counted = paired_with_each(self.comparison, data, truth, one, other, others, options)
+        models = paired_with_each(self.comparison, data, truth, one, other, others, options)
+        counted = [*models.values()]
         judged = [(metric.name, metric.by.text if metric.by else None) for metric in self.comparison.metrics]
         limits = dict.fromkeys(judged, (self.side, self.limit))
         verdicts = judged_changes(counted, limits, self.conf_level, self.outside)
-        named = self.comparison.in_reading_order(verdicts, one, list(named_models(other, others)))
+        named = self.comparison.in_reading_order(verdicts, one, [*models])
         return counted[0].source.restore(named)
 
     def __repr__(self) -> str:

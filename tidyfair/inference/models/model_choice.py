@@ -13,7 +13,7 @@ from tidyfair.specs import Column, is_list, number
 
 BETTER, WORSE, NOT_WORSE, EQUIVALENT = "better", "worse", "not worse", "equivalent"
 DIFFERENT, NOT_SHOWN = "different", "not shown"
-"""What limits of a change can show; `different` is for metrics without a better value."""
+"""The verdicts on a change; `different` is for metrics without a better value."""
 
 
 def margins_of(margin: object, metrics: MetricSet) -> tuple[float, ...] | None:

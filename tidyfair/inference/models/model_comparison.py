@@ -139,10 +139,11 @@ class ModelComparison:
             value. Limits and verdicts of `others` hold for all models together (Bonferroni), and `.p_adjusted` allows
             for their number (Holm).
         """
-        counted = paired_with_each(self, data, truth, one, other, others, options)
+        models = paired_with_each(self, data, truth, one, other, others, options)
+        counted = [*models.values()]
         level = 1 - (1 - counted[0].options.conf_level) / len(counted)
         results = pl.concat([paired.compared(level) for paired in counted])
-        results = self.in_reading_order(results, one, list(named_models(other, others)))
+        results = self.in_reading_order(results, one, [*models])
         if others is not None:
             families = [*names_of(counted[0].pairs.sides[0].outer_columns), ".metric", ".by"]
             results = with_adjusted_p_values(results, families, "holm")
@@ -175,11 +176,15 @@ class ModelComparison:
             both = metric_set(*self.metrics, demographic_parity(second, name="\0other"))
             tally = both.run.count(source, replace(checked, estimate=one)).on_sides()
             pairs = _Cells(tally, Column.of(second, "other"))
-        notes = options.get("on_undefined", "warn") == "warn"
+        on_undefined = options.get("on_undefined", "warn")
+        notes = on_undefined == "warn"
         if checked.na_rm:
             if notes:
                 self.metrics.run.warn_of_missing_predictions(pairs.sides)
             pairs = pairs.complete()
+        if on_undefined == "raise":
+            for side in pairs.sides:
+                self.metrics.run.refuse_undefined(side, replace(checked, on_undefined="raise"))
         if notes:
             self.metrics.run.warn_of_unknown_groups(pairs.sides[:1])
         return PairedModels(self, source, pairs, checked)
@@ -226,10 +231,12 @@ class ModelComparison:
 def paired_with_each(
     comparison: ModelComparison, data: object, truth: TruthLike | None, one: Prediction, other: Prediction | None,
     others: Sequence[Prediction] | Mapping[str, Prediction] | None, options: CallOptions,
-) -> list[PairedModels]:  # fmt: skip
-    """Count the rows of `one` with those of `other`, or with each of `others`."""
-    models = named_models(other, others)
-    return [comparison.paired(data, truth, one=one, other=model, **options) for model in models.values()]
+) -> dict[str | None, PairedModels]:  # fmt: skip
+    """Count the rows of `one` with those of `other`, or with each of `others`, by the name of the model."""
+    return {
+        name: comparison.paired(data, truth, one=one, other=model, **options)
+        for name, model in named_models(other, others).items()
+    }
 
 
 @dataclass(frozen=True, eq=False)

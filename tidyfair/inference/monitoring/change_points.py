@@ -57,7 +57,7 @@ class _RateSeries:
 
 @dataclass(frozen=True, eq=False)
 class _Subject:
-    """What may change at some period: the rate of a group, or the comparison of the rates of several groups."""
+    """A quantity searched for a change: the rate of a group, or the comparison of the rates of several groups."""
 
     rates: list[_RateSeries]
     window: int | None
@@ -194,9 +194,8 @@ class ChangeSearch(RateTest):
             yield with_outer_key(others, outers[0], frame_of(rows, schema))
 
     def _together(self, tables: Sequence[pl.DataFrame]) -> pl.DataFrame:
-        # several disparities may be made of the same rates, which are searched once
-        table = super()._together(tables)
-        return table.unique(maintain_order=True)
+        # disparities of the same rates give equal rows for these; rates that only share a name differ
+        return super()._together(tables).unique(maintain_order=True)
 
     def _subjects(self, case: Case, outers: list[int]) -> Iterator[_Subject]:
         """The rate of each group in some outer groups, which are periods, and the comparison of all groups."""

@@ -1,4 +1,4 @@
-"""What can be said of few rows, of people whose group is only probable, and of truth that is missing."""
+"""Estimates and bounds for few rows, for people whose group is only probable, and for missing truths."""
 
 # pyright: reportUnusedImport=false
 from tidyfair.inference.partial_knowledge.small_groups import worst_groups

@@ -179,7 +179,7 @@ class _Sample:
     hits: Array
     rows: Array
     times: Array
-    """How many units are like each of them."""
+    """The number of equal units that each unit stands for."""
     is_clustered: bool = False
 
     @property

@@ -251,6 +251,7 @@ class Formula:
 
     def on(self, numbers: Mapping[str, Any]) -> float | None:
         """The value on plain numbers, given by the names of what it needs; None where it is undefined."""
+        # each type of formula has its own; `Formula` itself is never made
         raise NotImplementedError
 
     def check_given(self, given: Mapping[str, object]) -> None:
