@@ -93,6 +93,7 @@ if TYPE_CHECKING:
     from tidyfair.specs.contrasts import difference as difference, ratio as ratio
     from tidyfair.specs.formulas.statistics import statistic as statistic
     from tidyfair.specs.groups import privileged as privileged
+    from tidyfair.specs.memberships import memberships as memberships
     from tidyfair.specs.spreads import group_maximum as group_maximum, group_minimum as group_minimum
 
     __all__: list[str]
@@ -141,6 +142,7 @@ _TASKS: dict[str, dict[str, str]] = {
         "specs.contrasts": "difference ratio",
         "specs.formulas.statistics": "statistic",
         "specs.groups": "privileged",
+        "specs.memberships": "memberships",
         "specs.spreads": "group_maximum group_minimum",
     },
     "Verdicts and comparisons": {

@@ -326,6 +326,7 @@ class _Groups:
                 msg = f"{self.function}(): `by` takes columns, not privileged(…)."
                 raise ArgumentError(msg)
             compared = By.of(columns, self.function, self.policy)
+            compared.refuse_memberships(f"{self.function}()")
             if compared in features:
                 msg = f"{self.function}(): `by` names {compared.text!r} twice."
                 raise ArgumentError(msg)

@@ -4,17 +4,25 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Set as AbstractSet
 from dataclasses import replace
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, cast
 
 import numpy as np
 import polars as pl
 
 from tidyfair.calling import GroupwiseMetric
 from tidyfair.errors import ArgumentError
-from tidyfair.evaluation import GROUP_CELL, LEVEL, Evaluated, evaluate_specs, group_cell_of_kept_rows, slice_of
+from tidyfair.evaluation import (
+    GROUP_CELL,
+    LEVEL,
+    Evaluated,
+    evaluate_specs,
+    group_cell_of_frame,
+    group_cell_of_kept_rows,
+    slice_of,
+)
 from tidyfair.intervals import ComparedGroups, Estimates, Limits, Scale, of_all_outer_groups, p_values, z_value
 from tidyfair.specs import ALL_GROUPS, CONTEXTS, By, Column, Integers, Options, difference
-from tidyfair.tallies import Key, Tally, centred, key_names, merged
+from tidyfair.tallies import SHARED_ROW, Key, Tally, centred, key_names, merged
 
 Floats: TypeAlias = np.ndarray[Any, Any]
 
@@ -125,6 +133,9 @@ def _beside_rests(evaluated: Evaluated, by: By, *, one_by_one: bool) -> Iterator
     """Tallies of copies of the data, one for each group of a `by`: an outer group of it and of the rest."""
     tally, group_cells = evaluated.evaluator.tally, evaluated.group_cells
     span = slice_of(group_cells, by)
+    if evaluated.evaluator.members is not None:
+        yield _beside_others(evaluated, by)
+        return
     outer, first = group_cells.outer[span], span.start
     is_compared = ~group_cells.excluded[span]
     group_cells_of_cells = group_cells.indices[by].of_cell
@@ -146,6 +157,25 @@ def _beside_rests(evaluated: Evaluated, by: By, *, one_by_one: bool) -> Iterator
         cells = copied(tally.cells, group_cells_of_cells)
         rows = None if tally.rows is None or group_cells_of_rows is None else copied(tally.rows, group_cells_of_rows)
         yield _with_copies(tally, cells, rows)
+
+
+def _beside_others(evaluated: Evaluated, by: By) -> Tally:
+    """The same of groups that overlap, whose rests are the people outside of them."""
+    evaluator, first = evaluated.evaluator, evaluated.group_cells.spans[by][0]
+    ((_, _, others),) = evaluator.beside(by, ("rest",))
+    frames: list[pl.DataFrame | None] = []
+    for name in ("cells", "rows"):
+        parts: list[pl.DataFrame] = []
+        for tally, is_rest in ((evaluator.tally, False), (others.tally, True)):
+            frame: pl.DataFrame | None = getattr(tally, name)
+            if frame is not None:
+                of_group = group_cell_of_frame(tally, frame, evaluated.group_cells, by)
+                sides = {_COPY: of_group.astype(np.int64) + first, _IS_REST: np.full(len(frame), is_rest)}
+                kept = pl.Series(~evaluated.group_cells.excluded[of_group])
+                parts.append(frame.drop(SHARED_ROW, strict=False).hstack(pl.DataFrame(sides)).filter(kept))
+        frames.append(pl.concat(parts) if parts else None)
+    cells, rows = frames
+    return _with_copies(evaluator.tally, cast("pl.DataFrame", cells), rows)
 
 
 def _with_copies(tally: Tally, cells: pl.DataFrame, rows: pl.DataFrame | None) -> Tally:

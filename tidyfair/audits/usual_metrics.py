@@ -24,11 +24,11 @@ from tidyfair.metrics.fairness import (
 )
 from tidyfair.metrics.probability import roc_auc
 from tidyfair.metrics.regression import mae, mean_prediction, residual_bias, rmse, rsq
-from tidyfair.specs import By, ColumnLike, Options, Policy, Privileged, difference
+from tidyfair.specs import By, ColumnLike, Memberships, Options, Policy, Privileged, difference
 from tidyfair.specs.formulas import Formula
 from tidyfair.tallies import Source, Tally
 
-Feature: TypeAlias = "ColumnLike | Privileged | tuple[ColumnLike, ...]"
+Feature: TypeAlias = "ColumnLike | Memberships | Privileged | tuple[ColumnLike | Memberships, ...]"
 """A column, several whose combinations are the groups, or two sides."""
 _VALUES = (".estimate", ".lower", ".upper", ".std_error", ".method", ".denominator", ".replicates_lost")
 """Columns with the value of a group."""

@@ -28,6 +28,7 @@ from tidyfair.specs import (
     FeatureLike,
     GroupCallOptions,
     GroupOptions,
+    Memberships,
     MetricSpec,
     Policy,
     Privileged,
@@ -619,7 +620,7 @@ def _check_comparison(name: str, method: str, by: Sequence[object], groups: Mapp
 
 def _check_is_feature(by: Sequence[object], options: Mapping[str, object], name: str) -> None:
     """Refuse the arguments of a metric in a call of a factory."""
-    has_frame = any(hasattr(feature, "columns") and not isinstance(feature, Privileged) for feature in by)
+    has_frame = any(hasattr(feature, "columns") and not isinstance(feature, Privileged | Memberships) for feature in by)
     if has_frame or not _OF_CALLS.isdisjoint(options):
         raise ArgumentError(_is_factory(name))
 

@@ -328,7 +328,7 @@ class Run:
         features: dict[str, None] = {}
         for spec in self.specs:
             if spec.by is not None and not spec.by.sides:
-                features |= dict.fromkeys(name for name in names_of(spec.by.columns) if name not in RESERVED)
+                features |= dict.fromkeys(name for name in spec.by.names if name not in RESERVED)
         names = [name for name in groups.columns if name not in features]
         after = names.index(".by") + 1
         return groups.select(*names[:after], *features, *names[after:])
@@ -411,11 +411,14 @@ def _unknown_rows(tally: Tally, by: By) -> list[str]:
     if not {*by.columns} <= {key.column for key in tally.keys}:
         return []
     keys = tally.keys_of_cells(by.columns)
-    is_unknown = by.is_unknown(by.groups(keys))
+    groups = by.groups(keys)
+    is_unknown = by.is_unknown(groups)
     rows, total = int(tally.cells["n"].filter(is_unknown).sum()), tally.row_count
     if not rows:
         return []
-    groups = keys.filter(is_unknown).unique().sort(keys.columns, nulls_last=True)
+    # the values of a condition, which its sides do not show
+    groups = (keys if by.sides else groups).filter(is_unknown).unique()
+    groups = groups.sort(groups.columns, nulls_last=True)
     is_missing = groups.select(pl.all_horizontal(pl.all().is_null())).to_series()
     values = [listed(texts_of(groups.filter(~is_missing)))] if not is_missing.all() else []
     values += ["missing"] if is_missing.any() else []

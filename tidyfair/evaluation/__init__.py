@@ -4,11 +4,12 @@
 from tidyfair.evaluation.array_metrics import SurvivalSample, influences_of, rows_with_weight
 from tidyfair.evaluation.disparities import compare
 from tidyfair.evaluation.evaluated import (
-    Evaluated, EvaluationPlans, evaluate_specs, labels_with_scores, scores_of_levels,
+    Evaluated, EvaluationPlans, evaluate_specs, evaluated_apart, labels_with_scores, scores_of_levels,
 )  # fmt: skip
 from tidyfair.evaluation.evaluator import Evaluator, RequestedFormula
 from tidyfair.evaluation.group_cells import (
-    UNGROUPED, group_cell_of_kept_rows, named_groups, number_group_cells, rows_of, slice_of, text_of, texts_of,
+    UNGROUPED, group_cell_of_frame, group_cell_of_kept_rows, named_groups, number_group_cells, rows_of, slice_of,
+    text_of, texts_of,
 )  # fmt: skip
 from tidyfair.evaluation.group_index import GroupIndex, KeyCodes
 from tidyfair.evaluation.label_counts import LabelCounts

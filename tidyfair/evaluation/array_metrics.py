@@ -239,12 +239,13 @@ def _compare_group_cells(formula: GroupPairs, rows: Rows, level: Level) -> tuple
     rows_of_outer = _split(rows.outer, np.flatnonzero(counted), outers)
     group_cells_of_outer = _split(rows.outer_of_group_cell, np.flatnonzero(large_enough), outers)
     sample_of = _samples(formula, rows, level)
+    others = None if rows.others is None else _samples_of_others(formula, rows.others, level, count)
     for group_cells, compared in zip(group_cells_of_outer, rows_of_outer, strict=True):
         group_cell_of_row = rows.group_cell[compared]
         own = {cell: sample_of(compared[group_cell_of_row == cell]) for cell in group_cells.tolist()}
         if formula.against == "rest":
             for cell, sample in own.items():
-                rest = sample_of(compared[group_cell_of_row != cell])
+                rest = sample_of(compared[group_cell_of_row != cell]) if others is None else others(cell)
                 values[cell], reasons[cell] = formula.call_on_samples(sample, rest)
             continue
         for one, other in itertools.combinations(own, 2):
@@ -254,6 +255,13 @@ def _compare_group_cells(formula: GroupPairs, rows: Rows, level: Level) -> tuple
                 values[cell] = np.fmax(values[cell], value)
                 reasons[cell] = reason or reasons[cell]
     return values, reasons
+
+
+def _samples_of_others(formula: GroupPairs, rows: Rows, level: Level, count: int) -> Callable[[int], Any]:
+    """A function from a group cell to the sample of the rows that are not its own."""
+    counted = np.flatnonzero(np.ones(len(rows.group_cell), dtype=bool) if rows.weight is None else rows.weight > 0)
+    rows_of_cell, sample_of = _split(rows.group_cell, counted, count), _samples(formula, rows, level)
+    return lambda cell: sample_of(rows_of_cell[cell])
 
 
 def _split(codes: Array, chosen: Array, count: int) -> list[Array]:

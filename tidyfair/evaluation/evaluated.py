@@ -11,7 +11,7 @@ import polars as pl
 
 from tidyfair.errors import ArgumentError, ColumnError, LabelError, listed
 from tidyfair.evaluation.evaluator import Evaluator, RequestedFormula
-from tidyfair.evaluation.group_cells import GroupCells, number_group_cells
+from tidyfair.evaluation.group_cells import GroupCells, counting_rows_once, number_group_cells
 from tidyfair.evaluation.labels import NUMBERS, Labels, has_own_order, read_labels
 from tidyfair.evaluation.states import NO_LEVEL
 from tidyfair.evaluation.statistics import LabelReading
@@ -29,7 +29,7 @@ from tidyfair.specs import (
     names_of,
 )
 from tidyfair.specs.formulas import Formula, LabelDistributions, LabelSums, Table, unprefixed
-from tidyfair.tallies import THRESHOLD, Cut, Tally
+from tidyfair.tallies import THRESHOLD, Cut, Members, Tally
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -99,6 +99,12 @@ class EvaluationPlans:
     def any_event(self) -> bool:
         """True if either of two labels may be the event, because nothing depends on it."""
         return all(isinstance(formula, LabelDistributions) for formula in formulas_of(*self.specs))
+
+    @cached_property
+    def apart(self) -> list[EvaluationPlans]:
+        """The plans of metrics that are evaluated apart."""
+        parts = evaluated_apart(self.specs)
+        return [self] if len(parts) == 1 else [EvaluationPlans(tuple(specs)) for specs in parts]
 
     def plan(self, estimator: str | None, *, one_event: bool) -> EvaluationPlan:
         """The plan for an estimator, and for labels of which one is the event or all are read."""
@@ -194,6 +200,15 @@ def _check_risk_thresholds(specs: Sequence[MetricSpec], cut: Cut) -> None:
                 raise ArgumentError(msg)
 
 
+def evaluated_apart(specs: Sequence[MetricSpec]) -> list[list[MetricSpec]]:
+    """The metrics of each feature of overlapping groups, which read other rows, and all others."""
+    specs_of: dict[By | None, list[MetricSpec]] = {}
+    for spec in specs:
+        by = spec.by if spec.by is not None and spec.by.memberships is not None else None
+        specs_of.setdefault(by, []).append(spec)
+    return [*specs_of.values()]
+
+
 def evaluate_specs(
     tally: Tally, specs: Sequence[MetricSpec], options: Options, plans: EvaluationPlans | None = None
 ) -> list[Evaluated]:
@@ -204,6 +219,11 @@ def evaluate_specs(
     """
     if plans is None:
         plans = EvaluationPlans(tuple(specs))
+    if len(plans.apart) > 1:
+        evaluated: list[Evaluated] = []
+        for own in plans.apart:
+            evaluated += evaluate_specs(tally, own.specs, options, own)
+        return evaluated
     if tally.cut is not None:
         _check_risk_thresholds(specs, tally.cut)
     labels = NUMBERS
@@ -294,7 +314,13 @@ def _evaluate(
     specs, one_event = plans.specs, labels.event is not None
     _check_order_of_labels(tally, labels, specs)
     plan = plans.plan(options.estimator, one_event=one_event)
+    members, by = None, plan.bys[-1]
+    if by is not None and by.memberships is not None:
+        members = Members(tally, by)
+        tally = members.of_groups.tally
     group_cells, cells = number_group_cells(tally, labels, plan.bys)
+    if members is not None:
+        group_cells = counting_rows_once(group_cells, members)
     with_variances = options.interval is not None
     reading = LabelReading(
         levels=labels.levels,
@@ -303,7 +329,11 @@ def _evaluate(
         steps=plan.counts_steps and not one_event,
         squares=tally.weights is not None and (with_variances or plan.reads_squares),
     )
-    evaluator = Evaluator(tally, labels, group_cells, cells, reading, specs, plan.tables, with_variances)
+    evaluator = Evaluator(
+        tally, labels, group_cells, cells, reading, specs, plan.tables, with_variances, members=members
+    )
+    for context, pool, _ in evaluator.beside(by):
+        evaluator.pools[context] = pool
     values = {key: evaluator.values(metric) for key, metric in plan.distinct.items()}
     if not with_variances:
         evaluator.forget_sums()

@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 import numpy as np
 
 from tidyfair.evaluation.array_metrics import class_values, row_values
-from tidyfair.evaluation.group_cells import GroupCells, cells_of, rows_of
+from tidyfair.evaluation.group_cells import GroupCells, among_groups_of, cells_of, rows_of
 from tidyfair.evaluation.labels import Labels
 from tidyfair.evaluation.ranked_rows import Level, Rows, Scope
 from tidyfair.evaluation.statistics import ERROR, Cells, LabelReading, Statistics, pooled, statistics_of, sums_of
 from tidyfair.evaluation.values import NOT_COMPUTED, ComputedValues, Values, evaluate
 from tidyfair.specs import Array, Average, By, Context, MetricSpec
 from tidyfair.specs.formulas import OVERALL, THE_REST, Formula, RowArrays, Statistic, Table
-from tidyfair.tallies import Tally
+from tidyfair.tallies import Copies, Members, Tally
 
 
 @dataclass(frozen=True)
@@ -44,6 +44,10 @@ class Evaluator:
     tables: Mapping[RequestedFormula, Table]
     with_variances: bool
     """True if intervals are requested, which need the variances of values."""
+    members: Members | None = field(default=None, kw_only=True)
+    """The groups that overlap, if those that are compared do."""
+    pools: dict[Context, Evaluator] = field(default_factory=dict[Context, "Evaluator"], kw_only=True)
+    """Of groups that overlap, the evaluators of what each of them is compared with, for the same group cells."""
 
     def __post_init__(self) -> None:
         self._sums: dict[Table, dict[str, Array]] = {}
@@ -63,6 +67,23 @@ class Evaluator:
             values = values.beside(context, self._evaluate(formula, requested.average, table, context).estimate)
         return values
 
+    @property
+    def shares_rows(self) -> bool:
+        """True if some rows are in several of the groups that are compared."""
+        return self.members is not None and self.members.are_shared
+
+    def beside(
+        self, by: By | None, contexts: Sequence[Context] | None = None
+    ) -> Iterator[tuple[Context, Evaluator, Copies]]:
+        """Of groups that overlap, what evaluates some contexts, or those that are needed, and the copies it reads."""
+        if by is None or self.members is None:
+            return
+        for context in self.contexts if contexts is None else contexts:
+            beside = self.members.beside(context)
+            copies, group_cells, cells = among_groups_of(self.group_cells, by, beside, self.labels)
+            pool = replace(self, tally=copies.tally, group_cells=group_cells, cells=cells, pools={})
+            yield context, pool, copies
+
     def forget_sums(self) -> None:
         """Free the memory of sums and statistics, which are computed again on demand."""
         self._sums.clear()
@@ -74,6 +95,17 @@ class Evaluator:
         if self.tally.binned and formula.needs_rows:
             formulas[ERROR] = formula.error_bound
         return formulas | formula.spreads if self.with_variances else formulas
+
+    @cached_property
+    def contexts(self) -> list[Context]:
+        """The contexts that values or formulas need."""
+        needed: dict[Context, None] = {}
+        for contexts in self._contexts.values():
+            needed |= dict.fromkeys(contexts)
+        for requested in self.tables:
+            needed |= {_POOLS[prefix]: None for prefix in requested.formula.beyond}
+            needed |= {"rest": None} if requested.formula.compares else {}
+        return list(needed)
 
     @cached_property
     def _contexts(self) -> dict[Formula, list[Context]]:
@@ -104,6 +136,8 @@ class Evaluator:
 
     def _statistics(self, table: Table, scope: Scope) -> Statistics:
         """The statistics of a table from the rows of a scope."""
+        if scope != "own" and scope in self.pools:
+            return self.pools[scope]._statistics(table, "own")  # noqa: SLF001 - of the same class
         if (table, scope) not in self._statistics_of_scope:
             if table not in self._sums:
                 formulas = [requested.formula for requested, own in self.tables.items() if own == table]
@@ -140,6 +174,12 @@ class Evaluator:
         formulas = self._row_formulas(table, scope, by)
         if not formulas:
             return NOT_COMPUTED
+        if scope != "own" and scope in self.pools:
+            return self.pools[scope]._values_of_rows(table, "own", by, formulas)  # noqa: SLF001 - of the same class
+        return self._values_of_rows(table, scope, by, formulas)
+
+    def _values_of_rows(self, table: Table, scope: Scope, by: By | None, formulas: Sequence[Formula]) -> ComputedValues:
+        """The values of some formulas that read rows, in the groups of a `by`."""
         labels = self.labels
         if table.kind == "class":
             cells = cells_of(self.cells, self.group_cells, by)
@@ -147,6 +187,8 @@ class Evaluator:
             functions = [formula for formula in formulas if isinstance(formula, RowArrays)]
             return class_values(cells, functions, labels.levels, all_labels, scope, self.group_cells.spans[by][1])
         rows = self.rows_read(by, table.reads)
+        if "rest" in self.pools:
+            rows = replace(rows, others=self.pools["rest"].rows_read(by, table.reads))
         if self.tally.scores is not None and self.tally.binned:
             # bins stand for several rows
             index, counted = self.group_cells.indices[by], self.cells.complete_in(table.reads)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from numbers import Number
 from typing import Any, cast
@@ -26,6 +26,7 @@ from tidyfair.specs import (
     RESERVED,
     TIME_AT_POINT,
     WEIGHT_AT_POINT,
+    Array,
     Booleans,
     By,
     Integers,
@@ -33,7 +34,20 @@ from tidyfair.specs import (
     levels_of,
     names_of,
 )
-from tidyfair.tallies import ACTUAL, ESTIMATE, LABELS, PREDICTED, SQUARED, TRUTH, WEIGHT, Tally, score_columns
+from tidyfair.tallies import (
+    ACTUAL,
+    ESTIMATE,
+    LABELS,
+    PREDICTED,
+    SHARED_ROW,
+    SQUARED,
+    TRUTH,
+    WEIGHT,
+    Copies,
+    Members,
+    Tally,
+    score_columns,
+)
 
 _MOST_CODES = 2**22
 _SIDE = "\0side"
@@ -62,6 +76,10 @@ class GroupCells:
     """The groups of each `by` within outer groups, and the index of the group of each cell."""
     outer_keys: pl.DataFrame
     """The keys of the outer groups; a single row without a name where the data are not grouped."""
+    outer_rows: Array | None = None
+    """The rows of each outer group, if groups overlap, so that they are fewer than those of all groups together."""
+    rows_in_groups: Array | None = None
+    """Those of them that are in some group."""
 
     @property
     def is_grouped(self) -> bool:
@@ -92,7 +110,7 @@ class GroupCells:
             if by is None or by.sides:
                 tables.append(_without_features(size))
             else:
-                named = self.indices[by].keys_named(names_of(by.columns))
+                named = self.indices[by].keys_named(by.names)
                 shown = [name for name in named.columns if name not in RESERVED]
                 tables.append(named[shown] if shown else _without_features(size))
         return pl.concat(tables, how="diagonal")
@@ -223,11 +241,12 @@ def _groups_of(
         codes.add(by.groups(keys).to_series().alias(_SIDE))
         index = codes.index([_SIDE], within=outer)
         return index, ~by.is_compared(index.keys).to_numpy(), by.is_unknown(index.keys).to_numpy()
-    index = codes.index(tally.names(by.columns), within=outer)
+    index = codes.index(tally.names(by.keys), within=outer)
     is_unknown = np.zeros(len(index.example), dtype=bool)
     for key in index.keys_of_cells:
         is_unknown |= by.policy.is_unknown(key.to_frame()).to_numpy()[index.example]
-    return index, is_unknown, is_unknown
+    excluded = is_unknown if by.memberships is None else ~by.is_compared(index.keys).to_numpy()
+    return index, excluded, is_unknown
 
 
 def _check_unknown_values(indices: Mapping[By | None, GroupIndex]) -> None:
@@ -235,7 +254,7 @@ def _check_unknown_values(indices: Mapping[By | None, GroupIndex]) -> None:
     columns: dict[tuple[object, ...], list[tuple[str, pl.DataType]]] = {}
     for by, index in indices.items():
         if by and not by.sides and by.policy.unknown_values:
-            own = zip(names_of(by.columns), index.keys.dtypes, strict=True)
+            own = zip(by.names, index.keys.dtypes, strict=True)
             columns.setdefault(by.policy.unknown_values, []).extend(own)
     for values, features in columns.items():
         for value in values:
@@ -265,22 +284,51 @@ def rows_of(tally: Tally, labels: Labels, group_cells: GroupCells, by: By | None
         frame = frame.filter(pl.all_horizontal(pl.col(needed).is_not_null()))
     weights = [name for name in (WEIGHT, SQUARED) if name in frame.columns]
     span = slice_of(group_cells, by)
-    clusters = tally.cluster_names
+    # rows that groups share are units, as clusters are
+    clusters = tally.cluster_names or [name for name in (SHARED_ROW,) if name in frame.columns]
     # the columns of survival times that are known wherever the time is
     beside = (EVENT, EVENT_WEIGHT, WEIGHT_AT_POINT, TIME_AT_POINT) if tally.forecast is not None else ()
     return Rows(
         frame=frame.select(*needed, *(name for name in beside if name in frame.columns), *weights),
         labels=() if tally.needs.numbers else labels.values,
-        group_cell=_group_cell_of_data(tally, frame, group_cells, by),
+        group_cell=group_cell_of_frame(tally, frame, group_cells, by),
         outer_of_group_cell=group_cells.outer[span],
         excluded=group_cells.excluded[span],
         clusters=frame.select(clusters) if clusters else None,
     )
 
 
+def counting_rows_once(group_cells: GroupCells, members: Members) -> GroupCells:
+    """Group cells that overlap, with the rows of outer groups, and those of them that are in some group."""
+    tally = members.base
+    index, _ = _outer_groups(tally, KeyCodes(tally.cells))
+    rows = tally.cells["n"].to_numpy()
+    of_members = rows * members.are_in_groups
+    every, in_groups = (
+        np.bincount(index.of_cell, counted, len(index)).astype(np.int64) for counted in (rows, of_members)
+    )
+    return replace(group_cells, outer_rows=every, rows_in_groups=in_groups)
+
+
+def among_groups_of(
+    group_cells: GroupCells, by: By, copies: Copies, labels: Labels
+) -> tuple[Copies, GroupCells, Cells]:
+    """Copies of cells and rows for the groups of a `by` that occur, and these as group cells and cells."""
+    group, of_row = (
+        np.zeros(0, dtype=np.int8) if frame is None else group_cell_of_frame(copies.tally, frame, group_cells, by)
+        for frame in (copies.tally.cells, copies.tally.rows)
+    )
+    copies = copies.at(group >= 0, of_row >= 0)
+    of_cell = group[group >= 0].astype(np.int64)
+    example = np.zeros(len(group_cells.indices[by]), dtype=np.int64)
+    example[of_cell] = np.arange(len(of_cell))
+    index = GroupIndex(of_cell, example, [copies.tally.cells[name] for name in copies.tally.names(by.keys)])
+    return copies, replace(group_cells, indices={by: index}), Cells(copies.tally, labels)
+
+
 def group_cell_of_kept_rows(tally: Tally, group_cells: GroupCells, by: By) -> np.ndarray[Any, Any]:
     """The index of the group cell of each of the rows that a tally has kept, among those of a `by`."""
-    return _group_cell_of_data(tally, _with_side(tally, _kept_rows(tally), by), group_cells, by)
+    return group_cell_of_frame(tally, _with_side(tally, _kept_rows(tally), by), group_cells, by)
 
 
 def _kept_rows(tally: Tally) -> pl.DataFrame:
@@ -314,7 +362,7 @@ def _needed(tally: Tally, reads: frozenset[str]) -> list[str]:
     return needed
 
 
-def _group_cell_of_data(
+def group_cell_of_frame(
     tally: Tally, frame: pl.DataFrame, group_cells: GroupCells, by: By | None
 ) -> np.ndarray[Any, Any]:
     """The index of the group cell of each row among those of a `by`; of two sides, `frame` has the column `_SIDE`."""
@@ -326,7 +374,7 @@ def _group_cell_of_data(
         keys_of_rows += frame[outer].get_columns()
         keys_of_group_cells += group_cells.outer_keys[outer_of_group_cell].get_columns()
     if by:
-        features = [_SIDE] if by.sides else tally.names(by.columns)
+        features = [_SIDE] if by.sides else tally.names(by.keys)
         keys_of_rows += frame[features].get_columns()
         keys_of_group_cells += group_cells.keys[by].get_columns()
     if not keys_of_rows:
@@ -374,7 +422,7 @@ def _index_among(keys: list[pl.Series], distinct: list[pl.Series]) -> np.ndarray
     rows = pl.DataFrame(dict(zip(names, keys, strict=True)))
     numbered = pl.DataFrame(dict(zip(names, distinct, strict=True))).with_row_index("index")
     joined = rows.join(numbered, on=names, how="left", nulls_equal=True, maintain_order="left")
-    return joined["index"].cast(pl.Int32).to_numpy()
+    return joined["index"].cast(pl.Int32).fill_null(-1).to_numpy()
 
 
 def _codes(keys: list[pl.Series], sizes: list[int]) -> np.ndarray[Any, Any]:

@@ -75,6 +75,8 @@ class Rows:
     """The number of rows of each group cell, where rows were counted in bins of their scores."""
     bins: int | None = None
     """The number of these bins, of equal width between 0 and 1."""
+    others: Rows | None = None
+    """The rows that are not of each group cell, if groups overlap."""
 
     @cached_property
     def cluster(self) -> Array | None:

@@ -24,7 +24,7 @@ from tidyfair.evaluation.states import PART, UNDEFINED
 from tidyfair.evaluation.statistics import GROUP_CELL, LEVEL, Cells
 from tidyfair.evaluation.value_rows import STATE, ValueRows
 from tidyfair.specs import CONTEXTS, Array, Booleans, By, Floats, Integers, Segments
-from tidyfair.tallies import LABELS, Tally, centred, is_centre, is_least, is_sum
+from tidyfair.tallies import LABELS, Copies, Members, Tally, centred, is_centre, is_least, is_sum
 
 _NUMBERS = ("estimate", "weight", "size", "n")
 """The columns of values that aggregates read."""
@@ -117,11 +117,18 @@ class Replicates:
         cls, evaluated: Evaluated, specs: Collection[int], by: By | None, tally: Tally, sums: Mapping[str, Array]
     ) -> Replicates:
         """Values of some specs from arrays of replicates by cells of a tally, by the column of its cells."""
-        group_cells, cells = number_group_cells(tally, evaluated.labels, [by])
-        repeated = RepeatedCells(tally, evaluated.labels, cells, sums)
-        evaluator = _with_formulas(evaluated, specs, tally)
-        evaluator = replace(evaluator, group_cells=group_cells.repeated(repeated.times), cells=repeated)
-        return cls.by_evaluator(evaluated, specs, evaluator, repeated.times)
+        own, copies = _of_groups(evaluated, specs, by, tally)
+        times = len(next(iter(sums.values())))
+
+        def repeated(evaluator: Evaluator, cell: Integers | None) -> Evaluator:
+            drawn = sums if cell is None else {name: values[:, cell] for name, values in sums.items()}
+            cells = RepeatedCells(evaluator.tally, evaluated.labels, evaluator.cells, drawn)
+            return replace(evaluator, group_cells=evaluator.group_cells.repeated(times), cells=cells)
+
+        evaluator = repeated(own, None if copies is None else copies.cell)
+        for context, pool, beside in own.beside(by):
+            evaluator.pools[context] = repeated(pool, beside.cell)
+        return cls.by_evaluator(evaluated, specs, evaluator, times)
 
     @classmethod
     def of_rows(  # noqa: PLR0917 - rows, and the sums that belong to them
@@ -129,16 +136,25 @@ class Replicates:
         replicate: Integers, times: int, sums: Mapping[str, Array] | None = None,
     ) -> Replicates:  # fmt: skip
         """Values of some specs from rows that a tally has kept, by their indices; sums are of all rows if None."""
-        group_cells, cells = number_group_cells(tally, evaluated.labels, [by])
-        own = replace(_with_formulas(evaluated, specs, tally), group_cells=group_cells, cells=cells)
-        if sums is None:
-            names = [name for name in ("n", "w", "w2") if name in cells.frame.columns]
-            sums = {name: np.tile(cells.frame[name].to_numpy(), (times, 1)) for name in names}
-        repeated = RepeatedCells(tally, evaluated.labels, cells, sums)
-        evaluator = _RowsDrawn(
-            tally, own.labels, group_cells.repeated(times), repeated, own.reading, own.specs, own.tables,
-            with_variances=False, row=row, replicate=replicate, own=own,
-        )  # fmt: skip
+        own, copies = _of_groups(evaluated, specs, by, tally)
+
+        def drawn(evaluator: Evaluator, copies: Copies | None) -> Evaluator:
+            cells, of_cells = evaluator.cells, sums
+            if of_cells is None:
+                names = [name for name in ("n", "w", "w2") if name in cells.frame.columns]
+                of_cells = {name: np.tile(cells.frame[name].to_numpy(), (times, 1)) for name in names}
+            elif copies is not None:
+                of_cells = {name: values[:, copies.cell] for name, values in of_cells.items()}
+            repeated = RepeatedCells(evaluator.tally, evaluated.labels, cells, of_cells)
+            own_row, own_replicate = (row, replicate) if copies is None else _rows_of_copies(copies, row, replicate)
+            return _RowsDrawn(
+                evaluator.tally, own.labels, evaluator.group_cells.repeated(times), repeated, own.reading, own.specs,
+                own.tables, with_variances=False, row=own_row, replicate=own_replicate, own=evaluator,
+            )  # fmt: skip
+
+        evaluator = drawn(own, copies)
+        for context, pool, beside in own.beside(by):
+            evaluator.pools[context] = drawn(pool, beside)
         return cls.by_evaluator(evaluated, specs, evaluator, times)
 
     @classmethod
@@ -247,6 +263,28 @@ def _with_formulas(evaluated: Evaluated, specs: Collection[int], tally: Tally) -
     evaluator = evaluated.evaluator
     tables = {requested: table for requested, table in evaluator.tables.items() if requested.spec in specs}
     return replace(evaluator, tally=tally, tables=tables, with_variances=False)
+
+
+def _of_groups(
+    evaluated: Evaluated, specs: Collection[int], by: By | None, tally: Tally
+) -> tuple[Evaluator, Copies | None]:
+    """The evaluator of a tally, and of groups that overlap the copies that they have of its cells and rows."""
+    members = copies = None
+    if by is not None and by.memberships is not None and not set(by.keys) <= {key.column for key in tally.keys}:
+        members = Members(tally, by)
+        copies = members.of_groups
+        tally = copies.tally
+    group_cells, cells = number_group_cells(tally, evaluated.labels, [by])
+    evaluator = _with_formulas(evaluated, specs, tally)
+    return replace(evaluator, group_cells=group_cells, cells=cells, members=members, pools={}), copies
+
+
+def _rows_of_copies(copies: Copies, row: Integers, replicate: Integers) -> tuple[Integers, Integers]:
+    """The copies of rows that were drawn, and their replicates; copies of a row stand together."""
+    first, last = (np.searchsorted(copies.row, row, side=side) for side in ("left", "right"))
+    count = last - first
+    position: Array = np.arange(int(count.sum())) - np.repeat(np.cumsum(count) - count, count)
+    return np.repeat(first, count) + position, np.repeat(replicate, count)
 
 
 @dataclass(frozen=True, eq=False)

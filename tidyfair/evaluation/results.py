@@ -12,7 +12,7 @@ from tidyfair.evaluation.group_cells import UNGROUPED
 from tidyfair.evaluation.states import LAST_DEFINED, NO_LEVEL, OUTSIDE, PART, TEXTS, VALUED
 from tidyfair.evaluation.statistics import ERROR, GROUP_CELL, LEVEL
 from tidyfair.evaluation.value_rows import STATE
-from tidyfair.specs import NO_ROW, Array, By, Integers, names_of
+from tidyfair.specs import NO_ROW, Array, By, Integers
 from tidyfair.tallies import THRESHOLD
 
 VALUE = ["name", "estimator", "min_n", "min_share", GROUP_CELL, LEVEL]
@@ -131,6 +131,10 @@ class Results:
         status = np.array(TEXTS, dtype=object)[self._of_disparities("status_codes", Status.NO_GROUPS.code)]
         status[self._index] = evaluated.values.array("status")[self._rows]
         n = self._of_disparities("n", 0)
+        rows_in_groups = evaluated.group_cells.rows_in_groups
+        if rows_in_groups is not None:
+            # rows of several groups count once
+            n = np.minimum(n, rows_in_groups[self._keys[1]])
         n[self._index] = np.nan_to_num(evaluated.values.array("n")[self._rows])
         metrics_left_out = no_names
         if self.metrics_left_out:
@@ -278,7 +282,7 @@ def frames_of(evaluated: Evaluated) -> Tidy:
         if spec.by is not None and not spec.by.sides:
             first, _ = evaluated.group_cells.spans[spec.by]
             keys = evaluated.group_cells.keys[spec.by][rows[GROUP_CELL] - first]
-            columns = dict(zip(names_of(spec.by.columns), keys, strict=True)) | columns
+            columns = dict(zip(spec.by.names, keys, strict=True)) | columns
         return spec.name, pl.DataFrame(columns)
 
     return tidy

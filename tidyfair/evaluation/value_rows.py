@@ -282,6 +282,8 @@ class _Columns:
 
 def _shares(rows: Array, runs: _Runs, group_cells: GroupCells) -> Array:
     """The share of each group in the rows of all groups that are compared, and of those that are unknown."""
+    if group_cells.outer_rows is not None:
+        return rows / group_cells.outer_rows[group_cells.outer[runs.group_cell]]
     number, label, outer = runs.requested.astype(np.int64), runs.label, group_cells.outer[runs.group_cell]
     code = (number * (label.max(initial=0) + 1) + label) * (outer.max(initial=0) + 1) + outer
     _, run = np.unique(code, return_inverse=True)

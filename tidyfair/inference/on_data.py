@@ -33,7 +33,6 @@ from tidyfair.specs import (
     TruthLike,
     difference,
     display,
-    names_of,
     refuse,
     show_keywords,
 )
@@ -289,7 +288,7 @@ class RateOnData(CalledOnData):
     def _keys(self, evaluated: Evaluated) -> pl.DataFrame:
         """The values of the columns in each group cell, under their names."""
         keys = evaluated.group_cells.keys[self._compared.by]
-        return keys.rename(dict(zip(keys.columns, names_of(self._compared.by.columns), strict=True)))
+        return keys.rename(dict(zip(keys.columns, self._compared.by.names, strict=True)))
 
 
 def refuse_given(subject: str, keywords: Mapping[str, Any], refused: Mapping[str, str]) -> None:

@@ -210,6 +210,7 @@ class RateTest(AdjustedTest):
         """The metrics by groups and strata, from whose values the rows are counted; none without strata."""
         crossed: list[GroupwiseMetric] = []
         for metric in self.metrics if self.within else ():
+            metric.by.refuse_memberships(f"{metric.name} `within` strata")
             if metric.by.sides:
                 msg = f"{metric.name}: `within` cannot be combined with privileged(…); compare the groups of columns."
                 raise ArgumentError(msg)

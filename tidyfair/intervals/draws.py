@@ -68,7 +68,10 @@ def designs_of(specs: Sequence[MetricSpec], numbers: Iterable[int]) -> list[Desi
 
 def replicates_of(evaluated: Evaluated, design: Design, options: Options) -> Iterator[Replicates]:
     """Replicates of the specs of a design, in parts that fit into memory."""
-    tally, columns = evaluated.evaluator.tally.in_few_parts(), design.by.columns if design.by else ()
+    members = evaluated.evaluator.members
+    # groups that overlap are drawn by their combinations
+    tally = evaluated.evaluator.tally if members is None else members.base
+    tally, columns = tally.in_few_parts(), design.by.columns if design.by else ()
     is_bayes, seed = options.interval == "bayes", options.seed
     # a prior of one group says nothing about another
     strata = columns if design.stratified or is_bayes else ()
@@ -184,7 +187,9 @@ class Filled:
         by_feature: dict[tuple[By | None, bool], list[int]] = {}
         for number in specs:
             own = uncertainty.evaluated.specs[number]
-            if is_of_labels(own):
+            # what overlapping groups are compared with is not filled
+            overlaps = own.by is not None and own.by.memberships is not None and not is_stratified(own)
+            if is_of_labels(own) and not overlaps:
                 compares = any(formula.compares for _, formula in own.formulas)
                 by_feature.setdefault((own.by, compares), []).append(number)
         for (by, compares), numbers in by_feature.items():
@@ -240,7 +245,7 @@ def _filled(
     With `one_at_a_time` this is done in one group after another, for metrics that compare groups themselves.
     """
     evaluated, tally, options = uncertainty.evaluated, uncertainty.tally, uncertainty.options
-    columns = by.columns if by else ()
+    columns = by.keys if by else ()
     cells = with_pairs(tally, columns, label_pairs(tally, options))
     index = number_group_cells(cells, evaluated.labels, [by])[0].indices[by].of_cell
     weighted = "w" in cells.cells.columns

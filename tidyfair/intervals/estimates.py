@@ -336,6 +336,8 @@ class Shares(Estimates):
     """The rows that have weights, and how many of them count if weights tell nothing of hits (Kish, 1965)."""
     are_far: bool = False
     """True if limits are the farther of those by the score and of Jeffreys'."""
+    influences: Influences | None = None
+    sampling: str = "rows"
 
     @classmethod
     def of_counts(cls, hits: Floats, rows: Floats) -> Shares:
@@ -393,15 +395,17 @@ class Shares(Estimates):
         own = super().errors_of_limits(z, scale, outer)
         return np.minimum(own, np.sqrt(of_all * (1 - of_all) / self.rows))
 
-    def ratio_limits(self, one: Integers, other: Integers, z: float | Floats) -> Limits:
-        """Limits of the ratios of pairs by their score (Miettinen and Nurminen, 1985)."""
+    def ratio_limits(self, one: Integers, other: Integers, z: float | Floats) -> Limits | None:
+        """Limits of the ratios of pairs by their score (Miettinen and Nurminen, 1985), if they share no rows."""
+        if self.influences is not None:
+            return None
         rows = self.rows_at(z)
         of_pairs = np.broadcast_to(z, rows.shape)[one]
         return score_ratio(self.value[one], rows[one], self.value[other], rows[other], of_pairs)
 
     def ratio_statistic(self, one: Integers, other: Integers) -> Floats | None:
         """The statistic of the score test of equal shares, which the limits of their ratio invert."""
-        if self.weighted is not None:
+        if self.weighted is not None or self.influences is not None:
             # the rows that limits are of depend on the level
             return None
         return score_of_equality(self.value[one], self.rows[one], self.value[other], self.rows[other])

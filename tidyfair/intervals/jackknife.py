@@ -81,7 +81,8 @@ def by_jackknife(evaluator: Evaluator, requested: RequestedFormula, by: By | Non
         nothing = np.full((len(index), len(evaluator.reading.levels)), np.nan)
         return Smooth.about(nothing, nothing, nothing, scale)
     values, in_errors = _LeftOut.of(evaluator, requested, index, units).estimates(scale)
-    if by is None or all(column.name == BLOCK for column in clusters):
+    are_units = evaluator.shares_rows or any(column.name != BLOCK for column in clusters)
+    if by is None or not are_units:
         return values
     cluster = codes.index(tally.names(clusters)).of_cell[units.example]
     return replace(values, influences=Influences.of_units(in_errors, index.of_cell[units.example], cluster, len(index)))
@@ -251,6 +252,8 @@ class _Pairs:
     """Arrays of groups by pairs."""
     square: Floats
     """The sums of squared weights."""
+    of_cell: Integers
+    """The pair of each cell of the tally."""
 
     @classmethod
     def of(cls, evaluator: Evaluator, requested: RequestedFormula, index: GroupIndex) -> _Pairs:
@@ -285,7 +288,7 @@ class _Pairs:
         complete = ((truth >= 0) | ("truth" not in reads)) & ((estimate >= 0) | ("estimate" not in reads))
         added = np.where(np.arange(len(pairs)) < len(filled), _ADDED_ROWS / max(1, len(filled)), 0.0)
         by_pair = {name: values.T for name, values in counts.items()}
-        return cls(requested.formula, requested.average, complete, added, by_pair, weight, square)
+        return cls(requested.formula, requested.average, complete, added, by_pair, weight, square, position[code])
 
     @property
     def are_many(self) -> bool:
@@ -364,7 +367,7 @@ def _of_label_rows(evaluator: Evaluator, requested: RequestedFormula, index: Gro
     one_value = pairs.are_many and not requested.average.by_label
     of_group = max(count * (1 if one_value else labels), labels**2)
     step = max(1, _MOST_NUMBERS // max(1, of_group * len(pairs.counts)))
-    parts: list[tuple[Floats, Floats, Floats]] = []
+    parts: list[tuple[Floats, Floats, Floats, Floats]] = []
     for start in range(0, groups, step):
         own = slice(start, start + step)
         parts.append(_errors_of_counts(pairs, pairs.weight[own], pairs.square[own]))
@@ -373,12 +376,23 @@ def _of_label_rows(evaluator: Evaluator, requested: RequestedFormula, index: Gro
     if of_one and requested.formula.reads == frozenset({"truth", "estimate"}):
         tp, fn, fp, tn = ((pairs.weight @ pairs.counts[name]).ravel() for name in CELLS)
         counts = (tp, fn, fp, tn)
-    centre, error, freedom = (np.concatenate(columns) for columns in zip(*parts, strict=True))
-    return Smooth.about(centre, error, freedom, scale, formula=requested.formula, counts=counts)
+    centre, error, freedom, of_pairs = (np.concatenate(columns) for columns in zip(*parts, strict=True))
+    values = Smooth.about(centre, error, freedom, scale, formula=requested.formula, counts=counts)
+    if not evaluator.shares_rows or evaluator.members is None:
+        return values
+    # the rows of a cell of the data together are a unit, which groups share
+    in_errors = of_pairs / np.sqrt((pairs.square[:, :, None] * of_pairs**2).sum(axis=1, keepdims=True))
+    squares = evaluator.cells.measure("w2").astype(float)
+    amount = in_errors[index.of_cell, pairs.of_cell] * np.sqrt(squares)[:, None]
+    cell = evaluator.members.of_groups.cell
+    return replace(values, influences=Influences.of_units(amount, index.of_cell, cell, len(index)))
 
 
-def _errors_of_counts(pairs: _Pairs, weight: Floats, square: Floats) -> tuple[Floats, Floats, Floats]:
-    """Values, errors and degrees of freedom from the weights of rows with each pair of labels, and their squares."""
+def _errors_of_counts(pairs: _Pairs, weight: Floats, square: Floats) -> tuple[Floats, Floats, Floats, Floats]:
+    """Values, errors and degrees of freedom from the weights of rows with each pair of labels, and their squares.
+
+    The last are the influences of a row of each pair.
+    """
     of_group, of_squares = (own[:, pairs.complete].sum(axis=1) for own in (weight, square))
     effective, each = of_group**2 / of_squares, np.nan_to_num(of_squares / of_group)[:, None]
     of_pair = np.where(weight > 0, square / weight, each)
@@ -399,4 +413,4 @@ def _errors_of_counts(pairs: _Pairs, weight: Floats, square: Floats) -> tuple[Fl
     even = (total * (squares.sum(axis=1) / total.sum(axis=1))[:, None])[:, :, None]
     variance = np.maximum(variance, (even * influence**2).sum(axis=1) - size[:, None] * mean**2)
     error = known_errors(np.sqrt(variance.clip(0) * (size / (size - 1))[:, None]), value)
-    return value, error, np.broadcast_to((effective - 1)[:, None], error.shape)
+    return value, error, np.broadcast_to((effective - 1)[:, None], error.shape), influence - mean[:, None, :]

@@ -161,10 +161,14 @@ class _Comparison:
         spec, aggregate, uncertainty = self.spec, self.spec.aggregate, self.uncertainty
         if uncertainty.interval in {"bootstrap", "bayes"} or spec.subtracted:
             return []
+        if uncertainty.shares_rows and not self.has_kinds:
+            return []
         if aggregate is None:
             return [self._put_values] if self.levels.tolist() == [NO_LEVEL] else []
         if aggregate.in_closed_form(len(spec.formulas) * len(self.levels)):
             return [self._put_comparisons]
+        if uncertainty.shares_rows:
+            return []
         # a distance of groups whose values do not depend on each other
         is_distance = aggregate.is_distance and uncertainty.interval != "exact" and uncertainty.tally.design is None
         is_distance = is_distance and all(formula.reads and not formula.compares for _, formula in spec.formulas)

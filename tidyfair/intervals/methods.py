@@ -28,7 +28,7 @@ class Case:
     """`alone`; the `difference`, `ratio` or `odds_ratio` of two; `range`, `many`, `rest`, `extreme`,
     another `distance` of several, or what is `other` than that."""
     sampling: str
-    """`rows` (weighted or in clusters, too), `strata` or `replicate_weights`."""
+    """`rows` (weighted or in clusters, too), `shared` rows of groups that overlap, `strata` or `replicate_weights`."""
 
     @classmethod
     def of(cls, values: Estimates, compared: str) -> Case:
@@ -92,19 +92,19 @@ METHODS = (
     Method("wald", "rate", "difference", "rows", "", "Laplace (1812)", partial(pair, form=proportions.wald_difference)),
     Method("miettinen_nurminen", "rate", "ratio", "rows", _AUTO, "Miettinen and Nurminen (1985)", pair),
     Method("katz", "rate", "ratio", "rows", "", "Katz et al. (1978)", partial(pair, form=proportions.katz)),
-    Method("bootstrap", "resampled", _OF_TWO, "rows", "auto", "Efron (1979); Zou and Donner (2008)", pair),
-    Method("mover", "", _OF_TWO, "rows", _AUTO, "Zou and Donner (2008)", partial(pair, by_both=True)),
+    Method("bootstrap", "resampled", _OF_TWO, "rows shared", "auto", "Efron (1979); Zou and Donner (2008)", pair),
+    Method("mover", "", _OF_TWO, "rows shared", _AUTO, "Zou and Donner (2008)", partial(pair, by_both=True)),
     Method("survey_linearized, pairwise", "", "range", "strata", _AUTO, "Tukey (1953); Prékopa (1973)", range_of_pairs),
     Method("survey_replicates, pairwise", "", "range", "replicate_weights", _AUTO, "Tukey (1953); Prékopa (1973)",
            range_of_pairs),
-    Method("pairwise", "", "range", "rows", _AUTO, "Tukey (1953); Šidák (1967); Prékopa (1973); Read (2002)",
+    Method("pairwise", "", "range", "rows shared", _AUTO, "Tukey (1953); Šidák (1967); Prékopa (1973); Read (2002)",
            range_of_pairs),
     Method("pairwise", "", "rest", "rows", _AUTO, "Newcombe (1998); Zou, Huang and Zhang (2009); Šidák (1967)",
            range_of_pairs),
     Method("simultaneous", "", "many", "", _AUTO, "Šidák (1967)", bands),
     Method("simultaneous", "", "extreme", "", _AUTO, "Berger (1982); Šidák (1967)", extreme),
     Method("test_inversion", "", "distance", "rows", _AUTO, "Garthwaite and Buckland (1992)"),
-    Method("bootstrap", "", "", "rows", "auto bootstrap", "Efron (1979)"),
+    Method("bootstrap", "", "", "rows shared", "auto bootstrap", "Efron (1979)"),
     Method("dirichlet", "", "", "rows", "bayes", "Jeffreys (1946)"),
 )  # fmt: skip
 """The first row that applies and answers is taken."""

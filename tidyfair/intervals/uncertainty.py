@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Literal, TypeAlias, cast
+from typing import Any, Literal, TypeAlias, cast
 
 import numpy as np
 
@@ -117,6 +117,11 @@ class Uncertainty:
         """The rows of a formula that have a value, in the order of labels and outer groups."""
         return np.flatnonzero((self.column("requested") == requested) & ~np.isnan(self.column("estimate")))
 
+    @property
+    def shares_rows(self) -> bool:
+        """True if some rows are in several of the groups that are compared."""
+        return self.evaluated.evaluator.shares_rows
+
     @cached_property
     def interval(self) -> str:
         """The intervals that are asked for."""
@@ -130,10 +135,23 @@ class Uncertainty:
         kinds: list[Kind | None] = [
             kind_of(self.tally, requested.formula, requested.average) for requested in self.requested
         ]
+        if self.shares_rows:
+            # how far values of groups that share rows go together is known of what has influences
+            kinds = [None if kind in {"calibration_error", "fit"} else kind for kind in kinds]
         return ["rate" if kind == "rate" else None for kind in kinds] if self.interval == "exact" else kinds
 
     def estimates(self, number: int, rows: Integers, method: str = "") -> Estimates:
         """The estimates of some rows of a formula that has a kind of error, or by the jackknife if asked for."""
+        values: Any = self._estimates_of_groups(number, rows, method)
+        if not self.shares_rows or values.kind == "resampled" or self.tally.design is not None:
+            return values
+        requested = self.requested[number]
+        if values.influences is None and has_jackknife(requested.formula, requested.average, self.tally):
+            values = replace(values, influences=self._of_groups(requested, rows).influences)
+        return replace(values, sampling="shared")
+
+    def _estimates_of_groups(self, number: int, rows: Integers, method: str) -> Estimates:
+        """The estimates of some rows of a formula, as those of groups that share no rows."""
         requested, kind = self.requested[number], self.kinds[number]
         if number in self.resampled:
             return self.resampled[number].at(rows)

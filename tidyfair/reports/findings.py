@@ -20,7 +20,7 @@ from tidyfair.errors import Status
 from tidyfair.intervals import share_of
 from tidyfair.metrics import at_cut, capitalized, in_prose, short_title
 from tidyfair.reports.tables import ends_in_words, left_out_in_words, number_in_digits, reason
-from tidyfair.specs import CUTS, Aggregate, By, cut_of_row, key_of, names_of
+from tidyfair.specs import CUTS, Aggregate, By, cut_of_row, key_of
 
 _CONTEXTS = {"rest": "all other groups", "overall": "all groups together"}
 """The references of disparities that are no group."""
@@ -36,7 +36,7 @@ def percent(share: float) -> str:
 def feature_in_words(by: By) -> str:
     """A feature as it is written in sentences, such as `sex and race`, or `sex = "male" vs all others`."""
     if by.sides is None:
-        return " and ".join(column.name for column in by.columns)
+        return " and ".join(by.names)
     return f"{_condition(by, 'privileged')} vs {_condition(by, 'unprivileged')}"
 
 
@@ -44,13 +44,13 @@ def group_in_words(by: By, group: str) -> str:
     """A group as tables and pictures show it, such as `female, Black`, or `sex = "male" (privileged)`."""
     if by.sides is not None:
         return f"{_condition(by, group)} ({group})" if group in {"privileged", "unprivileged"} else "on neither side"
-    crossed = len(by.columns) > 1 and group.count(":") == len(by.columns) - 1
+    crossed = len(by.keys) > 1 and group.count(":") == len(by.keys) - 1
     return ", ".join(group.split(":")) if crossed else group
 
 
 def group_in_sentence(by: By, group: str) -> str:
     """A group inside a sentence, such as `race = "Black"`, so that no name of a group is read as a word of it."""
-    return group_in_words(by, group) if by.sides is not None else quoted_group(names_of(by.columns), group)
+    return group_in_words(by, group) if by.sides is not None else quoted_group(by.names, group)
 
 
 def quoted_group(names: Sequence[str], group: str) -> str:

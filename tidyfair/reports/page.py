@@ -308,8 +308,8 @@ def _worst_groups(audit: AuditResults) -> pl.DataFrame | None:
 def _clearest(findings: Sequence[Finding]) -> Finding:
     """The clearest finding, which the page shows; a feature is read more easily than two that are crossed."""
     clear = [finding for finding in findings if finding.is_significant]
-    fewest = min((len(finding.by.columns) for finding in clear), default=0)
-    simple = [finding for finding in clear if len(finding.by.columns) == fewest]
+    fewest = min((len(finding.by.keys) for finding in clear), default=0)
+    simple = [finding for finding in clear if len(finding.by.keys) == fewest]
     return max(simple or findings, key=lambda finding: finding.evidence)
 
 

@@ -17,7 +17,7 @@ from tidyfair.inference.gates import Gate, four_fifths
 from tidyfair.metrics import places
 from tidyfair.metrics.catalog import factories, metric_named
 from tidyfair.reports.blocks import Code, Section
-from tidyfair.specs import Aggregate, Column, PredictionInterval, Privileged, Survival
+from tidyfair.specs import Aggregate, Column, Memberships, PredictionInterval, Privileged, Survival
 
 
 def how_to_repeat(code: str) -> Section:
@@ -126,6 +126,11 @@ def _(value: PredictionInterval) -> str | None:
 def _(value: Privileged) -> str | None:
     options = {"unprivileged": _conditions(value.unprivileged)} if value.unprivileged else {}
     return _call_in_code("tdf.privileged", _conditions(value.conditions), options)
+
+
+@_in_code.register(Memberships)
+def _(value: Memberships) -> str | None:
+    return _call_in_code("tdf.memberships", value.given, value.settings)
 
 
 def _conditions(conditions: tuple[tuple[tuple[str, tuple[object, ...]], ...], ...]) -> list[dict[str, object]]:

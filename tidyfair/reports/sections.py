@@ -584,7 +584,7 @@ def _calibration(
     if "frequency_weights" in call:
         # a row stands for as many rows as its weight
         bins = bins.with_columns(pl.col(".weight").cast(pl.Int64).alias(".n")).drop(".weight")
-    names = names_of(by.columns)
+    names = by.names
     all_bins = bins.with_columns(texts_of(bins.select(names)).alias(".group"))
     enough = all_bins.filter(pl.col(".n") >= min_n)
     bins = _largest(enough, names)

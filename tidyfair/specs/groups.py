@@ -12,7 +12,8 @@ import polars as pl
 from tidyfair.errors import ArgumentError, ColumnError, advice, differs_in_case, in_short, listed, nearest
 from tidyfair.escapes import visible
 from tidyfair.specs.arguments import is_list, is_unicode, is_value, number, whole
-from tidyfair.specs.columns import Column, ColumnLike, kind_of, levels_of
+from tidyfair.specs.columns import Column, ColumnLike, kind_of, levels_of, names_of
+from tidyfair.specs.memberships import NO_GROUP, Memberships
 from tidyfair.specs.signatures import refuse_unknown_settings
 
 __all__ = ["Privileged", "privileged"]
@@ -24,8 +25,8 @@ WORDS_FOR_UNKNOWN = (
     "refused", "unavailable", "undisclosed", "unknown", "unspecified",
 )  # fmt: skip
 """Default texts of unknown groups, in lower case."""
-FeatureLike: TypeAlias = "ColumnLike | tuple[ColumnLike, ...] | Privileged"
-"""A feature as factories take it: a column, a crossing of several, or two sides."""
+FeatureLike: TypeAlias = "ColumnLike | Memberships | tuple[ColumnLike | Memberships, ...] | Privileged"
+"""A feature as factories take it: a column, groups that overlap, a crossing of several, or two sides."""
 Treatment: TypeAlias = Literal["group", "apart", "drop"]
 """Ways to treat rows whose group is unknown."""
 _FEW_VALUES = 1_000
@@ -328,8 +329,11 @@ class By:
     """The groups that a groupwise metric compares: one or more columns, or the two sides of a condition."""
 
     columns: tuple[Column, ...]
+    """The columns that are read; those of groups that overlap come first."""
     sides: Privileged | None = None
     policy: Policy = field(default_factory=Policy)
+    memberships: Memberships | None = None
+    """The groups that overlap, alone or crossed with columns."""
 
     @classmethod
     def of(cls, features: tuple[object, ...], name: str, policy: Policy) -> By:
@@ -355,24 +359,64 @@ class By:
                     )
                     raise ArgumentError(msg)
                 return cls(feature.columns, feature, policy)
-        columns = tuple(Column.of(feature, "by") for feature in features)
-        if len({column.name for column in columns}) < len(columns):
+        overlapping = [feature for feature in features if isinstance(feature, Memberships)]
+        if len(overlapping) > 1:
+            msg = f"{name}: cross overlapping groups with columns only; name all groups in one memberships(…)."
+            raise ArgumentError(msg)
+        memberships = overlapping[0] if overlapping else None
+        columns = tuple(Column.of(feature, "by") for feature in features if feature is not memberships)
+        if memberships is not None:
+            columns = (*memberships.columns, *columns)
+        by = cls(columns, policy=policy, memberships=memberships)
+        if len(set(by.names)) < len(by.names) or len(set(columns)) < len(columns):
             msg = f"{name}: two columns have the same name; remove or rename one."
             raise ArgumentError(msg)
-        return cls(columns, policy=policy)
+        return by
+
+    def refuse_memberships(self, subject: str) -> None:
+        """Refuse groups that overlap where each row is in one group."""
+        if self.memberships is not None:
+            msg = (
+                f"{subject}: each row is in one group, and in `{self.memberships!r}` it may be in several. Compute one "
+                "column, of the combinations of groups or of one group and all others, and compare by that; or take "
+                "`compare_groups`, which knows which rows groups share."
+            )
+            raise ArgumentError(msg)
+
+    @property
+    def keys(self) -> tuple[Column, ...]:
+        """The columns whose values are the groups: those that are read, or the groups that overlap and the others."""
+        if self.memberships is None:
+            return self.columns
+        return (Column(f"\0{self.memberships.name}"), *self.columns[len(self.memberships.columns) :])
+
+    @property
+    def names(self) -> list[str]:
+        """The names of `keys` in results."""
+        return [name.removeprefix("\0") for name in names_of(self.keys)]
 
     @cached_property
     def text(self) -> str:
         """The text in the `.by` column of results."""
-        return self.sides.text if self.sides else ":".join(column.name for column in self.columns)
+        return self.sides.text if self.sides else ":".join(self.names)
 
     @property
-    def features(self) -> tuple[ColumnLike | Privileged, ...]:
+    def features(self) -> tuple[ColumnLike | Memberships | Privileged, ...]:
         """The arguments of a factory to compare the same groups."""
-        return (self.sides,) if self.sides else tuple(column.source for column in self.columns)
+        if self.sides:
+            return (self.sides,)
+        columns = [column.source for column in self.keys]
+        return tuple(columns) if self.memberships is None else (self.memberships, *columns[1:])
 
     def groups(self, keys: pl.DataFrame) -> pl.DataFrame:
-        """The keys of the group of each row of keys: the columns or, of two sides, the side."""
+        """The keys of the group of each row of keys: the columns or, of two sides, the side.
+
+        Of groups that overlap it is the combination of groups that a row is in.
+        """
+        if self.memberships is not None:
+            read = len(self.memberships.columns)
+            combination = self.memberships.patterns(keys[:, :read]).texts.alias(self.memberships.name)
+            return pl.DataFrame([combination, *keys[:, read:]])
         if self.sides is None:
             return keys
         side = self.sides.side(keys)
@@ -387,9 +431,16 @@ class By:
 
     def is_compared(self, keys: pl.DataFrame) -> pl.Series:
         """The mask of the rows of `groups` that may be compared: known people and, of two sides, those on one."""
-        return keys.to_series().is_in(["privileged", "unprivileged"]) if self.sides else ~self.policy.is_unknown(keys)
+        if self.sides:
+            return keys.to_series().is_in(["privileged", "unprivileged"])
+        is_known = ~self.policy.is_unknown(keys)
+        if self.memberships is None:
+            return is_known
+        return is_known & keys.to_series(0).ne_missing(pl.Series([NO_GROUP]))
 
     def __repr__(self) -> str:
-        features = [repr(self.sides)] if self.sides else list(map(repr, self.columns))
+        features = [repr(self.sides)] if self.sides else list(map(repr, self.keys))
+        if self.memberships is not None:
+            features[0] = repr(self.memberships)
         settings = [f"{name}={value!r}" for name, value in self.policy.stated.items()]
         return ", ".join(features + settings)

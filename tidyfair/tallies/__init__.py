@@ -8,6 +8,7 @@ from tidyfair.tallies.count_plan import CountPlan, refuse_outer
 from tidyfair.tallies.counting import check_size, count, recounted
 from tidyfair.tallies.files import check_outputs, find_fault, save, scan, write
 from tidyfair.tallies.forks import check_threads
+from tidyfair.tallies.members import SHARED_ROW, Copies, Members
 from tidyfair.tallies.moments import (
     ACTUAL, Needs, PREDICTED, REST, SCORE, UP_TO, centred, ends_of, is_centre, is_end, is_least, is_of_replicate,
     is_sum, merged, of_replicate, recentred, running, score_columns, weight_columns,

@@ -171,7 +171,7 @@ def check_sizes(tally: Tally, specs: Sequence[MetricSpec]) -> None:
     if len(tally.cells) <= _MOST_SINGLE or (tally.cells["n"] == 1).sum() <= _MOST_SINGLE:
         return
     for by in dict.fromkeys(spec.by for spec in specs):
-        if by is None or by.sides:
+        if by is None or by.sides or by.memberships is not None:
             continue
         keys = tally.keys_of_cells(by.columns)
         sizes = keys.with_columns(tally.cells["n"]).group_by(keys.columns).agg(pl.col("n").sum())["n"]

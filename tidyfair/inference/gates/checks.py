@@ -61,10 +61,9 @@ from tidyfair.metrics.fairness import demographic_parity_ratio
 from tidyfair.specs import (
     By,
     CallOptions,
-    ColumnLike,
+    FeatureLike,
     Options,
     Prediction,
-    Privileged,
     Treatment,
     TruthLike,
     flag,
@@ -725,7 +724,7 @@ def _is_reference(table: pl.DataFrame) -> pl.Expr:
 
 @refuse_unknown_keywords
 def four_fifths(
-    *by: ColumnLike | Privileged, pos_label: object = None, conf_level: float = 0.95, outside: Outside = "hold",
+    *by: FeatureLike, pos_label: object = None, conf_level: float = 0.95, outside: Outside = "hold",
     min_n: int = 0, min_share: float = 0.0, unknown: Treatment = "apart",
     unknown_values: Iterable[object] | None = None,
 ) -> Gate:  # fmt: skip

@@ -15,7 +15,16 @@ import polars as pl
 from tidyfair.calling import GroupwiseMetric, Metric, MetricSet, columns_of, metric_set
 from tidyfair.errors import ArgumentError, ColumnError
 from tidyfair.escapes import visible
-from tidyfair.evaluation import CELLS, Evaluated, KeyCodes, Replicates, UnitsOfOneFeature, evaluate_specs, tidy_results
+from tidyfair.evaluation import (
+    CELLS,
+    Evaluated,
+    KeyCodes,
+    Replicates,
+    UnitsOfOneFeature,
+    evaluate_specs,
+    evaluated_apart,
+    tidy_results,
+)
 from tidyfair.inference.contingency import mcnemar
 from tidyfair.inference.models.model_choice import (
     margins_of,
@@ -250,6 +259,8 @@ class PairedModels:
 
     def compared(self, conf_level: float | None = None) -> pl.DataFrame:
         """Both values, their change with its interval, and p-values; at the confidence level of the call or another."""
+        if len(apart := evaluated_apart(self.comparison.metrics.specs)) > 1:
+            return self._together([part.compared(conf_level) for part in map(self._of, apart)])
         options = self.options if conf_level is None else replace(self.options, conf_level=conf_level)
         metrics, run = self.comparison.metrics.metrics, self.comparison.metrics.run
         one, other = (run.evaluate(side, options)[0] for side in self.pairs.sides)
@@ -273,6 +284,18 @@ class PairedModels:
         limits[:, lone[0] | lone[1]] = np.nan
         columns = zip((".lower", ".upper", ".std_error", ".p_value"), (*limits, p_values), strict=True)
         return results.with_columns(pl.Series(name, values.ravel(), nan_to_null=True) for name, values in columns)
+
+    def _of(self, specs: Sequence[MetricSpec]) -> PairedModels:
+        """The same comparison of some of its metrics."""
+        metrics = [metric for metric in self.comparison.metrics if metric in specs]
+        return replace(self, comparison=replace(self.comparison, metrics=metric_set(*metrics)))
+
+    def _together(self, parts: Sequence[pl.DataFrame]) -> pl.DataFrame:
+        """The comparisons of some metrics each, in the order of all metrics."""
+        order = {(metric.name, metric.by and metric.by.text): i for i, metric in enumerate(self.comparison.metrics)}
+        frame = pl.concat(parts)
+        number = [order[key] for key in frame.select(".metric", ".by").rows()]
+        return frame[np.argsort(number, kind="stable")]
 
     @property
     def _outer(self) -> list[str]:
@@ -342,6 +365,8 @@ class PairedModels:
 
     def left_out(self) -> pl.DataFrame:
         """The groups that are left out of either model, and why, and those of them outside the policy, in order."""
+        if len(apart := evaluated_apart(self.comparison.metrics.specs)) > 1:
+            return self._together([part.left_out() for part in map(self._of, apart)])
         run = self.comparison.metrics.run
         sides: list[pl.DataFrame] = []
         for side in self.pairs.sides:
@@ -434,8 +459,8 @@ class _Cells:
         first, other = (label_pairs(side, options) for side in self.sides)
         possible = first.join(other.select(pl.col(ESTIMATE).alias(second)).unique(), how="cross")
         rows = _ADDED_ROWS * first[TRUTH].n_unique() if len(first) <= _MOST_PAIRS else 0.0
-        if by and by.sides:
-            # sides are made of many groups
+        if by and (by.sides or by.memberships):
+            # sides are made of many groups, and groups that overlap of many combinations
             rows *= min(1.0, 2 / max(1, self.tally.cells.select(self.tally.names(columns)).n_unique()))
         has_truth = all("truth" in formula.reads for formula in formulas_of(*specs))
         units, drawn = without_rows_of_cells(self.tally, columns, self.second, possible, rows, reads_truth=has_truth)

@@ -333,7 +333,7 @@ def check_pooling(function: str, pooling: object, metrics: Iterable[GroupwiseMet
     """Refuse an unknown model, and the additive one for groups that are not crossed."""
     one_of("pooling", pooling, POOLINGS)
     for metric in metrics:
-        if pooling == "additive" and (metric.by.sides or len(metric.by.columns) < 2):
+        if pooling == "additive" and (metric.by.sides or len(metric.by.keys) < 2):
             msg = (
                 f'{function}(): `pooling="additive"` needs several features, but {metric.name} has only '
                 f'{metric.by.text}; add features, as in `{metric.name}("sex", "race")`, or use '

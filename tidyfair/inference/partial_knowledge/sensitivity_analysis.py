@@ -118,7 +118,9 @@ class VerdictSensitivity(CalledOnTallies):
         tables = [no_rows(cells.select(keys), _SHOWN)]
         judged: list[tuple[Any, tuple[Side, float], list[str]]] = []
         for index, (metric, limit) in enumerate(zip(self.gate.metrics.metrics, self.gate.limits, strict=True)):
-            names = sided.names(cast("GroupwiseMetric", metric).by.columns)
+            by = cast("GroupwiseMetric", metric).by
+            by.refuse_memberships(self.subject)
+            names = sided.names(by.columns)
             # groups have the same name in all outer groups
             cells = cells.with_columns(texts_of(cells.select(names)).alias(f"{_TEXT}{index}"))
             judged.append((metric, limit, [*names, f"{_TEXT}{index}"]))

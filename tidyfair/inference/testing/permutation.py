@@ -222,7 +222,9 @@ def _is_compared(frame: pl.DataFrame, by: By, features: Sequence[str]) -> pl.Ser
     """A mask of the rows of known groups and, of two sides, on one of them."""
     if by.sides:
         by.sides.check(frame[features])
-    return by.is_compared(by.groups(frame[features]))
+    groups = by.groups(frame[features])
+    # people in none of the groups that overlap are others, whose groups are shuffled, too
+    return by.is_compared(groups) if by.memberships is None else ~by.is_unknown(groups)
 
 
 def _shuffled(table: Array, draws: int, random: np.random.Generator) -> Array:

@@ -1,0 +1,403 @@
+"""Groups that overlap: people who are in several of them count in each, and comparisons know whom groups share."""
+
+from __future__ import annotations
+
+import itertools
+import pickle
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import polars as pl
+import pytest
+from polars.testing import assert_frame_equal
+
+import tidyfair as tf
+from tidyfair import distributions, inference
+from tidyfair.errors import ArgumentError, ColumnError
+from tidyfair.specs import By
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+GROUPS = ["white", "black", "asian"]
+
+
+def people(rows: int = 1_200, seed: int = 3) -> pl.DataFrame:
+    """People who are in none, one or several of three groups; of a few it is not known whether they are in one."""
+    random = np.random.default_rng(seed)
+    truth = random.random(rows) < 0.5
+    score = np.clip(0.3 * truth + random.random(rows) * 0.7, 0, 1)
+    columns: dict[str, Any] = {"y": truth, "p": score > 0.55, "score": score, "number": random.normal(size=rows)}
+    columns |= {"guess": columns["number"] + random.normal(size=rows), "weight": random.integers(1, 5, rows)}
+    for group, share in zip(GROUPS, (0.6, 0.3, 0.2), strict=True):
+        columns[group] = random.random(rows) < share
+    data = pl.DataFrame(columns).with_columns(sex=pl.Series(random.choice(["f", "m"], rows)))
+    few = pl.int_range(pl.len()) < 40
+    return data.with_columns(white=pl.when(~few).then("white"), fold=pl.int_range(pl.len()) % 3)
+
+
+PEOPLE = people()
+RACE = tf.memberships(*GROUPS, name="race")
+IN_NONE = pl.all_horizontal(~pl.col(group) for group in GROUPS)
+KNOWN = pl.any_horizontal(GROUPS).fill_null(value=False) | IN_NONE.fill_null(value=False)
+
+
+def in_group(group: str) -> pl.Expr:
+    return pl.col(group).fill_null(value=False)
+
+
+def value(metric: Any, data: pl.DataFrame, **call: Any) -> float:
+    return float(metric(data, "y", "p", **call)[".estimate"].item())
+
+
+def test_rows_count_in_each_of_their_groups() -> None:
+    groups = tf.accuracy.difference(RACE).by_group(PEOPLE, "y", "p", on_undefined="ignore")
+    by_name = {row[".group"]: row for row in groups.iter_rows(named=True)}
+    for group in GROUPS:
+        own = PEOPLE.filter(in_group(group))
+        assert by_name[group][".n"] == len(own)
+        assert by_name[group][".estimate"] == value(tf.accuracy, own)
+    assert by_name["none"][".n"] == len(PEOPLE.filter(IN_NONE))
+    assert by_name["none"][".status"] == "left_out"
+    assert by_name["null"][".n"] == len(PEOPLE.filter(~KNOWN))
+    assert by_name["null"][".status"] == "unknown"
+    # the group is a column under the name of the feature
+    assert groups["race"].to_list() == [*GROUPS, "none", None]
+
+
+@pytest.mark.parametrize("to", ["rest", "overall", "black", "majority", "range"])
+@pytest.mark.parametrize("metric", [tf.accuracy, tf.sens, tf.mcc, tf.roc_auc, tf.brier_class], ids=lambda own: own.name)
+def test_comparisons_equal_those_of_chosen_rows(metric: Any, to: str) -> None:
+    call: dict[str, Any] = {"probs": "score"}
+    own = {group: value(metric, PEOPLE.filter(in_group(group)), **call) for group in GROUPS}
+    rest = {
+        group: value(metric, PEOPLE.filter(KNOWN & (pl.col(group) == False)), **call)  # noqa: E712 - null is not false
+        for group in GROUPS
+    }
+    expected = {
+        "rest": max(abs(own[group] - rest[group]) for group in GROUPS),
+        "overall": max(abs(own[group] - value(metric, PEOPLE.filter(KNOWN), **call)) for group in GROUPS),
+        "black": max(abs(own[group] - own["black"]) for group in GROUPS),
+        "majority": max(abs(own[group] - own["white"]) for group in GROUPS),
+        "range": max(own.values()) - min(own.values()),
+    }
+    disparity = metric.difference(RACE, to=to)
+    assert value(disparity, PEOPLE, on_undefined="ignore", **call) == pytest.approx(expected[to], abs=1e-12)
+
+
+def test_crossed_with_a_column_outside_is_everyone_else() -> None:
+    disparity = tf.accuracy.difference(RACE, "sex", to="rest")
+    largest = 0.0
+    for group, sex in itertools.product(GROUPS, "fm"):
+        own = in_group(group) & (pl.col("sex") == sex)
+        may_be = pl.col(group).fill_null(value=True) & (pl.col("sex") == sex)
+        distance = value(tf.accuracy, PEOPLE.filter(own)) - value(tf.accuracy, PEOPLE.filter(KNOWN & ~may_be))
+        largest = max(largest, abs(distance))
+    assert value(disparity, PEOPLE, on_undefined="ignore") == pytest.approx(largest, abs=1e-12)
+
+
+def test_alone_and_each_combination() -> None:
+    complete = PEOPLE.drop_nulls()
+    named = [pl.when(group).then(pl.lit(group)) for group in GROUPS]
+    texts = pl.concat_str(named, separator=" & ", ignore_nulls=True)
+    combined = complete.with_columns(each=pl.when(~IN_NONE).then(texts))
+    alone = pl.when(pl.col("each").str.contains("&")).then(pl.lit("two or more")).otherwise("each")
+    combined = combined.with_columns(alone=alone)
+    for way in ("alone", "each"):
+        feature = tf.memberships(*GROUPS, combined=way, name=way)
+        groups = tf.sens.difference(feature, min_n=5).by_group(complete, "y", "p")
+        plain = tf.sens.difference(way, min_n=5).by_group(combined, "y", "p", on_undefined="ignore")
+        columns = [".group", ".estimate", ".n", ".status"]
+        own, other = (
+            frame.filter(~pl.col(".group").is_in(["none", "null"])).select(columns).sort(".group")
+            for frame in (groups, plain)
+        )
+        assert_frame_equal(own, other)
+
+
+def as_texts(separator: str) -> pl.Expr:
+    named = [pl.when(in_group(group)).then(pl.lit(group)) for group in GROUPS]
+    return pl.concat_str(named, separator=separator, ignore_nulls=True)
+
+
+def test_lists_and_texts_are_read_alike() -> None:
+    complete = PEOPLE.drop_nulls().with_columns(text=as_texts(" ; "))
+    complete = complete.with_columns(
+        races=pl.col("text").str.split(" ; ").list.eval(pl.element().filter(pl.element() != ""))
+    )
+    expected = tf.accuracy.difference(RACE).by_group(complete, "y", "p").sort(".group")
+    for feature in (tf.memberships("races", name="race"), tf.memberships("text", separator=";", name="race")):
+        groups = tf.accuracy.difference(feature).by_group(complete, "y", "p", on_undefined="ignore").sort(".group")
+        names = [".estimate", ".n"]
+        # an empty list is in no group, and an empty text says nothing
+        assert groups[names].rows() == expected[names].rows()
+    statuses = {
+        feature: tf.accuracy.difference(tf.memberships(*feature[:1], separator=feature[1])).by_group(
+            complete, "y", "p", on_undefined="ignore"
+        )[".status"].to_list()[-1]
+        for feature in (("races", None), ("text", ";"))
+    }  # fmt: skip
+    assert list(statuses.values()) == ["left_out", "unknown"]
+
+
+def test_texts_that_mean_unknown_are_an_unknown_group() -> None:
+    data = pl.DataFrame({
+        "race": ["a;b", "a", "b", "Prefer not to say", "a;Prefer not to say", "b"], "p": [1, 1, 0, 1, 0, 0],
+    })  # fmt: skip
+    disparity = tf.selection_rate.difference(tf.memberships("race", separator=";"), to="rest")
+    groups = disparity.by_group(data, estimate="p", on_undefined="ignore")
+    assert groups.select(".group", ".n", ".status").rows() == [
+        ("Prefer not to say", 2, "unknown"), ("a", 3, "ok"), ("b", 3, "ok"),
+    ]  # fmt: skip
+    # a: 2 of 3, outside of a: 0 of 2; b: 1 of 3, outside of b: 1 of 2; who says nothing else is not among these
+    assert value_of(disparity(data, estimate="p", on_undefined="ignore")) == pytest.approx(2 / 3)
+
+
+def value_of(frame: pl.DataFrame) -> float:
+    return float(frame[".estimate"].item())
+
+
+# Groups that do not overlap
+
+
+DISJOINT = PEOPLE.drop_nulls().with_columns(
+    race=pl.when("white").then(pl.lit("white")).when("black").then(pl.lit("black")).otherwise(pl.lit("asian"))
+).with_columns(*((pl.col("race") == group).alias(group) for group in GROUPS)).with_columns(
+    pl.col("race").cast(pl.Enum(GROUPS))
+)  # fmt: skip
+CALLS: list[tuple[Any, dict[str, Any]]] = [
+    (
+        tf.metric_set(
+            tf.accuracy.difference(RACE), tf.sens.ratio(RACE, to="black"), tf.mcc.difference(RACE, to="rest")
+        ),
+        {},
+    ),
+    (tf.metric_set(tf.equalized_odds(RACE), tf.f_meas.difference(RACE, to="overall")), {"case_weights": "weight"}),
+    (tf.metric_set(tf.roc_auc.difference(RACE), tf.brier_class.group_maximum(RACE)), {"probs": "score"}),
+    (tf.metric_set(tf.demographic_parity(RACE, "sex"), tf.accuracy), {"group_by": "fold"}),
+]
+
+
+def of_texts(frame: pl.DataFrame) -> pl.DataFrame:
+    """A frame whose groups are texts: overlapping groups have one more level, for people in none of them."""
+    return frame.with_columns(pl.col(pl.Enum).cast(pl.String))
+
+
+@pytest.mark.parametrize(("metrics", "call"), CALLS, ids=range(len(CALLS)))
+def test_disjoint_groups_give_the_numbers_of_a_column(metrics: Any, call: dict[str, Any]) -> None:
+    def plain(metric: Any) -> Any:
+        if not isinstance(metric, tf.types.GroupwiseMetric):
+            return metric
+        return replace(metric, by=By.of(("race", *metric.by.features[1:]), "", metric.policy))
+
+    columns = tf.metric_set(*map(plain, metrics))
+    for interval in (None, "auto"):
+        for asked in ("__call__", "by_group"):
+            frames = [getattr(one, asked)(DISJOINT, "y", "p", interval=interval, **call) for one in (metrics, columns)]
+            # sums of scores have the order in which polars reads the rows of a key
+            assert_frame_equal(*map(of_texts, frames), check_exact="probs" not in call, rel_tol=1e-13, abs_tol=1e-14)
+
+
+def test_disjoint_groups_in_verbs() -> None:
+    pairs: list[tuple[Any, ...]] = []
+    for feature in (RACE, "race"):
+        compared = tf.compare_groups(tf.accuracy, by=feature, to="rest")(DISJOINT, "y", "p")
+        each = inference.pairwise(tf.sens.difference(feature))(DISJOINT, "y", "p")
+        gate = tf.check(tf.accuracy.difference(feature), below=0.2)(DISJOINT, "y", "p")
+        test = inference.disparity_test(tf.accuracy.difference(feature), times=200)(DISJOINT, "y", "p")
+        pairs.append((compared, each, gate, test))
+    for own, other in zip(*pairs, strict=True):
+        assert_frame_equal(of_texts(own), of_texts(other), check_exact=True)
+
+
+# Rows that groups share
+
+
+def shared_error(own: np.ndarray[Any, Any], one: np.ndarray[Any, Any], other: np.ndarray[Any, Any]) -> float:
+    """The standard error of the difference of two means over rows, of which some are in both."""
+    influence = (own - own[one].mean()) * one / one.sum() - (own - own[other].mean()) * other / other.sum()
+    return float(np.sqrt((influence**2).sum()))
+
+
+def test_differences_know_the_rows_that_both_groups_have() -> None:
+    two = tf.memberships("black", "asian")
+    data = PEOPLE.drop_nulls().with_columns(p=pl.col("p") | (pl.col("black") & (pl.col("score") > 0.3)))
+    one, other = data["black"].to_numpy(), data["asian"].to_numpy()
+    selected, score = data["p"].to_numpy().astype(float), data["score"].to_numpy()
+    rate = tf.selection_rate.difference(two)(data, estimate="p", interval="auto").row(0, named=True)
+    # half a thousandth is what a row more in each cell makes
+    assert rate[".std_error"] == pytest.approx(shared_error(selected, one, other), rel=5e-4)
+    mean = tf.mean_score.difference(two)(data, probs="score", interval="auto").row(0, named=True)
+    assert mean[".std_error"] == pytest.approx(shared_error(score, one, other), rel=2e-3)
+    assert rate[".method"] == mean[".method"] == "mover"
+    strangers = np.sqrt(sum(np.var(selected[own]) / own.sum() for own in (one, other)))
+    assert rate[".std_error"] < 0.97 * strangers
+
+
+@pytest.mark.parametrize("name", ["sens", "mcc", "f_meas", "roc_auc", "brier_class"])
+@pytest.mark.parametrize("weights", [None, "weight"])
+def test_errors_of_differences_are_those_of_resampled_people(name: str, weights: str | None) -> None:
+    two, data, metric = tf.memberships("black", "asian"), PEOPLE.drop_nulls(), getattr(tf, name)
+    half = data.with_columns(asian=pl.col("asian") | (pl.col("black") & (pl.col("score") < 0.6)))
+    call: dict[str, Any] = {"probs": "score", "case_weights": weights}
+    error = metric.difference(two)(half, "y", "p", interval="auto", **call)[".std_error"].item()
+    # every replicate is an outer group
+    random, times = np.random.default_rng(1), 400
+    drawn = half[random.integers(0, len(half), len(half) * times)].with_columns(
+        draw=pl.int_range(pl.len()) // len(half)
+    )
+    values = [
+        metric(drawn.filter(group), "y", "p", group_by="draw", **call)[".estimate"] for group in ("black", "asian")
+    ]
+    assert error == pytest.approx(float((values[0] - values[1]).std()), rel=0.12)  # pyright: ignore[reportArgumentType] - of floats
+
+
+def test_replicates_draw_people_with_all_their_groups() -> None:
+    data = PEOPLE.drop_nulls()
+    disparity = tf.accuracy.difference(tf.memberships("black", "asian"), to="black", signed=True)
+    drawn = disparity(data, "y", "p", interval="bootstrap", times=4_000)
+    closed = disparity(data, "y", "p", interval="auto")
+    assert drawn[".std_error"].item() == pytest.approx(closed[".std_error"].item(), rel=0.05)
+    spread = tf.new_groupwise_metric(tf.roc_auc, "spread", tf.aggregates.standard_deviation())(RACE)
+    assert spread(data, "y", probs="score", interval="auto", times=200)[".method"].item() == "bootstrap, upper end"
+
+
+@pytest.mark.simulation
+@pytest.mark.parametrize("base", [tf.selection_rate, tf.roc_auc], ids=lambda own: own.name)
+def test_intervals_of_groups_that_share_most_people_cover(base: Any) -> None:
+    covered, random, times, rows = 0, np.random.default_rng(8), 400, 400
+    disparity = base.difference(tf.memberships("one", "other"), to="one", signed=True)
+    for _ in range(times):
+        one = random.random(rows) < 0.6
+        other = np.where(random.random(rows) < 0.8, one, random.random(rows) < 0.5)
+        truth = random.random(rows) < 0.5
+        data = pl.DataFrame({"one": one, "other": other, "y": truth, "p": random.random(rows) < 0.4})
+        data = data.with_columns(score=pl.Series(random.random(rows) + 0.3 * truth).clip(0, 1))
+        row = disparity(data, "y", "p", probs="score", interval="auto").row(0, named=True)
+        # both groups have the same rate
+        covered += row[".lower"] <= 0 <= row[".upper"]
+    assert 0.925 <= covered / times <= 0.98
+
+
+@pytest.mark.simulation
+def test_permutation_tests_keep_their_level() -> None:
+    random, times, rows, rejected = np.random.default_rng(9), 400, 200, 0
+    test = inference.disparity_test(tf.selection_rate.difference(tf.memberships("a", "b", "c"), to="rest"), times=199)
+    for _ in range(times):
+        shared = random.random(rows) < 0.5
+        groups = {name: np.where(random.random(rows) < 0.6, shared, random.random(rows) < 0.4) for name in "abc"}
+        data = pl.DataFrame({**groups, "p": random.random(rows) < 0.3})
+        rejected += test(data, estimate="p")[".p_value"].item() <= 0.05
+    assert rejected / times <= 0.08
+
+
+def test_each_group_against_those_outside_of_it() -> None:
+    compared = tf.compare_groups(tf.accuracy, by=RACE, to="rest")(PEOPLE, "y", "p")
+    for row in compared.filter(pl.col(".status") == "ok").iter_rows(named=True):
+        rest = PEOPLE.filter(KNOWN & ~pl.col(row[".group"]).fill_null(value=True))
+        sides = pl.concat([PEOPLE.filter(in_group(row[".group"])).with_columns(side=1), rest.with_columns(side=0)])
+        two = tf.accuracy.difference("side", to=0, signed=True)(sides, "y", "p", interval="auto").row(0, named=True)
+        own = (row[".disparity"], row[".lower"], row[".upper"])
+        assert own == pytest.approx((two[".estimate"], two[".lower"], two[".upper"]), abs=1e-12)
+
+
+def test_formulas_of_two_samples_compare_with_those_outside() -> None:
+    groups = distributions.kolmogorov_smirnov(RACE)
+    expected = 0.0
+    for group in GROUPS:
+        own = PEOPLE.filter(in_group(group))["score"].to_numpy()
+        rest = PEOPLE.filter(KNOWN & ~pl.col(group).fill_null(value=True))["score"].to_numpy()
+        points = np.concatenate([own, rest])
+        distance = np.abs(
+            np.searchsorted(np.sort(own), points, "right") / len(own)
+            - np.searchsorted(np.sort(rest), points, "right") / len(rest)
+        )
+        expected = max(expected, float(distance.max()))
+    found = groups(PEOPLE, probs="score", on_undefined="ignore")
+    assert value_of(found) == pytest.approx(expected, abs=1e-12)
+
+
+def test_people_count_once_where_rows_are_counted() -> None:
+    row = tf.accuracy.difference(RACE)(PEOPLE, "y", "p", explain=True, on_undefined="ignore").row(0, named=True)
+    members = PEOPLE.filter(pl.any_horizontal(in_group(group) for group in GROUPS))
+    assert row[".n"] == len(members)
+    # shares are of all people
+    groups = tf.compare_groups(tf.accuracy, by=RACE)(PEOPLE, "y", "p")
+    shares = dict(groups.select(".group", ".share").rows())
+    assert shares["black"] == pytest.approx(PEOPLE["black"].mean())
+
+
+# Verbs, engines, states
+
+
+def test_models_are_compared_with_other_metrics_in_their_order() -> None:
+    data = PEOPLE.drop_nulls().with_columns(other=pl.col("score") > 0.5)
+    metrics = [tf.sens.difference("sex"), tf.accuracy.difference(RACE), tf.accuracy]
+    compared = tf.compare_models(tf.metric_set(*metrics))(data, "y", one="p", other="other")
+    assert compared[".metric"].to_list() == [metric.name for metric in metrics]
+    changes = [value(metric, data.with_columns(p="other")) - value(metric, data) for metric in metrics]
+    assert compared[".change"].to_list() == pytest.approx(changes, abs=1e-12)
+    assert compared[".lower"].null_count() == 0
+
+
+def test_every_engine_counts_combinations(engine: Callable[[pl.DataFrame], Any]) -> None:
+    data = PEOPLE.select("y", "p", *GROUPS).with_columns(text=as_texts(";"))
+    for feature in (RACE, tf.memberships("text", separator=";", name="race")):
+        metric = tf.accuracy.difference(feature, to="rest")
+        expected = metric(data, "y", "p", on_undefined="ignore", pos_label=True)
+        found = metric(engine(data), "y", "p", on_undefined="ignore", pos_label=True)
+        assert value_of(pl.DataFrame(found)) == pytest.approx(value_of(expected), abs=1e-12)
+
+
+def test_states_hold_combinations(tmp_path: Path) -> None:
+    metric = tf.accuracy.difference(RACE, to="rest")
+    halves = [metric.tally(half, "y", "p") for half in (PEOPLE[:500], PEOPLE[500:])]
+    tf.save_state(halves[0] + halves[1], tmp_path / "state.json")
+    loaded = tf.load_state(tmp_path / "state.json", like=halves[0])
+    expected = metric(PEOPLE, "y", "p", on_undefined="ignore")
+    assert value_of(metric.compute(loaded, on_undefined="ignore")) == pytest.approx(value_of(expected), abs=1e-12)
+    assert value_of(pickle.loads(pickle.dumps(metric))(PEOPLE, "y", "p", on_undefined="ignore")) == value_of(expected)  # noqa: S301 - our own
+
+
+def test_thresholds_and_outer_groups() -> None:
+    parity = tf.demographic_parity(RACE)
+    table = parity(PEOPLE, probs="score", threshold=[0.4, 0.6], group_by="fold", pos_label=True, on_undefined="ignore")
+    for row in table.iter_rows(named=True):
+        part = PEOPLE.filter(fold=row["fold"])
+        rates = [part.filter(in_group(group))["score"].ge(row[".threshold"]).mean() for group in GROUPS]
+        assert row[".estimate"] == pytest.approx(max(rates) - min(rates), abs=1e-12)  # pyright: ignore[reportOperatorIssue, reportCallIssue, reportArgumentType] - floats
+
+
+# What is refused
+
+
+def test_bad_memberships_say_what_to_write() -> None:
+    with pytest.raises(ArgumentError, match="a column of true and false for each group"):
+        tf.memberships()
+    with pytest.raises(ArgumentError, match="a column of true and false for each group"):
+        tf.memberships("a", "b", separator=";")
+    with pytest.raises(ArgumentError, match="two groups have the same name"):
+        tf.memberships("a", "a")
+    with pytest.raises(ArgumentError, match="`combined=` must be 'any', 'alone' or 'each'"):
+        tf.memberships("a", "b", combined="all")  # pyright: ignore[reportArgumentType] - bad input
+    with pytest.raises(ArgumentError, match="`separator` is a text"):
+        tf.memberships("a", separator="")
+    with pytest.raises(ArgumentError, match="cross overlapping groups with columns only"):
+        tf.accuracy.difference(RACE, tf.memberships("c", "d"))
+    with pytest.raises(ColumnError, match=r"the column 'score' is Float64; a membership is true or false"):
+        tf.accuracy.difference(tf.memberships("white", "score"))(PEOPLE, "y", "p")
+    with pytest.raises(ColumnError, match="`separator=` splits texts, and the column 'weight' is Int64"):
+        tf.accuracy.difference(tf.memberships("weight", separator=";"))(PEOPLE, "y", "p")
+    with pytest.raises(ColumnError, match="there is no column 'absent'"):
+        tf.accuracy.difference(tf.memberships("white", "absent"))(PEOPLE, "y", "p")
+
+
+def test_verbs_of_rows_in_one_group_refuse_several() -> None:
+    with pytest.raises(ArgumentError, match="each row is in one group"):
+        inference.stratified(tf.accuracy.difference(RACE), within="sex")(PEOPLE, "y", "p")
+    with pytest.raises(ArgumentError, match="each row is in one group"):
+        inference.verdict_sensitivity(tf.check(tf.accuracy.difference(RACE), below=0.1))(PEOPLE, "y", "p")
+    with pytest.raises(ColumnError, match="`group_by` takes a column"):
+        tf.accuracy(PEOPLE, "y", "p", group_by=RACE)  # pyright: ignore[reportCallIssue, reportArgumentType] - bad input
