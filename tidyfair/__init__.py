@@ -106,8 +106,8 @@ _TASKS: dict[str, dict[str, str]] = {
         "metrics.classification": """
             accuracy bal_accuracy base_rate diagnostic_odds_ratio error_rate f_meas false_discovery_rate
             false_negative_rate false_omission_rate false_positive_rate j_index kap lift markedness mcc
-            negative_likelihood_ratio negative_predictive_value net_benefit npv positive_likelihood_ratio ppv precision
-            roc_dist sedi selection_rate sens spec standardized_net_benefit threat_score
+            negative_likelihood_ratio net_benefit npv positive_likelihood_ratio ppv precision roc_dist sedi selection_rate
+            sens spec standardized_net_benefit threat_score
         """,
     },
     "Metrics of scores": {
@@ -126,10 +126,9 @@ _TASKS: dict[str, dict[str, str]] = {
     "Fairness metrics": {
         "metrics.fairness": """
             abroca auc_parity average_abs_odds_difference average_odds_difference conditional_demographic_disparity
-            conditional_use_accuracy_equality demographic_parity demographic_parity_ratio differential_fairness
-            disparate_impact equal_opportunity equal_opportunity_ratio equalized_odds equalized_odds_ratio independence
-            overall_accuracy_equality predictive_equality predictive_parity separation statistical_parity_difference
-            sufficiency treatment_equality
+            conditional_use_accuracy_equality demographic_parity differential_fairness disparate_impact
+            equal_opportunity equalized_odds independence overall_accuracy_equality predictive_equality
+            predictive_parity separation statistical_parity_difference sufficiency treatment_equality
         """,
     },
     "Sets, comparisons and metrics of your own": {
@@ -162,11 +161,12 @@ _TASKS: dict[str, dict[str, str]] = {
 }
 _ALIASES = {
     "metrics.classification": """
-        detection_prevalence fall_out miss_rate positive_predictive_value prevalence recall sensitivity specificity
-        true_negative_rate true_positive_rate
+        detection_prevalence fall_out miss_rate negative_predictive_value positive_predictive_value prevalence recall
+        sensitivity specificity true_negative_rate true_positive_rate
     """,
+    "metrics.fairness": "demographic_parity_ratio equal_opportunity_ratio equalized_odds_ratio",
 }
-"""Other names of metrics above, which work and are not listed."""
+"""Other names of metrics above, or of their ratios, which work and are not listed."""
 _FAMILIES = (
     "aggregates", "annotators", "audits", "calibration", "counts", "datasets", "distributions", "errors", "inequality",
     "inference", "prediction_intervals", "rankings", "scorers", "surveys", "survival", "types",

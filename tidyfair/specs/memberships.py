@@ -15,6 +15,8 @@ from tidyfair.specs.columns import Column, ColumnLike, names_of
 from tidyfair.specs.segments import Array
 from tidyfair.specs.signatures import refuse_unknown_settings
 
+__all__ = ["memberships"]
+
 Combined: TypeAlias = Literal["any", "alone", "each"]
 """The groups that people of several values are in: each of these, one of their own, or that of their combination."""
 NO_GROUP = "none"
