@@ -21,6 +21,8 @@ _NODES = 81
 _LEAST = 1e-300
 """A positive number in place of a probability of 0."""
 _FARTHEST_RANGE, _NODES_OF_RANGE, _HALVINGS = 6.5, 48, 7
+_TERMS, _NEAREST, _FARTHEST_OF_MOTION = 40, 0.05, 40.0
+"""The terms of series of the range of a Brownian motion, and the ends of the ranges that occur."""
 _LEAST_DISTANCE = 0.1
 """The observed distance of equal groups, in standard errors of a pair: none at all has no probability."""
 _SMALLEST = 0.25
@@ -62,6 +64,30 @@ def _normal_nodes() -> tuple[Floats, Floats]:
     """Points of a normal variable, and their weights in sums over it."""
     point = np.linspace(-_FARTHEST, _FARTHEST, _NODES)
     return point, np.exp(-(point**2) / 2) * ((point[1] - point[0]) / math.sqrt(2 * math.pi))
+
+
+def brownian_range_tail(distance: Floats) -> Floats:
+    """The probability that the range of a Brownian motion, up to the time 1, is at least some distance (Feller, 1951).
+
+    Either series takes few terms on its side of 1.
+    """
+    from scipy.special import ndtr
+
+    term, far, near = np.arange(1, _TERMS + 1), np.maximum(distance, 1)[..., None], np.clip(distance, _NEAREST, 1)
+    beyond = 8 * ((-1.0) ** (term - 1) * term * ndtr(-term * far)).sum(axis=-1)
+    rate, near = (math.pi * (term - 0.5)) ** 2, near[..., None] ** 2
+    within = ((8 / near + 2 / rate) * np.exp(-2 * rate / near)).sum(axis=-1)
+    return np.where(distance > 1, beyond, 1 - within)
+
+
+def brownian_range_quantile(share: float) -> float:
+    """The distance that the range of a Brownian motion, up to the time 1, reaches with some probability."""
+    from scipy.optimize import brentq
+
+    def excess(distance: float) -> float:
+        return float(brownian_range_tail(np.array(distance))) - share
+
+    return brentq(excess, _NEAREST, _FARTHEST_OF_MOTION)
 
 
 def errors_needed(

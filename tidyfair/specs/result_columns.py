@@ -77,6 +77,10 @@ COLUMNS: Mapping[str, Mapping[str, str]] = {
         ".smallest": "the smallest group",
         ".mean_score": "the mean score of the bin",
         ".event_rate": "the share of events in the bin",
+        ".lowest_score": "the lowest score of the bin",
+        ".highest_score": "the highest score of the bin",
+        ".score": "the score up to which rows are counted",
+        ".cumulative_error": "the number of events less the sum of scores up to a score, per row",
         ".performance": "the metric by which models are compared",
         ".performance_metric": "its name",
         ".performance_change": "its change from the baseline",
@@ -146,6 +150,7 @@ COLUMNS: Mapping[str, Mapping[str, str]] = {
         ".p_mid_p": "its mid-p-value",
         ".adjustment": "the method by which p-values are adjusted",
         ".power": "the planned power",
+        ".detectable": "the smallest error that a test of so many rows detects with the planned power",
         ".conf_level": "the confidence level",
         ".limit": "the limit of a gate",
         ".verdict": (

@@ -531,10 +531,10 @@ def checked_rate(name: str, metric: object, kinds: tuple[str, ...], takes: str =
     return metric
 
 
-def _features_of(name: str, metric: Metric, features: object) -> tuple[Column, ...]:
-    """The features that make up subgroups, or an error."""
+def features_of(name: str, features: object, *, after: str = "") -> tuple[Column, ...]:
+    """The features that make up subgroups, or an error; `after` are the arguments before them."""
     if not are_columns(features):
-        example = f'`{name}({metric.name}, ["sex", "race"])`'
+        example = f'`{name}({after}["sex", "race"])`'
         msg = f"{name}() takes a list of features, such as {example}, not {in_short(features)}."
         raise ArgumentError(msg)
     columns = tuple(Column.of(feature, "features") for feature in features)
@@ -576,7 +576,7 @@ def subgroup_search(
     ('race=White', 1417, 0.0004997501249375312)
     """
     rate = checked_rate("subgroup_search", metric, ("class",))
-    columns = _features_of("subgroup_search", rate, features)
+    columns = features_of("subgroup_search", features, after=f"{rate.name}, ")
     policy = Policy.of("subgroup_search()", whole("min_n", min_n, 1), min_share, unknown, unknown_values)
     return SubgroupSearch(rate, columns, whole("depth", depth, 1), policy, how_often(times), whole("seed", seed, 0))
 
@@ -602,7 +602,7 @@ def linear_subgroup(metric: Metric, features: Iterable[ColumnLike]) -> LinearSub
     [0.25, 0.25]
     """
     rate = checked_rate("linear_subgroup", metric, ("class", "prob"))
-    return LinearSubgroup(rate, _features_of("linear_subgroup", rate, features))
+    return LinearSubgroup(rate, features_of("linear_subgroup", features, after=f"{rate.name}, "))
 
 
 @refuse_unknown_keywords
@@ -640,7 +640,7 @@ def certify_subgroups(
     """
     is_calibration = isinstance(metric, Metric) and metric.definition == calibration_in_the_large.definition  # pyright: ignore[reportUnnecessaryIsInstance] - user input
     rate = metric if is_calibration else checked_rate("certify_subgroups", metric, ("class",), _RATES_OR_CALIBRATION)
-    columns = _features_of("certify_subgroups", rate, features)
+    columns = features_of("certify_subgroups", features, after=f"{rate.name}, ")
     policy = Policy.of("certify_subgroups()", whole("min_n", min_n, 1), min_share, unknown, unknown_values)
     level = proper_share("conf_level", conf_level)
     return SubgroupCertificate(rate, columns, whole("depth", depth, 1), policy, level)
