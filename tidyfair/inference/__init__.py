@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     from tidyfair.inference.partial_knowledge.sensitivity_analysis import *
     from tidyfair.inference.partial_knowledge.small_groups import *
     from tidyfair.inference.testing.decomposition import *
-    from tidyfair.inference.testing.multicalibration import *
     from tidyfair.inference.testing.pairwise_tests import *
     from tidyfair.inference.testing.permutation_test import *
     from tidyfair.inference.testing.sample_size import *
@@ -42,12 +41,12 @@ _NAMES = {
     "partial_knowledge.sensitivity_analysis": "verdict_sensitivity VerdictSensitivity",
     "partial_knowledge.small_groups": "lump_rare missing_truth shrunken_rates worst_groups WorstGroups",
     "testing.decomposition": "decompose Decomposition",
-    "testing.multicalibration": "multicalibration_test MulticalibrationTest",
     "testing.pairwise_tests": "pairwise PairwiseTest stratified StratifiedTest",
     "testing.permutation_test": "disparity_test DisparityTest",
     "testing.sample_size": "rows_needed smallest_difference",
     "testing.subgroups": (
-        "certify_subgroups linear_subgroup LinearSubgroup subgroup_search SubgroupCertificate SubgroupSearch"
+        "certify_subgroups linear_subgroup LinearSubgroup multicalibration_test MulticalibrationTest subgroup_search "
+        "SubgroupCertificate SubgroupSearch"
     ),
 }
 _MODULE_OF = {name: module for module, names in _NAMES.items() for name in names.split()}

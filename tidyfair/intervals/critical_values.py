@@ -74,7 +74,8 @@ def brownian_range_tail(distance: Floats) -> Floats:
     from scipy.special import ndtr
 
     term, far, near = np.arange(1, _TERMS + 1), np.maximum(distance, 1)[..., None], np.clip(distance, _NEAREST, 1)
-    beyond = 8 * ((-1.0) ** (term - 1) * term * ndtr(-term * far)).sum(axis=-1)
+    above: Floats = ndtr(-term * far)
+    beyond = 8 * ((-1.0) ** (term - 1) * term * above).sum(axis=-1)
     rate, near = (math.pi * (term - 0.5)) ** 2, near[..., None] ** 2
     within = ((8 / near + 2 / rate) * np.exp(-2 * rate / near)).sum(axis=-1)
     return np.where(distance > 1, beyond, 1 - within)
@@ -82,12 +83,12 @@ def brownian_range_tail(distance: Floats) -> Floats:
 
 def brownian_range_quantile(share: float) -> float:
     """The distance that the range of a Brownian motion, up to the time 1, reaches with some probability."""
-    from scipy.optimize import brentq
 
-    def excess(distance: float) -> float:
-        return float(brownian_range_tail(np.array(distance))) - share
+    def is_likelier(distance: Floats) -> Booleans:
+        return brownian_range_tail(distance) > share
 
-    return brentq(excess, _NEAREST, _FARTHEST_OF_MOTION)
+    near, far = bracket(is_likelier, np.array(_NEAREST), np.array(_FARTHEST_OF_MOTION))
+    return float(near + far) / 2
 
 
 def errors_needed(

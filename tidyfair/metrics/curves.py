@@ -306,9 +306,7 @@ def cumulative_calibration_curve(data: Any, truth: ColumnLike, **options: Unpack
     difference, variance = pl.col("hits") - score * weight, score * (1 - score) * pl.col("squares")
     total = weight.sum().over(_CURVE)
     # nobody is counted at the start
-    share, error, squares = (
-        sums.fill_null(0.0).cum_sum().over(_CURVE) for sums in (weight, difference, variance)
-    )
+    share, error, squares = (sums.fill_null(0.0).cum_sum().over(_CURVE) for sums in (weight, difference, variance))
     values = rising.select(*_CURVE, score.alias(".score"), **{
         ".share": share / total, ".cumulative_error": error / total, ".std_error": squares.sqrt() / total,
     })  # fmt: skip

@@ -758,6 +758,7 @@ def cumulative_calibration_error_if_calibrated(
 
 Loss = Literal["brier", "log"]
 _LOSSES = ("brier", "log")
+_FITTED = "whose isotonic regression fits chance too, in resamples even more"
 
 
 def isotonic_bounds(hits: Array, weight: Array) -> Array:
@@ -768,35 +769,20 @@ def isotonic_bounds(hits: Array, weight: Array) -> Array:
     return fit.blocks
 
 
-def _mean_loss(hits: Array, false_alarms: Array, probability: Array, loss: Loss) -> float:
-    """The mean loss of probabilities of events."""
-    of_hits, of_others = (1 - probability) ** 2, probability**2
-    if loss == "log":
-        probability = probability.clip(_EPSILON, 1 - _EPSILON)
-        of_hits, of_others = -np.log(probability), -np.log1p(-probability)
-    return float(hits @ of_hits + false_alarms @ of_others) / float(hits.sum() + false_alarms.sum())
-
-
-def _loss_if_recalibrated(hits: Array, false_alarms: Array, *, loss: Loss) -> float:
-    """The mean loss of the shares of events that rise with the score."""
+def _loss_saved(hits: Array, false_alarms: Array, score: Array | None = None, *, loss: str) -> float:
+    """How much the mean loss of scores, or of one share for all, exceeds that of shares that rise with the score."""
     weight = hits + false_alarms
     bounds = isotonic_bounds(hits, weight)
     rates = np.add.reduceat(hits, bounds[:-1]) / np.add.reduceat(weight, bounds[:-1])
-    return _mean_loss(hits, false_alarms, np.repeat(rates, np.diff(bounds)), loss)
-
-
-def _miscalibration(hits: Array, false_alarms: Array, score: Array, *, loss: Loss) -> float:
-    """The mean loss of scores beyond that of recalibrated ones."""
-    return _mean_loss(hits, false_alarms, score, loss) - _loss_if_recalibrated(hits, false_alarms, loss=loss)
-
-
-def _discrimination(hits: Array, false_alarms: Array, *, loss: Loss) -> float:
-    """The mean loss of the overall share of events beyond that of recalibrated scores."""
-    constant = np.full(len(hits), hits.sum() / (hits.sum() + false_alarms.sum()))
-    return _mean_loss(hits, false_alarms, constant, loss) - _loss_if_recalibrated(hits, false_alarms, loss=loss)
-
-
-_FITTED = "whose isotonic regression fits chance too, in resamples even more"
+    forecast = np.full(len(hits), hits.sum() / weight.sum()) if score is None else score
+    losses: list[float] = []
+    for probability in (forecast, np.repeat(rates, np.diff(bounds))):
+        of_hits, of_others = (1 - probability) ** 2, probability**2
+        if loss == "log":
+            clipped = probability.clip(_EPSILON, 1 - _EPSILON)
+            of_hits, of_others = -np.log(clipped), -np.log1p(-clipped)
+        losses.append(float(hits @ of_hits + false_alarms @ of_others) / float(weight.sum()))
+    return losses[0] - losses[1]
 
 
 @prob_metric(direction="minimize", range=(0, math.inf), no_interval=_FITTED)
@@ -809,8 +795,7 @@ def score_miscalibration(hits: Expr, false_alarms: Expr, score: Expr, *, loss: L
     >>> score_miscalibration.formula(hits=[1, 0, 1, 0], false_alarms=[0, 1, 0, 1], score=[0.8, 0.6, 0.4, 0.2])
     0.075
     """
-    one_of("loss", loss, _LOSSES)
-    return _value_of_arrays(partial(_miscalibration, loss=loss), hits, false_alarms, score)
+    return _value_of_arrays(partial(_loss_saved, loss=one_of("loss", loss, _LOSSES)), hits, false_alarms, score)
 
 
 @prob_metric(range=(0, math.inf), no_interval=_FITTED)
@@ -823,8 +808,7 @@ def score_discrimination(hits: Expr, false_alarms: Expr, *, loss: Loss = "brier"
     >>> score_discrimination.formula(hits=[1, 0, 1, 0], false_alarms=[0, 1, 0, 1])
     0.125
     """
-    one_of("loss", loss, _LOSSES)
-    return _value_of_arrays(partial(_discrimination, loss=loss), hits, false_alarms)
+    return _value_of_arrays(partial(_loss_saved, loss=one_of("loss", loss, _LOSSES)), hits, false_alarms)
 
 
 @prob_metric(direction="minimize", range=(0, math.log(2)))
