@@ -73,11 +73,12 @@ def brownian_range_tail(distance: Floats) -> Floats:
     """
     from scipy.special import ndtr
 
-    term, far, near = np.arange(1, _TERMS + 1), np.maximum(distance, 1)[..., None], np.clip(distance, _NEAREST, 1)
+    term = np.arange(1, _TERMS + 1)
+    far, near = np.maximum(distance, 1)[..., None], np.clip(distance, _NEAREST, 1)[..., None]
     above: Floats = ndtr(-term * far)
-    beyond = 8 * ((-1.0) ** (term - 1) * term * above).sum(axis=-1)
-    rate, near = (math.pi * (term - 0.5)) ** 2, near[..., None] ** 2
-    within = ((8 / near + 2 / rate) * np.exp(-2 * rate / near)).sum(axis=-1)
+    beyond: Floats = 8 * ((-1.0) ** (term - 1) * term * above).sum(axis=-1)
+    rate = (math.pi * (term - 0.5)) ** 2
+    within: Floats = ((8 / near**2 + 2 / rate) * np.exp(-2 * rate / near**2)).sum(axis=-1)
     return np.where(distance > 1, beyond, 1 - within)
 
 

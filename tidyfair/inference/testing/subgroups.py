@@ -25,10 +25,18 @@ from tidyfair.inference.on_data import CalledOnData, RateOnData, refuse_others
 from tidyfair.inference.rate_tests import with_adjusted_p_values
 from tidyfair.inference.result_frames import frame_of, outer_keys_of, schema_of
 from tidyfair.intervals import (
-    brownian_range_quantile, brownian_range_tail, check_shuffled, clopper_pearson, in_progress, placed,
+    brownian_range_quantile,
+    brownian_range_tail,
+    check_shuffled,
+    clopper_pearson,
+    in_progress,
+    placed,
 )  # fmt: skip
 from tidyfair.metrics.probability import (
-    calibration_in_the_large, cumulative_calibration_error, cumulative_calibration_error_if_calibrated, mean_score,
+    calibration_in_the_large,
+    cumulative_calibration_error,
+    cumulative_calibration_error_if_calibrated,
+    mean_score,
 )  # fmt: skip
 from tidyfair.specs import (
     Array,
