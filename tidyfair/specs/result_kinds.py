@@ -238,13 +238,18 @@ CONFUSION = _kind(
     "Rows by true and predicted label", ".truth .predicted .n",
     f"{_CUTS} .truth .predicted .n .weight",
 )  # fmt: skip
+PAY_GAPS = _kind(
+    "Gaps of pay", ".group .estimate .reference .gap",
+    ".by .group .n .share .estimate .reference .gap .gap_complementary .is_large_gap .status .note",
+)  # fmt: skip
+PAY_BANDS = _kind("Groups in bands of pay", ".by .group .bin .n .estimate", ".by .group .bin .n .estimate")
 UNKNOWN_ROWS = _kind("Rows of unknown groups", ".by .n .unknown", ".by .n .unknown")
 KINDS = (
     METRICS, VERDICTS, GROUPS, SHRUNKEN, WORST, BOUNDS, COMPARISONS, FOUR_FIFTHS, STANDARDIZED, QUANTILES, PAIRS,
     PAIRED, COCHRANS_Q, STRATA, TESTS, PROBABILITIES, SUBGROUPS, CERTIFICATE, HALVES, SENSITIVITY, MISSING_TRUTH,
     SMALLEST, MODELS, RESAMPLES, FRONTIER, SUMMARIES, LOOK, LOOKS, GROUPS_OF_LOOKS, PERIODS, CHANGES,
     COMPONENTS, ROC_CURVE, PR_CURVE, GAIN_CURVE, LIFT_CURVE, CALIBRATION_CURVE, CUMULATIVE_CURVE, MISCALIBRATION,
-    CONFUSION, UNKNOWN_ROWS,
+    CONFUSION, PAY_GAPS, PAY_BANDS, UNKNOWN_ROWS,
 )  # fmt: skip
 """All kinds of results. No columns are those of two kinds."""
 
