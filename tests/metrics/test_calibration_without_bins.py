@@ -63,9 +63,14 @@ def test_cumulative_error_equals_plain_sums(*, seed: int, ties: bool, weighted: 
 @pytest.mark.parametrize("loss", ["brier", "log"])
 def test_decomposition_equals_losses_of_scikit_learn(*, seed: int, ties: bool, weighted: bool, loss: Any) -> None:
     data = rows(seed, ties=ties)
+    metrics = {
+        "miscalibration": calibration.miscalibration,
+        "discrimination": calibration.discrimination,
+        "uncertainty": calibration.uncertainty,
+    }
     values = {
-        name: values_of(tf.metric_tweak(getattr(calibration, name), name, loss=loss), data, weighted=weighted)
-        for name in ("miscalibration", "discrimination", "uncertainty")
+        name: values_of(tf.metric_tweak(metric, name, loss=loss), data, weighted=weighted)
+        for name, metric in metrics.items()
     }
     total = values_of(tf.brier_class if loss == "brier" else tf.mn_log_loss, data, weighted=weighted)
     for group, (truth, score, weight) in parts_of(data, weighted=weighted).items():

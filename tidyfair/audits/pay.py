@@ -14,7 +14,7 @@ from tidyfair.audits.named_audits import NOTE, AuditCall, AuditTable, NamedAudit
 from tidyfair.audits.published import PublishedColumn
 from tidyfair.errors import ArgumentError, ColumnError, Status
 from tidyfair.evaluation import texts_of
-from tidyfair.specs import By, Column, Policy, is_list, key_columns
+from tidyfair.specs import By, Column, Policy, is_list, key_columns, refuse_reserved
 from tidyfair.specs.result_kinds import PAY_BANDS, PAY_GAPS
 from tidyfair.tallies import open_frame
 
@@ -30,6 +30,7 @@ _BANDS = 4
 def pay_of_rows(call: AuditCall, pay: Pay) -> tuple[pl.DataFrame, list[Any]]:
     """The rows with a component of their pay, null for those who have none; and the columns of outer groups."""
     source = open_frame(call.data, call.counting.get("group_by"))
+    refuse_reserved("group_by", source.outer)
     rows = source.to_polars()
     wanted = {"level": ("estimate", Column.of(call.estimate, "estimate"))}
     if call.complementary is not None:

@@ -811,7 +811,7 @@ def score_discrimination(hits: Expr, false_alarms: Expr, *, loss: Loss = "brier"
     return _value_of_arrays(partial(_loss_saved, loss=one_of("loss", loss, _LOSSES)), hits, false_alarms)
 
 
-@prob_metric(direction="minimize", range=(0, math.log(2)))
+@prob_metric(direction="minimize", range=(0, math.log(2)), constant_average="micro")
 def score_uncertainty(positives: Number, instances: Number, *, loss: Loss = "brier") -> Number:
     """The Brier score of the overall share of events p, p (1 - p), which no score changes.
 
