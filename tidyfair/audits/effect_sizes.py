@@ -230,7 +230,7 @@ def quantile_ratios(
 
 
 def relative_gaps(
-    kind: ResultKind, data: pl.DataFrame, values: Column, *, by: list[Any], to: object, value: pl.Expr,
+    kind: ResultKind, data: pl.DataFrame, values: Any, *, by: list[Any], to: object, value: pl.Expr,
     group_by: list[Any], policy: Policy,
 ) -> pl.DataFrame:  # fmt: skip
     """How much less a value of groups is than that of the reference, as a share of the latter."""
