@@ -199,7 +199,7 @@ eu_pay_transparency = NamedAudit(
     title="Gender pay gaps that employers report under the EU Pay Transparency Directive",
     version=(
         "Directive (EU) 2023/970 of 2023-05-10, to be transposed by 2026-06-07; first reports by 2027-06-07 (150 "
-        "workers and more) or 2031-06-07 (100 and more); checked on 2026-11-28"
+        "workers and more) or 2031-06-07 (100 and more); laws of member states were not read"
     ),
     source="OJ L 132 of 2023-05-17, Articles 3(1), 9(1)(a) to (g), 9(2) to 9(4) and 10(1)(a)",
     purpose=(

@@ -787,6 +787,7 @@ def multicalibration_test(
     >>> test = multicalibration_test(["sex", "race"])
     >>> tested = test(lending(), "repaid", probs="score", pos_label="yes")
     >>> tested.select(".by", ".group", pl.col(".estimate", ".statistic").round(3)).row(0)
+    ('sex', 'female', 0.071, 9.568)
     """
     columns = _features_of("multicalibration_test", features)
     policy = Policy.of("multicalibration_test()", whole("min_n", min_n, 1), min_share, unknown, unknown_values)
