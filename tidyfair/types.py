@@ -3,8 +3,7 @@
 from tidyfair.audits import SegmentedTable as SegmentedTable, StandardizedTable as StandardizedTable
 from tidyfair.audits import FiledAudit as FiledAudit
 from tidyfair.audits import (
-    ComparisonTable as ComparisonTable, NamedAudit as NamedAudit, PayBandsTable as PayBandsTable,
-    PayGapTable as PayGapTable, ValuesTable as ValuesTable,
+    ComparisonTable as ComparisonTable, NamedAudit as NamedAudit, ValuesTable as ValuesTable,
 )  # fmt: skip
 from tidyfair.audits import PublishedColumn as PublishedColumn
 from tidyfair.audits import GroupComparison as GroupComparison

@@ -664,7 +664,6 @@ TABLES: dict[str, Callable[[DataFrame, list[str]], DataFrame]] = {
         data, **SCORES, group_by=keys
     ),
     "gaps of pay": lambda data, keys: paid(data, keys, "categories"),
-    "components of pay": lambda data, keys: paid(data, keys, "category_components"),
     "bands of pay": lambda data, keys: paid(data, keys, "quartile_bands"),
     "threshold_curve": lambda data, keys: tf.threshold_curve(GAP, [0.1, 0.2])(data, **SCORES, group_by=keys),
 }

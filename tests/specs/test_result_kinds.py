@@ -123,7 +123,7 @@ RESULTS: dict[str, tuple[ResultKind, Callable[[], Any]]] = {
         kinds.MISCALIBRATION, lambda: inference.multicalibration_test(["sex", "race"])(LOANS, **SCORED, group_by="fold")
     ),
     "gaps of pay": (kinds.PAY_GAPS, lambda: audited("eu_pay_transparency", "categories", **PAID)),
-    "components of pay": (kinds.PAY_GAPS, lambda: audited("eu_pay_transparency", "category_components", **PAID)),
+    "gaps of basic pay": (kinds.PAY_GAPS, lambda: audited("eu_pay_transparency", "categories_basic", **PAID)),
     "bands of pay": (kinds.PAY_BANDS, lambda: audited("eu_pay_transparency", "quartile_bands", **PAID)),
     "linear_subgroup": (
         kinds.HALVES, lambda: inference.linear_subgroup(tf.selection_rate, ["score", "weight"])(LOANS, **DECIDED)

@@ -115,7 +115,6 @@ COLUMNS: Mapping[str, Mapping[str, str]] = {
         ".compared_with": "the value of the rows that a subgroup is compared with",
         ".becomes": "the verdict after the errors",
         ".gap": "how much less the group has than the reference, as a share of what that has",
-        ".gap_complementary": "the same of complementary or variable components of pay",
         ".is_large_gap": "true if the gap is at least 5 percent in either direction",
         ".lowest": "the smallest value over all possible missing truths",
         ".highest": "the largest value over all possible missing truths",

@@ -240,7 +240,7 @@ CONFUSION = _kind(
 )  # fmt: skip
 PAY_GAPS = _kind(
     "Gaps of pay", ".group .estimate .reference .gap",
-    ".by .group .n .share .estimate .reference .gap .gap_complementary .is_large_gap .status .note",
+    ".by .group .n .share .estimate .reference .gap .is_large_gap .status .note",
 )  # fmt: skip
 PAY_BANDS = _kind("Groups in bands of pay", ".by .group .bin .n .estimate", ".by .group .bin .n .estimate")
 UNKNOWN_ROWS = _kind("Rows of unknown groups", ".by .n .unknown", ".by .n .unknown")

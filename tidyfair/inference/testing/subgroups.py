@@ -415,15 +415,7 @@ class CalibrationOptions(TypedDict, total=False):
 
 @dataclass(frozen=True, repr=False)
 class MulticalibrationTest(CalledOnData):
-    """A test of calibration in subgroups, as a callable on dataframes; made by `multicalibration_test`.
-
-    It takes the arguments of a metric of scores: `probs`, `group_by`, weights, `pos_label` and `labels`. Returns a
-    frame of the caller's kind with a row for all rows (null `.by`), and one for each subgroup; within each outer group
-    the one with the largest `.statistic` first. Columns: the outer keys, `.metric`, `.by`, the features, `.group`,
-    `.estimate` (the cumulative calibration error), `.std_error` (the standard deviation of the cumulated differences
-    if scores are calibrated), `.statistic` (their quotient), `.p_value`, `.p_adjusted` (Holm, for all of an outer
-    group), `.detectable`, `.n` and `.status`.
-    """
+    """A test of calibration in subgroups, as a callable on dataframes; made by `multicalibration_test`."""
 
     subject: ClassVar[str] = "multicalibration_test()"
     kind: ClassVar[ResultKind] = MISCALIBRATION
@@ -782,6 +774,13 @@ def multicalibration_test(
         unknown_values: The values that mean unknown beside null; by default texts such as "Unknown".
         conf_level: 1 less the probability of any false alarm, for which `.detectable` is computed.
         power: The probability with which an error of `.detectable` is detected, at least.
+
+    Returns:
+        A callable with the arguments of a metric of scores (`probs`, `group_by`, weights, `pos_label`, `labels`). It
+        returns a row for all rows (null `.by`) and for each subgroup, those with the largest `.statistic` first: outer
+        keys, `.metric`, `.by`, the features, `.group`, `.estimate` (the error per row), `.std_error` (the standard
+        deviation of events less scores, if these are calibrated), `.statistic` (their quotient), `.p_value`,
+        `.p_adjusted` (for all of an outer group), `.detectable`, `.n` and `.status`.
 
     >>> from tidyfair.datasets import lending
     >>> test = multicalibration_test(["sex", "race"])
