@@ -159,7 +159,7 @@ def test_frequencies_are_repeated_rows() -> None:
     data = simulated(1, 200).with_columns(times=pl.int_range(pl.len()) % 3)
     test = multicalibration_test(["sex"], min_n=1)
     counted = test(data, "y", probs="p", frequency_weights="times")
-    repeated = test(data.select(pl.all().repeat_by("times").explode()), "y", probs="p")
+    repeated = test(data.filter(pl.col("times") > 0).select(pl.all().repeat_by("times").explode()), "y", probs="p")
     for name in (".estimate", ".std_error", ".p_value", ".p_adjusted"):
         assert counted[name].to_numpy() == pytest.approx(repeated[name].to_numpy())
 
