@@ -33,13 +33,20 @@ def test_range_of_brownian_motion_has_the_moments_of_feller() -> None:
 
 
 def test_range_of_brownian_motion_has_the_density_of_feller() -> None:
-    # 8 times the sum of (-1)^(k - 1) k² φ(k r); both series meet at 1
-    for distance in (0.8, 0.999, 1.001, 1.6, 2.5, 5.0):
+    # 8 times the sum of (-1)^(k - 1) k² φ(k r)
+    for distance in (0.8, 1.0, 1.6, 2.5, 5.0):
         density = 8 * sum((-1) ** (k - 1) * k**2 * stats.norm.pdf(k * distance) for k in range(1, 60))
         step = 1e-5
         slope = (tail(distance - step) - tail(distance + step)) / (2 * step)
         assert slope == pytest.approx(density, rel=1e-5)
-    assert tail(0.0) == 1
+    assert tail(0.0) == pytest.approx(1, abs=1e-12)
+    # as MAPIE tests its distribution function
+    assert [1 - tail(distance) for distance in (1, 2, 3)] == pytest.approx([0.063365, 0.818506, 0.989201], abs=1e-6)
+    # the other series, whose terms are all positive
+    for distance in (0.31, 0.5, 1.0, 2.0):
+        rates = [((k - 0.5) * math.pi) ** 2 for k in range(1, 60)]
+        terms = [(8 / distance**2 + 2 / rate) * math.exp(-2 * rate / distance**2) for rate in rates]
+        assert tail(distance) == pytest.approx(1 - sum(terms), abs=1e-12)
     assert tail(math.inf) == 0
     assert tail(brownian_range_quantile(0.05)) == pytest.approx(0.05, rel=1e-9)
     # far out the motion reaches only one of both ends
