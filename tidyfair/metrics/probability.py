@@ -792,8 +792,8 @@ def score_miscalibration(hits: Expr, false_alarms: Expr, score: Expr, *, loss: L
     Brier score = miscalibration - discrimination + uncertainty (CORP; Dimitriadis, Gneiting and Jordan, 2021); with
     `loss="log"`, the log loss. Null without rows.
 
-    >>> score_miscalibration.formula(hits=[1, 0, 1, 0], false_alarms=[0, 1, 0, 1], score=[0.8, 0.6, 0.4, 0.2])
-    0.075
+    >>> score_miscalibration.formula(hits=[1, 0, 1, 0], false_alarms=[0, 1, 0, 1], score=[0.875, 0.625, 0.375, 0.125])
+    0.078125
     """
     return _value_of_arrays(partial(_loss_saved, loss=one_of("loss", loss, _LOSSES)), hits, false_alarms, score)
 
