@@ -538,6 +538,14 @@ SCORES: Any = {**TRUTH, "probs": "score"}
 GAP = tf.equal_opportunity("sex")
 PREDICTED: Any = {"estimate": "approved", "pos_label": "yes"}
 PAIRED = tf.inference.paired_groups(tf.selection_rate, by="side", pair="pair")
+
+
+def paid(data: pl.DataFrame, keys: list[str], table: str) -> pl.DataFrame:
+    """A table of gaps of pay."""
+    components: Any = {"estimate": "weight", "complementary": (pl.col("weight") / 2).alias("half"), "within": "race"}
+    return tf.audit("eu_pay_transparency", data, **components, by="sex", to="male", group_by=keys).tables[table]
+
+
 TABLES: dict[str, Callable[[DataFrame, list[str]], DataFrame]] = {
     "call": lambda data, keys: tf.equalized_odds("sex")(
         data, **LABELS, group_by=keys, interval="auto", explain=True, times=20
@@ -648,6 +656,15 @@ TABLES: dict[str, Callable[[DataFrame, list[str]], DataFrame]] = {
     "gain_curve": lambda data, keys: tf.gain_curve(data, **SCORES, group_by=keys),
     "lift_curve": lambda data, keys: tf.lift_curve(data, **SCORES, group_by=keys),
     "calibration_curve": lambda data, keys: tf.calibration.curve(data, **SCORES, group_by=keys),
+    "isotonic calibration_curve": lambda data, keys: tf.calibration.curve(
+        data, **SCORES, group_by=keys, binning="isotonic"
+    ),
+    "cumulative_calibration_curve": lambda data, keys: tf.calibration.cumulative_curve(data, **SCORES, group_by=keys),
+    "multicalibration_test": lambda data, keys: tf.inference.multicalibration_test(["sex"])(
+        data, **SCORES, group_by=keys
+    ),
+    "gaps of pay": lambda data, keys: paid(data, keys, "categories"),
+    "bands of pay": lambda data, keys: paid(data, keys, "quartile_bands"),
     "threshold_curve": lambda data, keys: tf.threshold_curve(GAP, [0.1, 0.2])(data, **SCORES, group_by=keys),
 }
 

@@ -50,6 +50,7 @@ IN_ORDER = {"mase"}
 """It reads rows in their order."""
 CHANCE = {each for each in BETWEEN if each.endswith(("_if_equal", "_debiased"))} | {
     "expected_calibration_error_if_calibrated", "expected_calibration_error_debiased", "calibration_error_parity",
+    "cumulative_calibration_error_if_calibrated",
 }  # fmt: skip
 NOT_REPEATED = {
     "mase": "the one before a repeated row is the same row",

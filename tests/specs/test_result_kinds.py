@@ -36,6 +36,12 @@ TO_WHITE: dict[str, Any] = {"by": "race", "to": "White"}
 IN_FOLDS: dict[str, Any] = {**DECIDED, "group_by": "fold"}
 
 
+PAID: dict[str, Any] = {
+    "estimate": "weight", "complementary": (pl.col("weight") / 2).alias("half"), "within": "age_band",
+    "to": {"race": "White"},
+}  # fmt: skip
+
+
 def audited(name: str, table: str, **options: Any) -> Any:
     return tf.audit(name, LOANS, **options, by="race").tables[table]
 
@@ -113,6 +119,12 @@ RESULTS: dict[str, tuple[ResultKind, Callable[[], Any]]] = {
         kinds.SUBGROUPS,
         lambda: inference.certify_subgroups(tf.selection_rate, ["sex", "race"]).by_subgroup(LOANS, **DECIDED),
     ),
+    "multicalibration_test": (
+        kinds.MISCALIBRATION, lambda: inference.multicalibration_test(["sex", "race"])(LOANS, **SCORED, group_by="fold")
+    ),
+    "gaps of pay": (kinds.PAY_GAPS, lambda: audited("eu_pay_transparency", "categories", **PAID)),
+    "gaps of basic pay": (kinds.PAY_GAPS, lambda: audited("eu_pay_transparency", "categories_basic", **PAID)),
+    "bands of pay": (kinds.PAY_BANDS, lambda: audited("eu_pay_transparency", "quartile_bands", **PAID)),
     "linear_subgroup": (
         kinds.HALVES, lambda: inference.linear_subgroup(tf.selection_rate, ["score", "weight"])(LOANS, **DECIDED)
     ),
@@ -175,6 +187,12 @@ RESULTS: dict[str, tuple[ResultKind, Callable[[], Any]]] = {
     "lift_curve": (kinds.LIFT_CURVE, lambda: tf.lift_curve(LOANS, **SCORED)),
     "calibration_curve": (
         kinds.CALIBRATION_CURVE, lambda: tf.calibration.curve(LOANS, **SCORED, case_weights="weight")
+    ),
+    "isotonic calibration_curve": (
+        kinds.CALIBRATION_CURVE, lambda: tf.calibration.curve(LOANS, **SCORED, binning="isotonic", group_by="race")
+    ),
+    "cumulative_calibration_curve": (
+        kinds.CUMULATIVE_CURVE, lambda: tf.calibration.cumulative_curve(LOANS, **SCORED, group_by="race")
     ),
     "conf_mat": (kinds.CONFUSION, lambda: tf.conf_mat(LOANS, "repaid", "approved", group_by="sex")),
     "confusion matrices of thresholds": (

@@ -152,7 +152,7 @@ def standardized_differences(
         return standardization.compared(Sample.of(group), Sample.of(other), overall, z)
 
     numbers = (".spread", ".disparity", ".lower", ".upper", ".p_value")
-    measure = _Measure(STANDARDIZED, ".mean", pl.col("value").mean(), numbers, 0.0, compare)
+    measure = _Measure(STANDARDIZED, ".mean", pl.col("value").mean(), numbers, {".disparity": 0.0}, compare)
     policy = Policy.of("standardized_differences()", min_n, min_share, unknown, unknown_values)
     groups = _Groups("standardized_differences", by, to, policy, one_of("adjust", adjust, _ADJUSTMENTS))
     return groups.table(data, values, group_by, measure)
@@ -221,11 +221,27 @@ def quantile_ratios(
 
     numbers = (".disparity", ".lower", ".upper", ".p_value")
     measure = _Measure(
-        QUANTILES, ".quantile", pl.col("value").quantile(share, "linear"), numbers, 1.0, compare, is_relative=True
-    )
+        QUANTILES, ".quantile", pl.col("value").quantile(share, "linear"), numbers, {".disparity": 1.0}, compare,
+        is_relative=True,
+    )  # fmt: skip
     policy = Policy.of("quantile_ratios()", min_n, min_share, unknown, unknown_values)
     groups = _Groups("quantile_ratios", by, to, policy, one_of("adjust", adjust, _ADJUSTMENTS))
     return groups.table(data, values, group_by, measure)
+
+
+def relative_gaps(
+    kind: ResultKind, data: pl.DataFrame, values: Any, *, by: list[Any], to: object, value: pl.Expr,
+    group_by: list[Any], policy: Policy,
+) -> pl.DataFrame:  # fmt: skip
+    """How much less a value of groups is than that of the reference, as a share of the latter."""
+
+    def compare(_: pl.Series, group: pl.Series, other: pl.Series) -> _Numbers:
+        own, reference = (numbers.alias("value").to_frame().select(value).item() for numbers in (group, other))
+        return {".gap": 1 - own / reference} if reference else {}
+
+    measure = _Measure(kind, ".estimate", value, (".gap", ".p_value"), {".gap": 0.0}, compare)
+    groups = _Groups("audit", by, to, policy, "none")
+    return groups.table(data, values, group_by or None, measure).drop(".p_value", ".p_adjusted")
 
 
 @dataclass(frozen=True)
@@ -239,7 +255,8 @@ class _Measure:
     """The number, as an expression over the values of a group."""
     numbers: tuple[str, ...]
     """The columns of a comparison."""
-    equality: float
+    equality: _Numbers
+    """The comparison of a group with itself."""
     compare: Callable[[pl.Series, pl.Series, pl.Series], _Numbers]
     """The comparison of two groups, by the values of all rows, and those of both; nothing where there is none."""
     is_relative: bool = False
@@ -408,7 +425,7 @@ class _Groups:
             if index is None:
                 statuses[group] = Status.NO_REFERENCE.value
             elif group == index:
-                numbers[group] = {".disparity": measure.equality}
+                numbers[group] = measure.equality
             else:
                 numbers[group] = measure.compare(rows["value"], values[group], values[index])
                 statuses[group] = Status.OK.value if numbers[group] else Status.ZERO_DENOMINATOR.value

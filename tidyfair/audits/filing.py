@@ -14,6 +14,7 @@ from tidyfair.audits.credit import lending_adverse_impact
 from tidyfair.audits.effect_sizes import columns_of_features
 from tidyfair.audits.employment import eeoc_uniform_guidelines, nyc_ll144
 from tidyfair.audits.named_audits import AuditCall, AuditTable, NamedAudit, unknown_rows
+from tidyfair.audits.pay import eu_pay_transparency
 from tidyfair.audits.prediction_models import clinical_tripod_ai, eu_ai_act_data, model_card
 from tidyfair.audits.published import PublishedTable, html_page
 from tidyfair.errors import ArgumentError, in_short
@@ -35,6 +36,7 @@ __all__ = ["NAMED_AUDITS", "FiledAudit", "audit"]
 
 _AUDITS = (
     nyc_ll144, eeoc_uniform_guidelines, lending_adverse_impact, clinical_tripod_ai, eu_ai_act_data, model_card,
+    eu_pay_transparency,
 )  # fmt: skip
 NAMED_AUDITS: Mapping[str, NamedAudit] = MappingProxyType({named.name: named for named in _AUDITS})
 """The audits of the library by their names."""
@@ -187,6 +189,7 @@ def audit(
     by: ColumnLike | tuple[ColumnLike, ...] | list[ColumnLike | tuple[ColumnLike, ...]] | None = None,
     to: object = None,
     within: ColumnLike | list[ColumnLike] | None = None,
+    complementary: ColumnLike | None = None,
     unknown: Treatment | None = None,
     unknown_values: Iterable[object] | None = None,
     min_n: int | None = None,
@@ -201,10 +204,12 @@ def audit(
         name: The name of an audit, one of `NAMED_AUDITS`, or a `NamedAudit` of your own.
         data: The rows, as metrics take them.
         truth: The column of the truth.
-        estimate: The column of decisions.
+        estimate: The column of decisions, or of pay.
         by: The feature, or a list of them; a tuple is a crossing.
         to: The reference, where the audit leaves it to you, as `compare_groups` takes it.
-        within: The columns whose groups are the segments of audits that compare like with like.
+        within: The columns whose groups are the segments, or categories of workers, of audits that compare like with
+            like.
+        complementary: The column of the complementary or variable components of pay, which `estimate` includes.
         unknown: In place of the audit's own treatment of unknown groups.
         unknown_values: The values that mean unknown beside null.
         min_n: In place of the audit's own least rows of a group that is compared.
@@ -235,15 +240,17 @@ def audit(
     named = _named(name).with_groups(unknown=unknown, unknown_values=unknown_values, min_n=min_n, min_share=min_share)
     call = AuditCall(
         data=data, truth=truth, estimate=estimate, features=_features(by), to=to, within=within,
+        complementary=complementary,
         counting={key: value for key, value in keywords.items() if key in CountOptions.__annotations__},
         reading={key: value for key, value in keywords.items() if key not in CountOptions.__annotations__},
     )  # fmt: skip
     if to is not None and not any(table.takes_reference for table in named.tables):
         msg = f"audit(): {named.name} has a fixed reference and does not accept `to`."
         raise ArgumentError(msg)
-    if within is not None and not any("within" in table.needs for table in named.tables):
-        msg = f"audit(): {named.name} has no segments and does not accept `within`."
-        raise ArgumentError(msg)
+    for argument, meaning in (("within", "segments"), ("complementary", "components of pay")):
+        if getattr(call, argument) is not None and not any(argument in table.needs for table in named.tables):
+            msg = f"audit(): {named.name} has no {meaning} and does not accept `{argument}`."
+            raise ArgumentError(msg)
     made = named.tables_of(call)
     frames = {table.name: table.frame(call, named) for table in made}
     frames[_UNKNOWN] = unknown_rows(call, named)

@@ -26,14 +26,14 @@ __all__ = ["ComparisonTable", "NamedAudit", "ValuesTable"]
 NOTE = ".note"
 _HEADINGS = {
     ".by": "By", ".group": "Group", ".level": "Label", ".threshold": "Threshold", ".top_k": "Best rows",
-    ".top_fraction": "Best share",
+    ".top_fraction": "Best share", ".bin": "Band",
 }  # fmt: skip
 """The headings of columns that say what a row is about."""
 _COMPARISON_OPTIONS = ("conf_level", "times", "seed")
 """The options of reading that `compare_groups` takes itself."""
 _ABOVE_MEDIAN = "\0above the median"
 CUTS = ("threshold", "top_k", "top_fraction")
-_ARGUMENTS = ("truth", "estimate", "probs", "threshold", "within")
+_ARGUMENTS = ("truth", "estimate", "probs", "threshold", "within", "complementary")
 """The arguments that tables may need."""
 _UNHEEDED = ("case_weights", "frequency_weights", "cluster")
 """The options that only some tables heed."""
@@ -55,6 +55,7 @@ class AuditCall:
     features: tuple[tuple[Any, ...], ...]
     to: object = None
     within: Any = None
+    complementary: Any = None
     counting: Mapping[str, Any]
     reading: Mapping[str, Any]
 
@@ -69,7 +70,7 @@ class AuditCall:
     @property
     def given(self) -> set[str]:
         """The arguments that tables may need: `truth`, `estimate` (made of scores, too), `probs` and others."""
-        given = {role for role in ("truth", "estimate", "within") if getattr(self, role) is not None}
+        given = {role for role in ("truth", "estimate", "within", "complementary") if getattr(self, role) is not None}
         given |= {role for role in ("probs", "threshold") if self.counting.get(role) is not None}
         is_cut = any(self.counting.get(cut) is not None for cut in CUTS)
         return given | ({"estimate"} if "probs" in given and is_cut else set())

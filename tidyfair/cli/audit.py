@@ -60,7 +60,7 @@ def audit(options: Namespace) -> int:
     """An audit of a file of predictions: one that has a name, or the usual metrics."""
     if vars(options)["as"] is not None:
         return file_named_audit(options)
-    for flag in ("to", "within"):
+    for flag in ("to", "within", "complementary"):
         if getattr(options, flag) is not None:
             msg = f"`{flag}` goes with `as`, the name of an audit."
             raise ArgumentError(msg)

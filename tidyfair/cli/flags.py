@@ -263,6 +263,9 @@ FLAGS: Mapping[str, Mapping[Flag, str]] = {
         Flag("within", "COLUMN", ("audit",), action="append"): (
             "with --as: column whose values are segments within which groups are compared"
         ),
+        Flag("complementary", "COLUMN", ("audit",)): (
+            "with --as eu_pay_transparency: column of complementary or variable components of pay"
+        ),
     },
     "options": {Flag("rows", commands=("datasets",), type=_whole): "the number of rows (default: 5000)"},
 }

@@ -38,7 +38,8 @@ def file_named_audit(options: Namespace) -> int:
     reading = {key: value for key, value in inputs.reading.items() if key not in decided}
     # an audit has its own defaults
     groups = {flag: getattr(inputs.policy, flag) for flag in GROUPS if getattr(options, flag) is not None}
-    settings: Any = {"by": inputs.features, "to": _references(options.to), "within": options.within, **groups}
+    settings: Any = {"by": inputs.features, "to": _references(options.to), **groups}
+    settings |= {"within": options.within, "complementary": options.complementary}
     filed = file_audit(
         name, inputs.data, inputs.truth, inputs.estimate, **settings, **inputs.counting, **reading
     )  # fmt: skip

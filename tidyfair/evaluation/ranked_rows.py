@@ -247,12 +247,13 @@ def _columns_of(values: pl.DataFrame | None) -> Iterator[tuple[str, Array, Array
 
 
 def sorted_scores(rows: Rows, level: Level) -> Iterator[pl.DataFrame]:
-    """The distinct scores of each group cell, falling, with their rows and the weights with and without the event."""
+    """The distinct scores of each group cell, falling, with rows, weights by event, and sums of squared weights."""
     reader = _Scores.of(rows, [], level)
     for segment in rows.segments("own"):
         scores = reader.read(segment)
         if not scores.is_empty():
-            yield scores.select(pl.col(_GROUP_CELL).cast(pl.Int64), "score", "hits", "false_alarms", "rows")
+            squares = pl.sum_horizontal(_SQUARES).alias("squares")
+            yield scores.select(pl.col(_GROUP_CELL).cast(pl.Int64), "score", "hits", "false_alarms", squares, "rows")
 
 
 def _aggregate(frame: pl.DataFrame, expressions: list[pl.Expr]) -> pl.DataFrame | None:
@@ -297,7 +298,7 @@ class _Scores:
     def of(cls, rows: Rows, formulas: Sequence[RowExpression], level: Level) -> _Scores:
         """The scores of a level, and the columns that formulas read; without formulas, those of a curve."""
         values, event = rows.score(level.score), rows.event(level.label)
-        needs = frozenset({"score", "hits", "false_alarms", "rows"})
+        needs = frozenset({*_COUNTS, *_SQUARES, "rows"})
         if formulas:
             needs = frozenset[str]().union(*(formula.statistics for formula in formulas))
         counts = None if level.other is None else event | rows.event(level.other)

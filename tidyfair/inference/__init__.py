@@ -45,7 +45,8 @@ _NAMES = {
     "testing.permutation_test": "disparity_test DisparityTest",
     "testing.sample_size": "rows_needed smallest_difference",
     "testing.subgroups": (
-        "certify_subgroups linear_subgroup LinearSubgroup subgroup_search SubgroupCertificate SubgroupSearch"
+        "certify_subgroups linear_subgroup LinearSubgroup multicalibration_test MulticalibrationTest subgroup_search "
+        "SubgroupCertificate SubgroupSearch"
     ),
 }
 _MODULE_OF = {name: module for module, names in _NAMES.items() for name in names.split()}

@@ -2,6 +2,7 @@
 
 # pyright: reportUnusedImport=false
 from tidyfair.intervals.comparisons import scale_of
+from tidyfair.intervals.critical_values import brownian_range_quantile, brownian_range_tail
 from tidyfair.intervals.draws import (
     Draws, Summary, clusters_of, designs_of, is_stratified, replicates_of, warn_of_few_clusters,
 )  # fmt: skip

@@ -21,6 +21,8 @@ _NODES = 81
 _LEAST = 1e-300
 """A positive number in place of a probability of 0."""
 _FARTHEST_RANGE, _NODES_OF_RANGE, _HALVINGS = 6.5, 48, 7
+_TERMS, _NEAREST, _FARTHEST_OF_MOTION = 40, 0.3, 40.0
+"""The terms of the series of the range of a Brownian motion, and the ends of the ranges that occur."""
 _LEAST_DISTANCE = 0.1
 """The observed distance of equal groups, in standard errors of a pair: none at all has no probability."""
 _SMALLEST = 0.25
@@ -62,6 +64,28 @@ def _normal_nodes() -> tuple[Floats, Floats]:
     """Points of a normal variable, and their weights in sums over it."""
     point = np.linspace(-_FARTHEST, _FARTHEST, _NODES)
     return point, np.exp(-(point**2) / 2) * ((point[1] - point[0]) / math.sqrt(2 * math.pi))
+
+
+def brownian_range_tail(distance: Floats) -> Floats:
+    """The probability that the range of a Brownian motion, up to the time 1, is at least some distance (Feller, 1951).
+
+    It is 1 but for 1e-20 below the nearest distance, where the series would take more terms.
+    """
+    from scipy.special import ndtr
+
+    term = np.arange(1, _TERMS + 1)
+    above: Floats = ndtr(-term * np.maximum(distance, _NEAREST)[..., None])
+    return np.minimum(8 * ((-1.0) ** (term - 1) * term * above).sum(axis=-1), 1)
+
+
+def brownian_range_quantile(share: float) -> float:
+    """The distance that the range of a Brownian motion, up to the time 1, reaches with some probability."""
+
+    def is_likelier(distance: Floats) -> Booleans:
+        return brownian_range_tail(distance) > share
+
+    near, far = bracket(is_likelier, np.array(_NEAREST), np.array(_FARTHEST_OF_MOTION))
+    return float(near + far) / 2
 
 
 def errors_needed(

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from numbers import Real
 from typing import Any, Literal, TypedDict, Unpack, cast, overload
 
+import numpy as np
 import polars as pl
 
 from tidyfair.calling import GroupwiseFactory, GroupwiseMetric, Metric, MetricSet, metric_set
@@ -25,7 +26,7 @@ from tidyfair.evaluation import (
     scores_of_levels,
     sorted_scores,
 )
-from tidyfair.metrics.probability import bin_of, check_bins, roc_auc
+from tidyfair.metrics.probability import bin_of, check_bins, isotonic_bounds, roc_auc
 from tidyfair.specs import CallOptions, ColumnLike, is_list, refuse_unknown_keywords, refuse_unknown_settings
 from tidyfair.specs.formulas import Expr
 from tidyfair.tallies import PolarsFrame, check_weights, open_frame
@@ -34,6 +35,7 @@ __all__ = [
     "Curve",
     "ThresholdCurve",
     "calibration_curve",
+    "cumulative_calibration_curve",
     "gain_curve",
     "lift_curve",
     "pr_curve",
@@ -59,7 +61,7 @@ class CurveOptions(TypedDict, total=False):
     on_undefined: Literal["warn", "ignore", "raise"]
     thresholds: Sequence[float] | None
     bins: int
-    binning: Literal["width", "count"]
+    binning: Literal["width", "count", "isotonic"]
 
 
 @dataclass(frozen=True)
@@ -134,7 +136,7 @@ def curve(*, rising: bool = False) -> Callable[[Callable[..., dict[str, Expr]]],
 def _cumulated(points: pl.DataFrame, curves: pl.DataFrame, extra: list[float]) -> pl.DataFrame:
     """The points with the parameters of curves, and such points at extra scores, marked as added."""
     added = curves.join(pl.DataFrame({"score": extra}), how="cross").with_columns(
-        hits=0.0, false_alarms=0.0, rows=pl.lit(0, pl.Int64), added=True
+        hits=0.0, false_alarms=0.0, squares=0.0, rows=pl.lit(0, pl.Int64), added=True
     )
     points = pl.concat([points.with_columns(added=False), added.select(*points.columns, "added")])
     # an added point comes after the rows that have its score
@@ -221,11 +223,13 @@ def calibration_curve(data: Any, truth: ColumnLike, **options: Unpack[CurveOptio
         data: A polars, pandas or pyarrow frame, grouped or not.
         truth: Column of the true labels.
         options: As for a curve, with `bins` (10) and `binning` instead of thresholds: `"width"` for bins of equal width
-            between 0 and 1, `"count"` for bins of equal weight in each outer group.
+            between 0 and 1, `"count"` for bins of equal weight in each outer group, `"isotonic"` for those in which
+            isotonic regression pools scores, whose number follows from the data (CORP; Dimitriadis et al., 2021).
 
     Returns:
         A tidy frame: outer keys, `.level` with more than two labels, `.bin` (from 1), `.mean_score`, `.event_rate`,
-        `.n`, the rows of the bin, and with `case_weights` their `.weight`. Empty bins are left out.
+        `.n`, the rows of the bin, and with `case_weights` their `.weight`; of isotonic bins, their `.lowest_score` and
+        `.highest_score`. Empty bins are left out.
 
     >>> import polars as pl
     >>> seen = pl.DataFrame({"y": [1, 0, 1, 0], "p": [0.9, 0.4, 0.9, 0.1]})
@@ -234,17 +238,21 @@ def calibration_curve(data: Any, truth: ColumnLike, **options: Unpack[CurveOptio
     """
     given = cast("dict[str, Any]", options)
     weighted = given.get("case_weights") is not None
-    bins, binning = given.pop("bins", 10), given.pop("binning", "width")
-    check_bins("calibration_curve", bins, binning)
-    points, _, with_keys = _points("calibration_curve", data, truth, given)
-    low, high = points["score"].min(), points["score"].max()
-    if binning == "width" and isinstance(low, float) and isinstance(high, float) and (low < 0 or high > 1):
-        msg = f'`probs`: scores from {low:g} to {high:g} are not probabilities; use binning="count".'
+    is_isotonic = given.get("binning") == "isotonic"
+    if is_isotonic and given.get("bins") is not None:
+        msg = 'calibration_curve: `binning="isotonic"` takes its bins from the data; leave out `bins`.'
         raise ArgumentError(msg)
+    bins, binning = given.pop("bins", 10), given.pop("binning", "width")
+    check_bins("calibration_curve", bins, binning, ["width", "count", "isotonic"])
+    points, _, with_keys = _points("calibration_curve", data, truth, given)
+    if binning != "count":
+        _check_probabilities(points, '; use binning="count"')
     weight, score = pl.col("hits") + pl.col("false_alarms"), pl.col("score")
     share = score if binning == "width" else weight.cum_sum(reverse=True).over(_CURVE) / weight.sum().over(_CURVE)
-    number = bin_of(share, bins, binning).cast(pl.Int64) + 1
-    weights = [weight.sum().alias(".weight")] if weighted else []
+    number = pl.lit(_isotonic_bins(points)) if is_isotonic else bin_of(share, bins, binning).cast(pl.Int64) + 1
+    more = [weight.sum().alias(".weight")] if weighted else []
+    if is_isotonic:
+        more += [score.min().alias(".lowest_score"), score.max().alias(".highest_score")]
     binned = (
         points.with_columns(number.alias(".bin"))
         .group_by(*_CURVE, ".bin")
@@ -252,10 +260,65 @@ def calibration_curve(data: Any, truth: ColumnLike, **options: Unpack[CurveOptio
             ((score * weight).sum() / weight.sum()).alias(".mean_score"),
             (pl.col("hits").sum() / weight.sum()).alias(".event_rate"),
             pl.col("rows").sum().alias(".n"),
-            *weights,
+            *more,
         )
     )
     return with_keys(binned.sort(*_CURVE, ".bin"), restored=True)
+
+
+def _isotonic_bins(points: pl.DataFrame) -> pl.Series:
+    """The bins, from 1, in which isotonic regression pools the falling scores of each curve."""
+    bins = [pl.Series([], dtype=pl.Int64)]
+    for scores in points.partition_by(_CURVE, maintain_order=True):
+        hits, false_alarms = scores["hits"].to_numpy(), scores["false_alarms"].to_numpy()
+        sizes = np.diff(isotonic_bounds(hits, hits + false_alarms))
+        bins.append(pl.Series(np.repeat(np.arange(len(sizes), 0, -1), sizes), dtype=pl.Int64))
+    return pl.concat(bins)
+
+
+@refuse_unknown_keywords
+def cumulative_calibration_curve(data: Any, truth: ColumnLike, **options: Unpack[CurveOptions]) -> Any:
+    """Sum of events less the sum of scores, cumulated from the lowest score; takes the arguments of a curve.
+
+    Where the line rises, risks are underestimated, and where it falls, overestimated: its slope is how much. Kuiper's
+    `cumulative_calibration_error` is the distance of its highest from its lowest point (Arrieta-Ibarra et al., 2022).
+
+    Args:
+        data: A polars, pandas or pyarrow frame, grouped or not.
+        truth: Column of the true labels.
+        options: As for a curve, without thresholds.
+
+    Returns:
+        A tidy frame: outer keys, `.level` with more than two labels, `.score` (-inf where nobody is counted yet), the
+        `.share` of the weight at or below it, `.cumulative_error` (per row of the curve) and `.std_error`, its standard
+        deviation if scores are calibrated.
+
+    >>> import polars as pl
+    >>> seen = pl.DataFrame({"y": [1, 0, 1, 0], "p": [0.75, 0.25, 0.5, 0.5]})
+    >>> cumulative_calibration_curve(seen, "y", probs="p")[".cumulative_error"].to_list()
+    [0.0, -0.0625, -0.0625, 0.0]
+    """
+    points, _, with_keys = _points("cumulative_calibration_curve", data, truth, cast("dict[str, Any]", options))
+    _check_probabilities(points)
+    start = points.select(_CURVE).unique().with_columns(score=-math.inf)
+    rising = pl.concat([start, points], how="diagonal").sort(*_CURVE, "score")
+    weight, score = pl.col("hits") + pl.col("false_alarms"), pl.col("score")
+    difference, variance = pl.col("hits") - score * weight, score * (1 - score) * pl.col("squares")
+    total = weight.sum().over(_CURVE)
+    # nobody is counted at the start
+    share, error, squares = (sums.fill_null(0.0).cum_sum().over(_CURVE) for sums in (weight, difference, variance))
+    values = rising.select(*_CURVE, score.alias(".score"), **{
+        ".share": share / total, ".cumulative_error": error / total, ".std_error": squares.sqrt() / total,
+    })  # fmt: skip
+    return with_keys(values, restored=True)
+
+
+def _check_probabilities(points: pl.DataFrame, way_out: str = "") -> None:
+    """Refuse scores beyond 0 and 1."""
+    low, high = points["score"].min(), points["score"].max()
+    if isinstance(low, float) and isinstance(high, float) and (low < 0 or high > 1):
+        msg = f"`probs`: scores from {low:g} to {high:g} are not probabilities{way_out}."
+        raise ArgumentError(msg)
 
 
 def _thresholds(thresholds: object) -> list[float] | None:
@@ -282,7 +345,7 @@ def _points(
     labels = labels_with_scores(tally, labels=reading["labels"], pos_label=reading["pos_label"], estimator=None)
     group_cells, _ = number_group_cells(tally, labels, [None])
     rows = rows_of(tally, labels, group_cells, None, frozenset({"truth", "probs"}))
-    floats = dict.fromkeys(["score", "hits", "false_alarms"], pl.Float64())
+    floats = dict.fromkeys(["score", "hits", "false_alarms", "squares"], pl.Float64())
     schema = {"group_cell": pl.Int64(), **floats, "rows": pl.Int64(), "level": pl.Int64()}
     # the empty part gives the columns where no row has a score
     parts = [pl.DataFrame(schema=schema)]
@@ -311,7 +374,8 @@ def _points(
 
 def _check_options(name: str, given: Mapping[str, Any], reading: Iterable[str]) -> None:
     """Refuse options that a curve does not have, and a curve without scores."""
-    own = ("bins", "binning") if name == "calibration_curve" else ("on_undefined", "thresholds")
+    of_calibration = {"calibration_curve": ("bins", "binning"), "cumulative_calibration_curve": ()}
+    own = of_calibration.get(name, ("on_undefined", "thresholds"))
     counting = ("probs", "group_by", "case_weights")
     for option in given:
         if option not in counting:

@@ -56,6 +56,7 @@ OTHER_NAMES = {
     "informedness": "j_index",
     "integrated_brier_score": "brier_survival_integrated",
     "jaccard_score": "threat_score",
+    "kuiper_calibration_error": "cumulative_calibration_error",
     "log_loss": "mn_log_loss",
     "make_derived_metric": "new_groupwise_metric",
     "matthews_corrcoef": "mcc",

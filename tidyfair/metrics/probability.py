@@ -36,6 +36,8 @@ __all__ = [
     "calibration_ratio",
     "calibration_slope",
     "classification_cost",
+    "cumulative_calibration_error",
+    "cumulative_calibration_error_if_calibrated",
     "expected_calibration_error",
     "expected_calibration_error_debiased",
     "expected_calibration_error_if_calibrated",
@@ -53,6 +55,9 @@ __all__ = [
     "roc_auc",
     "roc_aunp",
     "roc_aunu",
+    "score_discrimination",
+    "score_miscalibration",
+    "score_uncertainty",
 ]
 
 _EPSILON = 2.0**-52
@@ -596,10 +601,10 @@ Binning = Literal["width", "count"]
 Edges = Literal["common", "own"]
 
 
-def check_bins(name: str, bins: object, binning: object) -> None:
+def check_bins(name: str, bins: object, binning: object, known: Sequence[str] = ("width", "count")) -> None:
     """Refuse an impossible number of bins, and an unknown binning."""
     whole("bins", bins, 1, _MOST_BINS, of=name)
-    one_of("binning", binning, ["width", "count"])
+    one_of("binning", binning, known)
 
 
 def bin_of(share: Expr, bins: int, binning: Binning) -> Expr:
@@ -705,6 +710,121 @@ def expected_calibration_error_debiased(
     """
     del bins, binning, edges  # those of the parts
     return expected_calibration_error - expected_calibration_error_if_calibrated
+
+
+@prob_metric(
+    direction="minimize",
+    no_interval="which chance makes larger, in resamples too: `inference.multicalibration_test` has its p-value",
+)  # fmt: skip
+def cumulative_calibration_error(hits: Expr, false_alarms: Expr, score: Expr) -> ExprRate:
+    """Largest distance of the number of events from the sum of scores, over all ranges of scores, per row.
+
+    It is Kuiper's statistic of cumulated differences, which needs no bins (Arrieta-Ibarra et al., 2022: ECCE-R). Chance
+    makes it larger in small groups: see `cumulative_calibration_error_if_calibrated`. Null without rows.
+
+    >>> labels = {"hits": [1, 0, 1, 0], "false_alarms": [0, 1, 0, 1]}
+    >>> cumulative_calibration_error.formula(**labels, score=[0.8, 0.6, 0.4, 0.2])
+    0.15
+    """
+    weight = hits + false_alarms
+    cumulated = (hits - score * weight).cum_sum()
+    return cumulated.max().clip(lower_bound=0) - cumulated.min().clip(upper_bound=0), weight.sum()
+
+
+@prob_metric(
+    direction="minimize",
+    no_interval="which is the error that chance gives this many rows, and says nothing of others",
+)  # fmt: skip
+def cumulative_calibration_error_if_calibrated(
+    hit_squares: Expr, false_alarm_squares: Expr, score: Expr, hits: Expr, false_alarms: Expr
+) -> ExprRate:  # fmt: skip
+    """The mean cumulative calibration error of perfectly calibrated scores, by chance alone.
+
+    It is √(8/π) = 1.6 of the standard deviations of the sum of events, the mean range of a Brownian motion (Feller,
+    1951); a little less where there are few distinct scores. Null without rows.
+
+    >>> labels = {"hits": [1, 0, 1, 0], "false_alarms": [0, 1, 0, 1]}
+    >>> squares = {"hit_squares": [1, 0, 1, 0], "false_alarm_squares": [0, 1, 0, 1]}
+    >>> chance = cumulative_calibration_error_if_calibrated.formula(**labels, **squares, score=[0.8, 0.6, 0.4, 0.2])
+    >>> round(chance, 4)
+    0.3568
+    """
+    variance = (score * (1 - score) * (hit_squares + false_alarm_squares)).sum()
+    return math.sqrt(8 / math.pi) * variance.sqrt(), (hits + false_alarms).sum()
+
+
+# How much of a loss is miscalibration
+
+
+Loss = Literal["brier", "log"]
+_LOSSES = ("brier", "log")
+_FITTED = "whose isotonic regression fits chance too, in resamples even more"
+
+
+def isotonic_bounds(hits: Array, weight: Array) -> Array:
+    """The bounds of the runs of falling scores in which isotonic regression pools the shares of events."""
+    from scipy.optimize import isotonic_regression
+
+    fit: Any = isotonic_regression(hits / weight, weights=weight, increasing=False)
+    return fit.blocks
+
+
+def _loss_saved(hits: Array, false_alarms: Array, score: Array | None = None, *, loss: str) -> float:
+    """How much the mean loss of scores, or of one share for all, exceeds that of shares that rise with the score."""
+    weight = hits + false_alarms
+    bounds = isotonic_bounds(hits, weight)
+    rates = np.add.reduceat(hits, bounds[:-1]) / np.add.reduceat(weight, bounds[:-1])
+    forecast = np.full(len(hits), hits.sum() / weight.sum()) if score is None else score
+    losses: list[float] = []
+    for probability in (forecast, np.repeat(rates, np.diff(bounds))):
+        of_hits, of_others = (1 - probability) ** 2, probability**2
+        if loss == "log":
+            clipped = probability.clip(_EPSILON, 1 - _EPSILON)
+            of_hits, of_others = -np.log(clipped), -np.log1p(-clipped)
+        losses.append(float(hits @ of_hits + false_alarms @ of_others) / float(weight.sum()))
+    return losses[0] - losses[1]
+
+
+@prob_metric(direction="minimize", range=(0, math.inf), no_interval=_FITTED)
+def score_miscalibration(hits: Expr, false_alarms: Expr, score: Expr, *, loss: Loss = "brier") -> Expr:
+    """How much smaller the Brier score would be, if scores were recalibrated by isotonic regression.
+
+    Brier score = miscalibration - discrimination + uncertainty (CORP; Dimitriadis, Gneiting and Jordan, 2021); with
+    `loss="log"`, the log loss. Null without rows.
+
+    >>> score_miscalibration.formula(hits=[1, 0, 1, 0], false_alarms=[0, 1, 0, 1], score=[0.875, 0.625, 0.375, 0.125])
+    0.078125
+    """
+    return _value_of_arrays(partial(_loss_saved, loss=one_of("loss", loss, _LOSSES)), hits, false_alarms, score)
+
+
+@prob_metric(range=(0, math.inf), no_interval=_FITTED)
+def score_discrimination(hits: Expr, false_alarms: Expr, *, loss: Loss = "brier") -> Expr:
+    """How much smaller the Brier score of recalibrated scores is than that of the overall share of events.
+
+    Part of the decomposition of `score_miscalibration`, with the same `loss`; above 0, scores tell rows apart. Null
+    without rows.
+
+    >>> score_discrimination.formula(hits=[1, 0, 1, 0], false_alarms=[0, 1, 0, 1])
+    0.125
+    """
+    return _value_of_arrays(partial(_loss_saved, loss=one_of("loss", loss, _LOSSES)), hits, false_alarms)
+
+
+@prob_metric(direction="minimize", range=(0, math.log(2)), constant_average="micro")
+def score_uncertainty(positives: Number, instances: Number, *, loss: Loss = "brier") -> Number:
+    """The Brier score of the overall share of events p, p (1 - p), which no score changes.
+
+    Part of the decomposition of `score_miscalibration`; with `loss="log"`, the entropy. Null without rows.
+
+    >>> score_uncertainty.formula(positives=2, instances=4)
+    0.25
+    """
+    from scipy.special import entr
+
+    share = positives / instances
+    entropy: Number = entr(share) + entr(1 - share)
+    return entropy if one_of("loss", loss, _LOSSES) == "log" else share * (1 - share)
 
 
 def _fitted(design: Array, offset: Array, truth: Array, weight: Array) -> Array:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import polars as pl
 
@@ -60,24 +61,45 @@ def lift_plot(plot: PlotInput) -> Picture:
 
 
 def calibration_plot(plot: PlotInput) -> Picture:
-    """Observed rate of events over mean score, with intervals where rows count alike."""
+    """Observed rate of events over mean score, with intervals where rows count alike; of isotonic bins, as steps."""
     from tidyfair.intervals import wilson, z_value  # noqa: PLC0415 - only for intervals
 
+    is_isotonic = plot.frame[".lowest_score"].count() > 0
+    if is_isotonic:
+        ends = pl.concat_list(".lowest_score", ".highest_score").alias(".mean_score")
+        plot = replace(plot, frame=plot.frame.with_columns(ends).explode(".mean_score"))
     table = _points(plot, pl.col(".mean_score"), pl.col(".event_rate"), rows=".n")
     notes: list[str] = []
-    if not plot.frame[".weight"].count():
+    if is_isotonic:
+        notes.append("steps: shares of events that rise with the score (isotonic regression)")
+    elif not plot.frame[".weight"].count():
         rows = table["rows"].cast(pl.Float64).to_numpy()
         lower, upper = wilson(table["estimate"].to_numpy(), rows, z_value(_LEVEL))
         table = table.with_columns(lower=lower, upper=upper)
         notes.append("lines show the 95 % confidence interval of each bin (Wilson)")
-    if table["series"].n_unique() > _MOST_IN_ONE:
+    if table["series"].n_unique() > _MOST_IN_ONE and not is_isotonic:
         # intervals of many curves would hide each other
         panel = pl.when(pl.col("panel") == "").then("series").otherwise(pl.format("{}, {}", "series", "panel"))
         table = table.with_columns(panel=panel, series=pl.lit("event rate"))
     return Picture(
-        lines, table, _titles(plot, "Calibration curve"), notes, x=["Mean score"], y=["Event rate"], square=True,
-        diagonal="perfect calibration", points=True,
+        lines, table, _titles(plot, "Calibration curve"), notes, x=["Score" if is_isotonic else "Mean score"],
+        y=["Event rate"], square=True, diagonal="perfect calibration", points=not is_isotonic,
     )  # fmt: skip
+
+
+def cumulative_plot(plot: PlotInput) -> Picture:
+    """Events less scores, cumulated over the rows by their score, and what chance gives."""
+    from tidyfair.intervals import z_value  # noqa: PLC0415 - only here
+
+    table = _points(plot, pl.col(".share"), pl.col(".cumulative_error"), error=".std_error")
+    reach = z_value(_LEVEL) * pl.col("error").cast(pl.Float64)
+    table = table.with_columns(lower=-reach, upper=reach).drop("error")
+    notes = ["lines rise where risks are underestimated, and fall where they are overestimated"]
+    if table["series"].n_unique() <= MOST_BANDS:
+        notes.append("bands hold 95 % of calibrated scores at each point")
+    titles, span = _titles(plot, "Cumulative calibration curve"), Span(reference=0)
+    x, y = "Share of rows, from the lowest score", "Events less scores, per row"
+    return Picture(lines, table, titles, notes, span, x=[x], y=[y], x_span=Span(0, 1))
 
 
 def _titles(plot: PlotInput, name: str) -> list[str]:

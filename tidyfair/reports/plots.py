@@ -155,6 +155,6 @@ _PICTURES: Mapping[ResultKind, Callable[[PlotInput], Picture]] = {
     kinds.CHANGES: comparison_plots.located_plot, kinds.COMPONENTS: comparison_plots.components_plot,
     kinds.ROC_CURVE: curve_plots.roc_plot, kinds.PR_CURVE: curve_plots.precision_recall_plot,
     kinds.GAIN_CURVE: curve_plots.gain_plot, kinds.LIFT_CURVE: curve_plots.lift_plot,
-    kinds.CALIBRATION_CURVE: curve_plots.calibration_plot,
+    kinds.CALIBRATION_CURVE: curve_plots.calibration_plot, kinds.CUMULATIVE_CURVE: curve_plots.cumulative_plot,
 }  # fmt: skip
 """The picture of each kind of result that has one."""

@@ -143,6 +143,10 @@ CERTIFICATE = _kind(
     ".metric .epsilon .subgroup .estimate .compared_with .difference .denominator .searched .not_searched .min_n "
     ".conf_level .status",
 )  # fmt: skip
+MISCALIBRATION = _kind(
+    "Tests of calibration in subgroups", ".metric .by .group .estimate .statistic .detectable",
+    ".metric .by .group .estimate .std_error .statistic .p_value .p_adjusted .detectable .n .status",
+)  # fmt: skip
 HALVES = _kind(
     "The half of the rows that differs most", ".metric .subgroup .overall .violation",
     ".metric .subgroup .estimate .overall .violation .denominator .share .status",
@@ -224,18 +228,28 @@ LIFT_CURVE = _kind(
 )  # fmt: skip
 CALIBRATION_CURVE = _kind(
     "Mean scores and rates of events in bins", ".mean_score .event_rate",
-    ".level .bin .mean_score .event_rate .n .weight",
+    ".level .bin .mean_score .event_rate .n .weight .lowest_score .highest_score",
+)  # fmt: skip
+CUMULATIVE_CURVE = _kind(
+    "Events less scores, cumulated", ".share .cumulative_error .std_error",
+    ".level .score .share .cumulative_error .std_error",
 )  # fmt: skip
 CONFUSION = _kind(
     "Rows by true and predicted label", ".truth .predicted .n",
     f"{_CUTS} .truth .predicted .n .weight",
 )  # fmt: skip
+PAY_GAPS = _kind(
+    "Gaps of pay", ".group .estimate .reference .gap",
+    ".by .group .n .share .estimate .reference .gap .is_large_gap .status .note",
+)  # fmt: skip
+PAY_BANDS = _kind("Groups in bands of pay", ".by .group .bin .n .estimate", ".by .group .bin .n .estimate")
 UNKNOWN_ROWS = _kind("Rows of unknown groups", ".by .n .unknown", ".by .n .unknown")
 KINDS = (
     METRICS, VERDICTS, GROUPS, SHRUNKEN, WORST, BOUNDS, COMPARISONS, FOUR_FIFTHS, STANDARDIZED, QUANTILES, PAIRS,
     PAIRED, COCHRANS_Q, STRATA, TESTS, PROBABILITIES, SUBGROUPS, CERTIFICATE, HALVES, SENSITIVITY, MISSING_TRUTH,
     SMALLEST, MODELS, RESAMPLES, FRONTIER, SUMMARIES, LOOK, LOOKS, GROUPS_OF_LOOKS, PERIODS, CHANGES,
-    COMPONENTS, ROC_CURVE, PR_CURVE, GAIN_CURVE, LIFT_CURVE, CALIBRATION_CURVE, CONFUSION, UNKNOWN_ROWS,
+    COMPONENTS, ROC_CURVE, PR_CURVE, GAIN_CURVE, LIFT_CURVE, CALIBRATION_CURVE, CUMULATIVE_CURVE, MISCALIBRATION,
+    CONFUSION, PAY_GAPS, PAY_BANDS, UNKNOWN_ROWS,
 )  # fmt: skip
 """All kinds of results. No columns are those of two kinds."""
 

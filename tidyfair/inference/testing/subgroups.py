@@ -1,4 +1,4 @@
-"""Searches for unfair subgroups: all conjunctions of features, and halves of their space; and certificates.
+"""Searches for unfair subgroups: all conjunctions of features, and halves of their space; certificates; calibration.
 
 A certificate is an upper bound on how much worse any subgroup is than all others, simultaneous for all of them.
 """
@@ -12,23 +12,38 @@ from abc import abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from statistics import NormalDist
 from typing import Any, ClassVar, TypedDict, Unpack
 
 import numpy as np
 import polars as pl
 
-from tidyfair.calling import Metric, MetricSet, metric_set
+from tidyfair.calling import GroupwiseMetric, Metric, MetricSet, Run, metric_set
 from tidyfair.errors import ArgumentError, Status, in_short
 from tidyfair.evaluation import GROUP_CELL, OUTSIDE, Evaluated, texts_of
-from tidyfair.inference.on_data import RateOnData
+from tidyfair.inference.on_data import CalledOnData, RateOnData, refuse_others
+from tidyfair.inference.rate_tests import with_adjusted_p_values
 from tidyfair.inference.result_frames import frame_of, outer_keys_of, schema_of
-from tidyfair.intervals import check_shuffled, clopper_pearson, in_progress, placed
-from tidyfair.metrics.probability import calibration_in_the_large, mean_score
+from tidyfair.intervals import (
+    brownian_range_quantile,
+    brownian_range_tail,
+    check_shuffled,
+    clopper_pearson,
+    in_progress,
+    placed,
+)  # fmt: skip
+from tidyfair.metrics.probability import (
+    calibration_in_the_large,
+    cumulative_calibration_error,
+    cumulative_calibration_error_if_calibrated,
+    mean_score,
+)  # fmt: skip
 from tidyfair.specs import (
     Array,
     Column,
     ColumnLike,
     Options,
+    OuterGroups,
     Policy,
     Privileged,
     Threshold,
@@ -42,12 +57,12 @@ from tidyfair.specs import (
     whole,
 )
 from tidyfair.specs.formulas import SumFormula
-from tidyfair.specs.result_kinds import CERTIFICATE, HALVES, SUBGROUPS, ResultKind
-from tidyfair.tallies import Source
+from tidyfair.specs.result_kinds import CERTIFICATE, HALVES, MISCALIBRATION, SUBGROUPS, ResultKind
+from tidyfair.tallies import Source, Tally
 
 __all__ = [
-    "LinearSubgroup", "SubgroupCertificate", "SubgroupSearch", "certify_subgroups", "linear_subgroup",
-    "subgroup_search",
+    "LinearSubgroup", "MulticalibrationTest", "SubgroupCertificate", "SubgroupSearch", "certify_subgroups",
+    "linear_subgroup", "multicalibration_test", "subgroup_search",
 ]  # fmt: skip
 
 _SAME = 1e-9
@@ -63,7 +78,11 @@ _SPLITS = 24
 _RATES = "fall_out, miss_rate, selection_rate or accuracy; {} is not a share of rows"
 _RATES_OR_CALIBRATION = "fall_out, miss_rate or accuracy, or calibration_in_the_large of scores, not {}"
 """What searches and certificates take, with the name of a metric that is nothing of the kind."""
-_TEXT = "\0text"
+_TEXT, _TESTS = "\0text", "\0tests"
+_MEAN_RANGE = math.sqrt(8 / math.pi)
+"""The mean range of a Brownian motion."""
+_ROUNDED = 1e-12
+"""An error of rounding, where scores of 0 and 1 leave nothing to chance."""
 _SLOPE_DIGITS, _CENTER_DIGITS = 4, 10
 """Significant digits in the text of a linear subgroup."""
 _SEARCHED = schema_of("""
@@ -383,6 +402,92 @@ class _LimitsOfAll(SubgroupCertificate):
         return self._limits(combinations)
 
 
+class CalibrationOptions(TypedDict, total=False):
+    """The options of a call that a test of calibration takes."""
+
+    probs: ColumnLike | None
+    group_by: OuterGroups | None
+    case_weights: ColumnLike | None
+    frequency_weights: ColumnLike | None
+    pos_label: object
+    labels: Sequence[object] | None
+
+
+@dataclass(frozen=True, repr=False)
+class MulticalibrationTest(CalledOnData):
+    """A test of calibration in subgroups, as a callable on dataframes; made by `multicalibration_test`."""
+
+    subject: ClassVar[str] = "multicalibration_test()"
+    kind: ClassVar[ResultKind] = MISCALIBRATION
+    lists_unknown: ClassVar[bool] = True
+    accepted: ClassVar[type[Any]] = CalibrationOptions
+    features: tuple[Column, ...]
+    depth: int
+    policy: Policy
+    conf_level: float
+    power: float
+
+    @cached_property
+    def _errors(self) -> MetricSet:
+        """The error of all rows and of each subgroup, and that by chance."""
+        metrics = (cumulative_calibration_error, cumulative_calibration_error_if_calibrated)
+        sizes = range(1, min(self.depth, len(self.features)) + 1)
+        subsets = [columns for size in sizes for columns in itertools.combinations(self.features, size)]
+        members: list[Metric | GroupwiseMetric] = [*metrics]
+        for columns, metric in itertools.product(subsets, metrics):
+            members.append(metric.difference(*(column.source for column in columns)).with_policy(self.policy))
+        return metric_set(*members)
+
+    @property
+    def _run(self) -> Run:
+        return self._errors.run
+
+    def _listed(self) -> Iterable[Metric]:
+        return [cumulative_calibration_error]
+
+    def _check_call(self, keywords: Any) -> None:
+        refuse_others(keywords, self.accepted, "data", "truth")
+
+    def _check_source(self, source: Source) -> None:
+        for column in self.features:
+            column.check(source.columns, "features")
+
+    def _fixed(self) -> dict[str, Any]:
+        return super()._fixed() | {"estimator": "binary"}
+
+    def _results(self, tally: Tally, options: Options) -> pl.DataFrame:
+        groups = self._run.groups_of(tally, options).drop(".level", ".estimator", ".denominator")
+        is_error = pl.col(".metric") == cumulative_calibration_error.name
+        by_chance = groups.filter(~is_error)[".estimate"].alias(".std_error") / _MEAN_RANGE
+        table = groups.filter(is_error).with_columns(by_chance)
+        if self.policy.unknown == "drop":
+            table = table.filter(pl.col(".status") != Status.UNKNOWN.value)
+        error, deviation = pl.col(".estimate"), pl.col(".std_error")
+        # of scores of 0 and 1 any error is more than chance
+        certain = pl.when(error > _ROUNDED).then(math.inf).otherwise(0.0)
+        statistic = pl.when(deviation > 0).then(error / deviation).otherwise(certain)
+        table = table.with_columns(pl.when(error.is_not_null()).then(statistic).alias(".statistic"))
+        p_values = pl.Series(".p_value", brownian_range_tail(table[".statistic"].to_numpy()))
+        table = table.with_columns(p_values.fill_nan(None))
+        keys = table.columns[: table.columns.index(".metric")]
+        table = with_adjusted_p_values(table, keys, "holm")
+        tests = pl.col(".p_value").count()
+        table = table.with_columns((tests.over(keys) if keys else tests).alias(_TESTS))
+        needed = {count: self._needed(count) for count in table[_TESTS].unique()}
+        detectable = pl.col(_TESTS).replace_strict(needed, return_dtype=pl.Float64) * deviation
+        order = [*(False for _ in keys), True]
+        table = table.sort(*keys, ".statistic", descending=order, nulls_last=True, maintain_order=True)
+        return table.with_columns(detectable.alias(".detectable")).drop(_TESTS)
+
+    def _needed(self, tests: int) -> float:
+        """The error, in standard deviations, that one of so many tests detects with the power, wherever it is.
+
+        Over the range of scores in which the error is, the cumulated difference has this mean, and at most the standard
+        deviation of all of them; the statistic is at least as large.
+        """
+        return brownian_range_quantile((1 - self.conf_level) / max(tests, 1)) + NormalDist().inv_cdf(self.power)
+
+
 class _Conjunctions:
     """All conjunctions of up to some number of features, and the sums over their rows.
 
@@ -531,10 +636,10 @@ def checked_rate(name: str, metric: object, kinds: tuple[str, ...], takes: str =
     return metric
 
 
-def _features_of(name: str, metric: Metric, features: object) -> tuple[Column, ...]:
-    """The features that make up subgroups, or an error."""
+def _features_of(name: str, features: object, *, after: str = "") -> tuple[Column, ...]:
+    """The features that make up subgroups, or an error; `after` are the arguments before them."""
     if not are_columns(features):
-        example = f'`{name}({metric.name}, ["sex", "race"])`'
+        example = f'`{name}({after}["sex", "race"])`'
         msg = f"{name}() takes a list of features, such as {example}, not {in_short(features)}."
         raise ArgumentError(msg)
     columns = tuple(Column.of(feature, "features") for feature in features)
@@ -576,7 +681,7 @@ def subgroup_search(
     ('race=White', 1417, 0.0004997501249375312)
     """
     rate = checked_rate("subgroup_search", metric, ("class",))
-    columns = _features_of("subgroup_search", rate, features)
+    columns = _features_of("subgroup_search", features, after=f"{rate.name}, ")
     policy = Policy.of("subgroup_search()", whole("min_n", min_n, 1), min_share, unknown, unknown_values)
     return SubgroupSearch(rate, columns, whole("depth", depth, 1), policy, how_often(times), whole("seed", seed, 0))
 
@@ -602,7 +707,7 @@ def linear_subgroup(metric: Metric, features: Iterable[ColumnLike]) -> LinearSub
     [0.25, 0.25]
     """
     rate = checked_rate("linear_subgroup", metric, ("class", "prob"))
-    return LinearSubgroup(rate, _features_of("linear_subgroup", rate, features))
+    return LinearSubgroup(rate, _features_of("linear_subgroup", features, after=f"{rate.name}, "))
 
 
 @refuse_unknown_keywords
@@ -640,7 +745,50 @@ def certify_subgroups(
     """
     is_calibration = isinstance(metric, Metric) and metric.definition == calibration_in_the_large.definition  # pyright: ignore[reportUnnecessaryIsInstance] - user input
     rate = metric if is_calibration else checked_rate("certify_subgroups", metric, ("class",), _RATES_OR_CALIBRATION)
-    columns = _features_of("certify_subgroups", rate, features)
+    columns = _features_of("certify_subgroups", features, after=f"{rate.name}, ")
     policy = Policy.of("certify_subgroups()", whole("min_n", min_n, 1), min_share, unknown, unknown_values)
     level = proper_share("conf_level", conf_level)
     return SubgroupCertificate(rate, columns, whole("depth", depth, 1), policy, level)
+
+
+@refuse_unknown_keywords
+def multicalibration_test(
+    features: Iterable[ColumnLike], *, depth: int = 2, min_n: int = 30, min_share: float = 0.0,
+    unknown: Treatment = "apart", unknown_values: Iterable[object] | None = None, conf_level: float = 0.95,
+    power: float = 0.8,
+) -> MulticalibrationTest:  # fmt: skip
+    """Test whether scores are calibrated in all rows, in each group, and in all conjunctions of up to `depth` features.
+
+    The statistic is Kuiper's: the largest distance of the number of events from the sum of scores over all ranges of
+    scores, in standard deviations. It needs no bins; if scores are calibrated it is the range of a Brownian motion,
+    and less where there are few distinct scores, so that tests err on the safe side (Arrieta-Ibarra et al., 2022). The
+    largest statistic of all subgroups is a test of multicalibration (Hébert-Johnson et al., 2018), whose p-value is the
+    smallest `.p_adjusted`: by Holm, for any overlap. Rows must be independent.
+
+    Args:
+        features: Columns; each value may be part of a conjunction.
+        depth: Largest number of features in a conjunction; with 1, groups alone.
+        min_n: Smallest number of rows; smaller subgroups are listed but not tested.
+        min_share: Smallest share of the rows, likewise.
+        unknown: Treatment of people with a missing or unknown value of a feature, as for metrics.
+        unknown_values: The values that mean unknown beside null; by default texts such as "Unknown".
+        conf_level: 1 less the probability of any false alarm, for which `.detectable` is computed.
+        power: The probability with which an error of `.detectable` is detected, at least.
+
+    Returns:
+        A callable with the arguments of a metric of scores (`probs`, `group_by`, weights, `pos_label`, `labels`). It
+        returns a row for all rows (null `.by`) and for each subgroup, those with the largest `.statistic` first: outer
+        keys, `.metric`, `.by`, the features, `.group`, `.estimate` (the error per row), `.std_error` (the standard
+        deviation of events less scores, if these are calibrated), `.statistic` (their quotient), `.p_value`,
+        `.p_adjusted` (for all of an outer group), `.detectable`, `.n` and `.status`.
+
+    >>> from tidyfair.datasets import lending
+    >>> test = multicalibration_test(["sex", "race"])
+    >>> tested = test(lending(), "repaid", probs="score", pos_label="yes")
+    >>> tested.select(".by", ".group", pl.col(".estimate", ".statistic").round(3)).row(0)
+    ('sex', 'female', 0.071, 9.568)
+    """
+    columns = _features_of("multicalibration_test", features)
+    policy = Policy.of("multicalibration_test()", whole("min_n", min_n, 1), min_share, unknown, unknown_values)
+    levels = proper_share("conf_level", conf_level), proper_share("power", power)
+    return MulticalibrationTest(columns, whole("depth", depth, 1), policy, *levels)
