@@ -119,8 +119,9 @@ COCHRANS_Q = _kind(
 )  # fmt: skip
 STRATA = _kind(
     "Groups compared within strata", ".metric .group .other .crude .adjusted",
-    f".metric .by .group .other {_CUTS} .strata .crude .std_error .p_value .p_homogeneity .p_equal_odds .pattern "
-    ".ratio .ratio_lower .ratio_upper .odds_ratio .odds_ratio_lower .odds_ratio_upper .n .n_other .adjustment "
+    f".metric .by .group .other {_CUTS} .strata .crude .estimate .estimate_other .std_error .statistic .df "
+    ".p_value .statistic_homogeneity .df_homogeneity .p_homogeneity .statistic_equal_odds .df_equal_odds .p_equal_odds "
+    ".pattern .ratio .ratio_lower .ratio_upper .odds_ratio .odds_ratio_lower .odds_ratio_upper .n .n_other .adjustment "
     ".adjusted .lower .upper .p_adjusted .marginal_effect .marginal_effect_within .marginal_effect_lower "
     ".marginal_effect_upper .note",
 )  # fmt: skip

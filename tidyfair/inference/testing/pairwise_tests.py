@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache, partial
 from statistics import NormalDist
-from typing import Any, ClassVar, Literal, cast
+from typing import Any, ClassVar, Literal, cast, get_args
 
 import numpy as np
 import polars as pl
@@ -15,7 +15,7 @@ import polars as pl
 from tidyfair.calling import GroupwiseMetric, MetricSet, Run, metric_set
 from tidyfair.errors import ArgumentError, Status
 from tidyfair.evaluation import GROUP_CELL, Evaluated
-from tidyfair.inference.contingency import chi_squared, fisher, likelihood_ratio, within_strata
+from tidyfair.inference.contingency import Standard, chi_squared, fisher, likelihood_ratio, within_strata
 from tidyfair.inference.gates import GroupsCompared
 from tidyfair.inference.rate_tests import (
     ADJUSTMENTS,
@@ -86,8 +86,9 @@ _BLOCK = 2**18
 _MANY_GROUPS = 100
 """With more groups, all remaining pairs are assumed to be equal."""
 _STRATIFIED = schema_of("""
-    .metric .by .group .other .strata .crude .adjusted .lower .upper .std_error .p_value .p_homogeneity .p_equal_odds
-    .pattern .ratio .ratio_lower .ratio_upper .odds_ratio .odds_ratio_lower .odds_ratio_upper .n .n_other
+    .metric .by .group .other .strata .crude .estimate .estimate_other .adjusted .lower .upper .std_error .statistic
+    .df .p_value .statistic_homogeneity .df_homogeneity .p_homogeneity .statistic_equal_odds .df_equal_odds
+    .p_equal_odds .pattern .ratio .ratio_lower .ratio_upper .odds_ratio .odds_ratio_lower .odds_ratio_upper .n .n_other
 """)  # fmt: skip
 
 
@@ -407,13 +408,14 @@ def check_single(function: str, metric: GroupwiseMetric) -> None:
             raise ArgumentError(msg)
 
 
+@dataclass(frozen=True, repr=False)
 class StratifiedTest(OuterGroupTest):
     """Compares groups within strata; made by `stratified`."""
 
     subject: ClassVar[str] = "stratified()"
     kind: ClassVar[ResultKind] = STRATA
-
     _schema: ClassVar[Schema] = _STRATIFIED
+    standard: Standard | None = None
 
     def _tested(self, outer_group: OuterGroup) -> Iterator[Content]:
         metric = outer_group.case.metric
@@ -441,7 +443,7 @@ class StratifiedTest(OuterGroupTest):
             return row | {".pattern": "no common stratum"}
         hits, other_hits = count.numerator[is_common][:, [group, reference]].T.astype(float)
         rows, other_rows = count.denominator[is_common][:, [group, reference]].T.astype(float)
-        row |= within_strata(hits, rows, other_hits, other_rows, self.conf_level)
+        row |= within_strata(hits, rows, other_hits, other_rows, self.conf_level, self.standard)
         differences = hits / rows - other_hits / other_rows
         pattern = "alike"
         if ((differences > 0).all() and crude < 0) or ((differences < 0).all() and crude > 0):
@@ -558,6 +560,7 @@ def pairwise(
 def stratified(
     *metrics: GroupwiseMetric | MetricSet,
     within: ColumnLike | Iterable[ColumnLike],
+    standard: Standard | None = None,
     adjust: Literal["holm", "bh", "by", "none"] = "holm",
     family: Family = "all",
     conf_level: float = 0.95,
@@ -569,20 +572,24 @@ def stratified(
     Args:
         metrics: Groupwise metrics of one rate each.
         within: The columns whose groups are the strata.
+        standard: Whose strata both rates are standardized to: those of the `"reference"`, as if the group had them; of
+            the `"group"`; or of `"both"`. By default Mantel and Haenszel's weights, by which differences are most
+            precise.
         adjust: The adjustment of p-values, as for `pairwise`.
         family: The comparisons that are adjusted together.
         conf_level: Confidence level of the intervals, and of the test of homogeneity.
 
     Returns:
         A callable that takes what a metric takes, and gives one row for each group and outer group: the `.crude`
-        difference, the `.adjusted` one (Mantel and Haenszel's) with `.lower` and `.upper` (Miettinen and Nurminen's, by
-        the same weights) and `.std_error` (Sato's; null where all rates are 0 or 1, of which it knows nothing),
-        `.p_value` (Cochran, Mantel and Haenszel's), `.p_homogeneity` of the differences (Cochran's Q), and
-        `.p_equal_odds`, of the odds ratios (Breslow and Day's, with Tarone's correction; null where no odds ratio is
-        common to strata).
+        difference, the rates of both standardized to the same strata, `.estimate` and `.estimate_other`, the `.adjusted`
+        difference of these (by default Mantel and Haenszel's) with `.lower` and `.upper` (Miettinen and Nurminen's, by
+        the same weights) and `.std_error` (by default Sato's; null where all rates are 0 or 1, of which it knows
+        nothing), `.p_value` (by default Cochran, Mantel and Haenszel's), `.p_homogeneity` of the differences (Cochran's
+        Q), and `.p_equal_odds`, of the odds ratios (Breslow and Day's, with Tarone's correction; null where no odds
+        ratio is common to strata), each with the `.statistic…` and its degrees of freedom `.df…`.
         `.pattern` is `simpson` where all strata have the other sign than the crude difference, `heterogeneous` where
-        differences vary so that one number for all of them says little, else `alike`. `.ratio` and `.odds_ratio` are
-        Mantel and Haenszel's ratio of rates (group over reference) and common odds ratio, each with limits; null where
+        differences vary so that one number for all of them says little, else `alike`. `.ratio` is that of both rates
+        (group over reference) and `.odds_ratio` Mantel and Haenszel's common odds ratio, each with limits; null where
         one side has no hits, or nothing else. Strata without one of the two groups do not count.
 
     >>> from tidyfair import demographic_parity
@@ -601,4 +608,5 @@ def stratified(
     return StratifiedTest(
         groupwise(metrics, "stratified"), columns, adjust=one_of("adjust", adjust, ADJUSTMENTS),
         family=one_of("family", family, FAMILIES), conf_level=proper_share("conf_level", conf_level),
+        standard=None if standard is None else one_of("standard", standard, get_args(Standard)),
     )  # fmt: skip
