@@ -175,10 +175,7 @@ def pair(
             error = _error_of_quotient(family, aggregate)
             low, high = aggregate.limits_of_quotient(low, high)
         else:
-            error_of_one, error_of_other = values.shown_error[one], values.shown_error[other]
-            with np.errstate(invalid="ignore"):
-                shared = values.correlation_of(one, other) * error_of_one * error_of_other
-                error = np.sqrt(error_of_one**2 + error_of_other**2 - 2 * shared)
+            error = values.error_of_difference(one, other)
         if not aggregate.signed:
             low, high = aggregate.unsigned_limits(low, high)
         results.put(family.outer[one], (low, high), error)

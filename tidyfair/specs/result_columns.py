@@ -191,6 +191,7 @@ COLUMNS: Mapping[str, Mapping[str, str]] = {
         ".shortfall": (
             "the further selections with which the group has the rate of the reference; negative if it has more"
         ),
+        ".shortfall_four_fifths": "the further selections with which it has four fifths of that rate",
         ".numerator": "the rows that count, such as those selected",
         ".numerator_reference": "the same of the reference",
         ".denominator_reference": "the denominator of the reference",

@@ -85,10 +85,10 @@ BOUNDS = _kind(
 )  # fmt: skip
 COMPARISONS = _kind(
     "Groups compared with a reference", ".metric .group .reference .disparity",
-    f".metric .by .group .level .estimator {_CUTS} .n .share .estimate .reference .estimate_reference .scale .method "
-    ".p_value .test .status .numerator .denominator .numerator_reference .denominator_reference .shortfall "
-    ".deviations .flip_flop .spread .disparity .lower .upper .p_adjusted .note .marginal_effect .odds_ratio "
-    ".relative_rate " + _JUDGED,
+    f".metric .by .group .level .estimator {_CUTS} .n .share .estimate .reference .estimate_reference .scale "
+    ".std_error .method .statistic .df .p_value .test .status .numerator .denominator .numerator_reference "
+    ".denominator_reference .shortfall .shortfall_four_fifths .deviations .flip_flop .spread .disparity .lower .upper "
+    ".p_adjusted .note .marginal_effect .odds_ratio .relative_rate " + _JUDGED,
 )  # fmt: skip
 FOUR_FIFTHS = _kind(
     "Groups compared by the four-fifths rule", ".metric .group .reference .disparity .below_four_fifths",
@@ -97,7 +97,8 @@ FOUR_FIFTHS = _kind(
 )  # fmt: skip
 STANDARDIZED = _kind(
     "Standardized differences of means", ".group .mean .reference .disparity",
-    ".by .group .n .share .mean .reference .spread .disparity .lower .upper .p_value .p_adjusted .status .note",
+    ".by .group .n .share .mean .reference .spread .std_error .disparity .lower .upper .p_value .p_adjusted .status "
+    ".note",
 )  # fmt: skip
 QUANTILES = _kind(
     "Ratios of quantiles", ".group .quantile .reference .disparity",
@@ -105,8 +106,9 @@ QUANTILES = _kind(
 )  # fmt: skip
 PAIRS = _kind(
     "Groups compared pair by pair", ".metric .group .other .scale .disparity",
-    f".metric .by {_CUTS} .group .other .level .estimator .n .n_other .estimate .estimate_other .scale .method "
-    f".p_value .test .adjustment .status .disparity .lower .upper .p_adjusted {_JUDGED}",
+    f".metric .by {_CUTS} .group .other .level .estimator .n .n_other .estimate .estimate_other .scale "
+    ".std_error .method .statistic .df .p_value .test .adjustment .status .disparity .lower .upper .p_adjusted "
+    + _JUDGED,
 )  # fmt: skip
 PAIRED = _kind(
     "Groups compared on the same items", ".metric .group .other .disparity .pairs",

@@ -68,7 +68,7 @@ def censoring_distribution(
         wanted[WEIGHT] = ("case_weights", Column.of(case_weights, "case_weights"))
     rows = _with_event(source.read(wanted), wanted[EVENT][1], wanted[ACTUAL][1])
     if case_weights is not None:
-        rows = rows.with_columns(_checked_weights(rows[WEIGHT], wanted[WEIGHT][1].name))
+        rows = rows.with_columns(checked_weights(rows[WEIGHT], wanted[WEIGHT][1].name))
     rows = rows.drop_nulls(ACTUAL)
     if rows.is_empty():
         msg = (
@@ -83,7 +83,7 @@ def censoring_distribution(
     return kaplan_meier_of_censoring(rows[ACTUAL].to_numpy(), rows[EVENT].to_numpy(), weight)
 
 
-def _checked_weights(weights: pl.Series, name: str) -> pl.Series:
+def checked_weights(weights: pl.Series, name: str) -> pl.Series:
     """Weights as floats, which are finite and not negative."""
     if not (weights.dtype.is_numeric() or weights.dtype == pl.Boolean):
         msg = f"`case_weights`: the column {name!r} is {weights.dtype}; weights must be numbers."

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from functools import lru_cache, partial
+from functools import lru_cache
 from statistics import NormalDist
 from typing import Any, ClassVar, Literal, cast, get_args
 
@@ -73,8 +73,8 @@ from tidyfair.tallies import Tally
 __all__ = ["PairwiseTest", "StratifiedTest", "pairwise", "stratified"]
 
 _PAIRS = schema_of("""
-    .group .other .level .estimator .n .n_other .estimate .estimate_other .scale .disparity .lower .upper .method
-    .p_value .p_adjusted .test .adjustment .status
+    .group .other .level .estimator .n .n_other .estimate .estimate_other .scale .disparity .lower .upper .std_error
+    .method .statistic .df .p_value .p_adjusted .test .adjustment .status
 """)  # fmt: skip
 _TESTS = {"chi_squared": chi_squared, "g": likelihood_ratio}
 """The tests of two groups by their counts, but Fisher's."""
@@ -127,10 +127,21 @@ class _Comparison:
             quantities = self.family.estimates
             blocks = [p_values(quantities, one[part], other[part], self.scale) for part in _blocks(len(one))]
             return np.concatenate(blocks)
-        rows = self.rows_of_values()
+        from scipy.special import chdtrc
+
+        return chdtrc(1, self.statistics(test)) if test in _TESTS else fisher(*self.counts, mid_p=mid_p)
+
+    @property
+    def counts(self) -> tuple[Array, Array, Array, Array]:
+        """The hits and rows of both groups of all pairs."""
+        (one, other), rows = self.pairs, self.rows_of_values()
         hits = np.round(self.family.estimates.value * rows).astype(np.int64)
-        test_of_counts = _TESTS.get(test) or partial(fisher, mid_p=mid_p)
-        return test_of_counts(hits[one], rows[one], hits[other], rows[other])
+        return hits[one], rows[one], hits[other], rows[other]
+
+    def statistics(self, test: str) -> Array:
+        """The chi-squared statistics of all pairs, of one degree of freedom; nan of tests that have none."""
+        has_statistic = test in _TESTS and self.counts_rows
+        return _TESTS[test](*self.counts) if has_statistic else np.full(len(self.pairs[0]), np.nan)
 
     def covariance(self) -> Array:
         """The covariances of the values of groups by chance, if all are equal; those of rates but for a factor."""
@@ -298,6 +309,8 @@ class PairwiseTest(AdjustedTest, GroupsCompared):
         upper = np.where(upper_is_open, equality, np.where(is_rejected, upper, np.maximum(upper, equality)))
         method = method_of(comparison.family.estimates, comparison.scale)
         test = self.test if comparison.counts_rows else "interval"
+        statistic = comparison.statistics(self.test)
+        error = comparison.family.estimates.error_compared(one, other, comparison.scale)
         adjustment = {"max_t": "max_t over the pairs of each comparison", "holm": f"closed holm over {self.family}"}
         # all pairs have the same keys
         keys = pl.DataFrame(comparison.evaluated.key_columns(rows[:1])).with_columns(rows["name"][:1].alias(".metric"))
@@ -307,7 +320,8 @@ class PairwiseTest(AdjustedTest, GroupsCompared):
             ".estimator": keys[".estimator"].item(),
             ".n": size[one], ".n_other": size[other], ".estimate": value[one], ".estimate_other": value[other],
             ".scale": comparison.scale, ".disparity": disparity, ".lower": lower, ".upper": upper,
-            ".method": method,
+            ".std_error": error, ".method": method, ".statistic": statistic,
+            ".df": np.where(np.isnan(statistic), np.nan, 1),
             ".p_value": p_values, ".p_adjusted": adjusted_values, ".test": "mid_p" if self.mid_p else test,
             ".adjustment": adjustment.get(self.adjust, f"{self.adjust} over {self.family}"), ".status": str(Status.OK),
         }  # fmt: skip
@@ -517,7 +531,8 @@ def pairwise(
         A callable that takes what a metric takes, and gives one row for each pair, label, evaluation time or quantile
         level, and outer group: `.group`, `.other`, the rows of both (`.n`, `.n_other`: of rates those that count), both
         values, `.scale` (`difference`, group less other, `ratio`, group over other, or `odds_ratio`), `.disparity` with
-        `.lower`, `.upper` and `.method`, `.p_value`, `.p_adjusted`, `.test`, `.adjustment` and `.status`. Limits are
+        `.lower`, `.upper`, `.std_error` (null where limits do not rest on one) and `.method`, `.statistic` and `.df` of
+        the tests that have them, `.p_value`, `.p_adjusted`, `.test`, `.adjustment` and `.status`. Limits are
         those of `compare_groups` (Newcombe's for differences of rates, Miettinen and Nurminen's for ratios), at a level
         at which they hold for
         all pairs together, without steps: by Bonferroni's inequality for `"holm"`, by the quantile of the largest
@@ -581,7 +596,7 @@ def stratified(
 
     Returns:
         A callable that takes what a metric takes, and gives one row for each group and outer group: the `.crude`
-        difference, the rates of both standardized to the same strata, `.estimate` and `.estimate_other`, the `.adjusted`
+        difference, the rates of both standardized to the same strata (`.estimate`, `.estimate_other`), the `.adjusted`
         difference of these (by default Mantel and Haenszel's) with `.lower` and `.upper` (Miettinen and Nurminen's, by
         the same weights) and `.std_error` (by default Sato's; null where all rates are 0 or 1, of which it knows
         nothing), `.p_value` (by default Cochran, Mantel and Haenszel's), `.p_homogeneity` of the differences (Cochran's
