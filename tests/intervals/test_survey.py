@@ -109,6 +109,51 @@ def test_rows_that_are_drawn_one_by_one_are_their_own_clusters(name: str) -> Non
     assert result[".std_error"] == pytest.approx(error_of(values, np.arange(ROWS), ARRAYS["stratum"]), rel=1e-7)
 
 
+@pytest.mark.parametrize("design", [LINEARISED, OF_ROWS, REPEATED])
+@pytest.mark.parametrize("name", ["a rate", "a function of counts", "a mean of numbers"])
+def test_design_effect_is_the_variance_over_that_of_rows_drawn_one_by_one(name: str, design: Any) -> None:
+    call, numerator, denominator = VALUES[name]
+    result = row(call(design=design, interval="auto"))
+    weight = ARRAYS["weight"]
+    values = linearised_ratio(numerator, denominator)[1] / weight * weight.sum()
+    of_population = (weight * values**2).sum() / weight.sum()
+    expected = result[".std_error"] ** 2 / (of_population / (ROWS - 1))
+    assert result[".design_effect"] == pytest.approx(expected, rel=1e-6)
+
+
+def test_degrees_of_freedom_are_shown() -> None:
+    result = tf.selection_rate.difference("group").by_group(
+        PEOPLE, estimate="estimate", design=LINEARISED, interval="auto"
+    )
+    for group, freedom in result.select(".group", ".df").rows():
+        own = PEOPLE.filter(pl.col("group") == group)
+        assert freedom == own["psu"].n_unique() - own["stratum"].n_unique()
+    assert ".df" not in tf.accuracy(PEOPLE, "truth", "estimate", interval="auto").columns
+    of_areas = row(tf.roc_auc(PEOPLE, "truth", probs="score", design=LINEARISED, interval="auto"))
+    assert of_areas[".design_effect"] is None
+    assert of_areas[".df"] is not None
+
+
+def test_totals_and_ratios_of_means_are_those_of_the_textbook() -> None:
+    total = row(tf.surveys.total(PEOPLE, estimate="p", design=LINEARISED, interval="auto"))
+    values = ARRAYS["weight"] * ARRAYS["p"]
+    assert total[".estimate"] == pytest.approx(values.sum())
+    assert total[".std_error"] == pytest.approx(error_of(values, ARRAYS["psu"], ARRAYS["stratum"]), rel=1e-7)
+    ratio = row(tf.surveys.ratio_of_means(PEOPLE, "y", "p", design=LINEARISED, interval="auto"))
+    expected, values = linearised_ratio(ARRAYS["p"], ARRAYS["y"])
+    assert ratio[".estimate"] == pytest.approx(expected)
+    assert ratio[".std_error"] == pytest.approx(error_of(values, ARRAYS["psu"], ARRAYS["stratum"]), rel=1e-7)
+    selected = row(
+        tf.counts.predicted_positives(PEOPLE, estimate="estimate", pos_label=True, design=OF_ROWS, interval="auto")
+    )
+    values = ARRAYS["weight"] * ARRAYS["estimate"]
+    assert selected[".std_error"] == pytest.approx(error_of(values, np.arange(ROWS), ARRAYS["stratum"]), rel=1e-7)
+    # a total of rows drawn one by one has N^2 S^2 / n
+    share, weight = values.sum() / ARRAYS["weight"].sum(), ARRAYS["weight"].sum()
+    simple = weight**2 * share * (1 - share) / (ROWS - 1)
+    assert selected[".design_effect"] == pytest.approx(selected[".std_error"] ** 2 / simple, rel=1e-6)
+
+
 def test_clusters_without_a_row_of_a_group_count_as_zeros() -> None:
     result = tf.selection_rate.difference("group").by_group(
         PEOPLE, estimate="estimate", design=LINEARISED, interval="auto"

@@ -256,6 +256,8 @@ REFERENCES: dict[str, Callable[[Part], float | None]] = {
     "median_absolute_error": median_absolute_error,
     "mean_prediction": lambda part: mean(part.e, part.w) if part.y else None,
     "mean_truth": lambda part: mean(part.y, part.w) if part.y else None,
+    "prediction_total": lambda part: mean(part.e, part.w) * sum(part.w) if part.y else None,
+    "ratio_of_means": lambda part: mean(part.e, part.w) / mean(part.y, part.w) if part.y and any(part.y) else None,
     "rsq": rsq,
     "rsq_trad": rsq_trad,
     "ccc": concordance,
@@ -277,6 +279,9 @@ TWEAKS: dict[str, tuple[tf.types.Metric, Callable[[Part], float | None]]] = {
         sklearn(metrics.mean_pinball_loss, alpha=0.9),
     ),
 }
+
+
+OF_ONE_COLUMN = ["mean_prediction", "mean_truth", "prediction_total"]
 
 
 def test_every_numeric_metric_has_a_reference() -> None:
@@ -304,7 +309,7 @@ def assert_equals(metric: tf.types.Metric, reference: Callable[[Part], float | N
     parted = values(metric.by_group(case.frame, "truth", "estimate", group_by="group", **case.counting), "group")
     assert list(compared) == list(parted) == case.groups
     for group in case.groups:
-        if metric.name in ("mean_prediction", "mean_truth"):
+        if metric.name in ("mean_prediction", "mean_truth", "prediction_total"):
             continue  # they need one column only: see below
         expected = reference(case.part(group))
         assert close(compared[group][0], expected), (group, compared[group], expected)
@@ -331,6 +336,8 @@ def test_means_need_only_one_column(case: Case) -> None:
             alone = Case([{**row, "truth": row[name], "estimate": row[name]} for row in case.rows], case.weighted)
             part = alone.part(group)
             assert close(value, mean(part.y, part.w) if part.y else None)
+            total = tf.surveys.total(case.frame.filter(group=group), estimate=name, **case.counting)[".estimate"].item()
+            assert close(total, mean(part.y, part.w) * sum(part.w) if part.y else None)
 
 
 def test_weighted_median_is_midpoint_at_half_the_weight(
@@ -620,4 +627,4 @@ def test_no_complete_rows_give_null() -> None:
         result = every(data, "truth", "estimate")
     assert [item.category for item in caught] == [tf.errors.UndefinedWarning]
     # the mean of the one is there without the other
-    assert result.filter(pl.col(".estimate").is_not_null())[".metric"].to_list() == ["mean_prediction", "mean_truth"]
+    assert result.filter(pl.col(".estimate").is_not_null())[".metric"].to_list() == OF_ONE_COLUMN

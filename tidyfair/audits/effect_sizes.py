@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from statistics import NormalDist
 from typing import Any, Literal, TypeAlias, cast
 
+import numpy as np
 import polars as pl
 
 from tidyfair.errors import ArgumentError, ColumnError, Status, listed, nearest
@@ -61,11 +62,12 @@ class Sample:
         counted = rows.filter(pl.col("weight") > 0)
         if counted.is_empty():
             return cls(0.0, math.nan, 0.0)
-        value, weight = counted["value"], counted["weight"]
+        value, weight = (counted[name].to_numpy() for name in ("value", "weight"))
         # constant numbers have no variance at all, not one of rounding errors
-        is_constant = value.min() == value.max()
-        mean = cast("float", value[0]) if is_constant else (value * weight).sum() / weight.sum()
-        return cls.weighted(mean, ((value - mean) ** 2 * weight).sum(), weight.sum(), (weight**2).sum())
+        is_constant = bool((value == value[0]).all())
+        mean = float(value[0]) if is_constant else float(np.average(value, weights=weight))
+        squares, square = float(weight @ (value - mean) ** 2), float(weight @ weight)
+        return cls.weighted(mean, squares, float(weight.sum()), square)
 
     @classmethod
     def weighted(cls, mean: float, squares: float, weight: float, square: float) -> Sample:
@@ -122,7 +124,7 @@ def welch(group: Sample, other: Sample, z: float) -> dict[str, float | None]:
     variances = [sample.squares / (sample.size - 1) / sample.size for sample in (group, other)]
     error = math.sqrt(sum(variances))
     freedom = error**4 / (variances[0] ** 2 / (group.size - 1) + variances[1] ** 2 / (other.size - 1))
-    half = float(student_limits(z, freedom)) * error
+    half = float(student_limits(z, np.array([freedom]))[0]) * error
     return {
         ".disparity": difference, ".lower": difference - half, ".upper": difference + half, ".std_error": error,
         ".statistic": difference / error, ".df": freedom,

@@ -331,12 +331,12 @@ class _Table:
         variations = self.variations[spec]
         samples = variations.samples(family, self.evaluated, cast("By", self.evaluated.specs[spec].by))
         overall, other = variations.deviation.get(family.outer), samples[reference]
-        mean = np.full(len(groups), other.mean)
+        mean, indices = np.full(len(groups), other.mean), map(int, groups)
         if self.scale[spec] == "standardized":
             compare = self.settings.standardization.compared
-            rows, method, test = [compare(samples[group], other, overall, z) for group in groups], "hedges_olkin", ""
+            rows, method, test = [compare(samples[group], other, overall, z) for group in indices], "hedges_olkin", ""
         else:
-            rows, method, test = [welch(samples[group], other, z) for group in groups], "welch", "welch"
+            rows, method, test = [welch(samples[group], other, z) for group in indices], "welch", "welch"
         names = (".spread", ".disparity", ".lower", ".upper", ".std_error", ".statistic", ".df", ".p_value")
         columns = {name: np.array([row.get(name) for row in rows], dtype=float) for name in names}
         index, name = family.rows["row"].to_numpy()[groups], family.rows["text"][reference]

@@ -39,14 +39,17 @@ class Intervals:
     upper: Floats
     error: Floats
     method: Array
+    freedom: Floats
+    """The degrees of freedom of values from a survey, and the effect of its design on their variance."""
+    design_effect: Floats
     name: str = ""
     """The method of those that are set next."""
 
     @classmethod
     def none(cls, count: int) -> Intervals:
         """No limits of so many results."""
-        lower, upper, error = np.full((3, count), np.nan)
-        return cls(lower, upper, error, np.full(count, None, dtype=object))
+        lower, upper, error, freedom, design_effect = np.full((5, count), np.nan)
+        return cls(lower, upper, error, np.full(count, None, dtype=object), freedom, design_effect)
 
     def named(self, name: str) -> Intervals:
         """The same, of which those that are set next have some method."""
@@ -63,7 +66,8 @@ class Intervals:
 
     def part(self, index: slice) -> Intervals:
         """The limits of some results, of which setting sets them here."""
-        return Intervals(self.lower[index], self.upper[index], self.error[index], self.method[index])
+        own = (self.lower, self.upper, self.error, self.method, self.freedom, self.design_effect)
+        return Intervals(*(column[index] for column in own))
 
 
 @dataclass(frozen=True, eq=False)

@@ -548,6 +548,9 @@ class MadeOfShares(Smooth):
 class Surveyed(Smooth):
     """Values from a survey: each has limits on its scale, and comparisons have those of their standard errors."""
 
+    design_effect: Floats | None = None
+    """The variance of values over that of as many rows drawn one by one; nan where it is not known."""
+
     def limits(self, z: float | Floats) -> Limits:
         """Limits of all values that are as far from them on either side, to be compared."""
         half = student_limits(z, self.freedom) * self.error

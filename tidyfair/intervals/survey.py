@@ -24,10 +24,12 @@ from tidyfair.evaluation import (
     pooled,
     rows_of,
     slice_of,
+    statistics_of,
     sums_of,
     values_of,
 )
 from tidyfair.intervals.estimates import Influences, Scale, Surveyed, known_errors
+from tidyfair.intervals.jackknife import MEANS
 from tidyfair.specs import (
     ROLE,
     Array,
@@ -81,10 +83,56 @@ def by_design(evaluator: Evaluator, requested: RequestedFormula, by: By | None, 
     """The values of a formula in the groups of a `by`, by groups and labels."""
     design: Any = evaluator.tally.design
     by_sampling: Any = _of_replicates if isinstance(design, ReplicateWeights) else _linearized
-    return by_sampling(evaluator, design, requested, by, scale)
+    values: Surveyed = by_sampling(evaluator, design, requested, by, scale)
+    simple = np.full_like(values.error, np.nan)
+    if requested.formula.variation == "counts":
+        simple = _simple_variance(evaluator, requested, by).ravel()
+    elif requested.formula.statistics in MEANS:
+        simple = _simple_variance_of_means(evaluator, requested, by).ravel()
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return replace(values, design_effect=values.error**2 / np.where(simple > 0, simple, np.nan))
+
+
+def _simple_variance(evaluator: Evaluator, requested: RequestedFormula, by: By | None) -> Floats:
+    """The variances of values of labels, by groups and labels, if as many rows had been drawn one by one (Kish, 1965).
+
+    The distances of rows from a value, to which it is nearly linear, are spread in the population as with weights.
+    """
+    formula, average = requested.formula, requested.average
+    index, cells = evaluator.group_cells.indices[by], evaluator.cells
+    units = KeyCodes(evaluator.tally.cells).index(list(LABELS), within=index)
+    segments = Segments.of(index.of_cell[units.example])
+    sums = sums_of(formula.table(average), formula.all_terms, cells, units, evaluator.reading)
+    counted = values_of(formula, average, sums).n[:, :1] > 0
+    rows, weight = (
+        np.where(counted, np.bincount(units.of_cell, cells.measure(name), len(units))[:, None], 0.0)
+        for name in ("n", "w")
+    )
+    _, change = _derivatives(formula, average, sums, segments)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        total = segments.sum(weight)
+        # totals grow with each row, and do not vary by that
+        change = change - weight * segments.to_rows(segments.sum(change) / total)
+        squares = segments.sum(np.where(weight > 0, change**2 / weight, 0.0))
+        of_groups = total * squares / (segments.sum(rows) - 1)
+    variance = np.full((len(index), change.shape[1]), np.nan)
+    variance[index.of_cell[units.example][segments.starts]] = of_groups
+    return variance
 
 
 # Linearization
+
+
+def _simple_variance_of_means(evaluator: Evaluator, requested: RequestedFormula, by: By | None) -> Floats:
+    """The same of means of numbers, from the squared distances of these."""
+    formula = requested.formula
+    table = formula.table(requested.average)
+    sums = sums_of(table, formula.all_terms, evaluator.cells, evaluator.group_cells.indices[by], evaluator.reading)
+    statistics = statistics_of(table, sums)
+    (mean,) = formula.statistics
+    variation = statistics.weights[mean.replace("_mean", "_variation")]
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return variation / statistics.weights["instances"] / (statistics.rows["instances"] - 1)
 
 
 def _strata(tally: Tally, design: SurveyDesign, codes: KeyCodes) -> tuple[Integers, Floats, Floats, Floats]:

@@ -63,7 +63,7 @@ COLUMNS: Mapping[str, Mapping[str, str]] = {
         ".rest": "the value of the rows outside the group",
         ".one": "the value of the first model",
         ".raw": "the rate of the group by itself, before it learns from the others",
-        ".mean": "the mean over resamples, or of the scores of a group",
+        ".mean": "the mean over resamples, of the scores of a group, or of the distribution of rates",
         ".quantile": "the quantile of the group",
         ".difference": "the difference, in the direction that the function documents",
         ".change": "the second value minus the first",
@@ -177,12 +177,16 @@ COLUMNS: Mapping[str, Mapping[str, str]] = {
             "the rows, or their weight, that the value is a share of: for sensitivity, those with the event; `.n` "
             "for metrics that are no rates"
         ),
+        ".design_effect": (
+            "the variance of a value of labels over that of as many rows drawn one by one, by the design of a survey"
+        ),
         ".effective_n": "the effective sample size of weighted rows",
         ".rows": "the number of rows that the row is about",
         ".groups": "the number of groups",
         ".strata": "the number of strata",
         ".share": "the share of the rows",
         ".weight": "the weight of the rows",
+        ".precision": "the rows that the mean of the distribution of rates counts for (alpha + beta)",
         ".vpc": "the share of the variance of logits that lies between groups",
         ".interaction_share": "the part of it that main effects do not explain",
         ".searched": "the conjunctions that were searched",

@@ -9,7 +9,7 @@ import polars as pl
 from tidyfair.specs.result_columns import CUTS, RESERVED
 
 _CUTS = " ".join(CUTS)
-_INTERVAL = ".lower .upper .std_error .method .replicates_lost"
+_INTERVAL = ".lower .upper .std_error .df .design_effect .method .replicates_lost"
 _EXPLAINED = (
     ".n .status .group_min .group_max .level .base_metric .metrics_left_out .groups_left_out .groups_outside .left_out"
 )
@@ -72,7 +72,8 @@ GROUPS = _kind(
 )  # fmt: skip
 SHRUNKEN = _kind(
     "Rates of groups that learn from each other", ".metric .by .group .estimate .raw",
-    ".metric .by .group .estimator .estimate .lower .upper .raw .n .weight .additive .vpc .interaction_share",
+    ".metric .by .group .estimator .estimate .lower .upper .raw .n .weight .mean .precision .additive .vpc "
+    ".interaction_share",
 )  # fmt: skip
 WORST = _kind(
     "Groups by the probability of being the worst", ".metric .by .group .estimate .worst",

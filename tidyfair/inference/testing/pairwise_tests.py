@@ -623,5 +623,5 @@ def stratified(
     return StratifiedTest(
         groupwise(metrics, "stratified"), columns, adjust=one_of("adjust", adjust, ADJUSTMENTS),
         family=one_of("family", family, FAMILIES), conf_level=proper_share("conf_level", conf_level),
-        standard=None if standard is None else one_of("standard", standard, get_args(Standard)),
+        standard=None if standard is None else cast("Standard", one_of("standard", standard, get_args(Standard))),
     )  # fmt: skip
