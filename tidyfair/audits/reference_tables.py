@@ -82,7 +82,7 @@ _TESTS = ("interval", "fisher", "mid_p", "z", "welch")
 _ADJUSTMENTS = ("holm", "bh", "by", "none")
 _FAMILIES = ("all", "metric", "by")
 _REFUSED = {
-    **dict.fromkeys(("interval", "on_undefined", "parts", "keep_rows"), ""),
+    **dict.fromkeys(("interval", "parts", "keep_rows"), ""),
     **dict.fromkeys(("times", "seed", "conf_level"), " in the call; give it to compare_groups() itself"),
 }
 """The options of metrics that it does not accept, and why."""
@@ -130,7 +130,7 @@ class GroupComparison(GroupsCompared):
         check_tally(tally)
         called = self._reading(tally.given)
         read = called._options(called._run, options, ComputeOptions)  # noqa: SLF001 - of the same class
-        return self._in_reading_order(called._results(tally, read))  # noqa: SLF001 - as above
+        return called._result_of_tally(tally, read, options)  # noqa: SLF001 - as above
 
     @property
     def scales_of_metrics(self) -> tuple[str, ...]:

@@ -78,7 +78,9 @@ _HALF, _REVERSED = 0.5, 0.45
 _OF_COMPARISONS = ("to", "signed", "aggregate", "name", *GroupOptions.__annotations__)
 """Options given with the feature."""
 _STEPS: dict[OptionsOf | type[DesignOptions], str] = {
-    DesignOptions: "is an option of values, disparities and `compare_groups`; give it to these, or to `tally`",
+    DesignOptions: (
+        "is an option of values, disparities, and comparisons of groups or models; give it to these, or to `tally`"
+    ),
     CountOptions: "is an option of counting; give it to `tally`",
     ComputeOptions: "is an option of computing; give it to `compute`",
     GroupReadOptions: "applies to the values of groups; give it to `by_group`",

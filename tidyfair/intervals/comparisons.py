@@ -66,8 +66,8 @@ class Intervals:
 
     def part(self, index: slice) -> Intervals:
         """The limits of some results, of which setting sets them here."""
-        own = (self.lower, self.upper, self.error, self.method, self.freedom, self.design_effect)
-        return Intervals(*(column[index] for column in own))
+        numbers = (own[index] for own in (self.lower, self.upper, self.error))
+        return Intervals(*numbers, self.method[index], self.freedom[index], self.design_effect[index])
 
 
 @dataclass(frozen=True, eq=False)

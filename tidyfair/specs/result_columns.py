@@ -169,6 +169,8 @@ COLUMNS: Mapping[str, Mapping[str, str]] = {
     },
     "How many rows they are of": {
         ".n": "the rows of the group, or of all groups that are compared",
+        ".only_one": "the rows that only the first model has right, or selects",
+        ".only_other": "the rows that only the other one has right, or selects",
         ".n_other": "the rows of the other group",
         ".n_events": "the rows with the event",
         ".n_missing": "the rows with a truth that lack the prediction of the model",

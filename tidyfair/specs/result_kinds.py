@@ -165,9 +165,9 @@ SMALLEST = _kind(
 )  # fmt: skip
 MODELS = _kind(
     "Two models on the same rows", ".metric .by .one .other .change",
-    f".metric .by .one .other .estimator {_CUTS} .n .std_error .groups_left_out .groups_outside .left_out .unknown "
-    ".unknown_share .with_unknown .model_one .model_other .change .lower .upper .p_value .p_adjusted .margin "
-    + _JUDGED,
+    f".metric .by .one .other .estimator {_CUTS} .n .only_one .only_other .std_error .groups_left_out .groups_outside "
+    ".left_out .unknown .unknown_share .with_unknown .model_one .model_other .change .lower .upper .p_value "
+    ".p_adjusted .margin " + _JUDGED,
 )  # fmt: skip
 RESAMPLES = _kind(
     "Mean differences of two models over resamples", ".metric .by .difference .n .std_error",

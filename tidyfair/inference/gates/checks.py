@@ -65,6 +65,7 @@ from tidyfair.specs import (
     Options,
     Prediction,
     Privileged,
+    SurveyCallOptions,
     Treatment,
     TruthLike,
     flag,
@@ -268,10 +269,10 @@ class ChangeGate:
                 )
                 raise ArgumentError(msg)
 
-    @show_keywords(CallOptions, without=REFUSED_OF_MODELS | _REFUSED)
+    @show_keywords(SurveyCallOptions, without=REFUSED_OF_MODELS | _REFUSED)
     def __call__(
         self, data: object, truth: TruthLike | None = None, *, one: Prediction, other: Prediction | None = None,
-        others: Sequence[Prediction] | Mapping[str, Prediction] | None = None, **options: Unpack[CallOptions],
+        others: Sequence[Prediction] | Mapping[str, Prediction] | None = None, **options: Unpack[SurveyCallOptions],
     ) -> Any:  # fmt: skip
         """Give a verdict on the change of each metric from `one` to `other`, or to each of `others`.
 
@@ -370,6 +371,11 @@ class GroupsCompared(GroupwiseOnData):
     def is_chosen_by_value(self) -> bool:
         """True if the values say which group is the reference of a metric."""
         return False
+
+    def _result_of_tally(self, tally: Tally, options: Options, keywords: Mapping[str, Any]) -> pl.DataFrame:
+        if keywords.get("on_undefined") == "raise":
+            metric_set(*self.metrics).run.refuse_undefined(tally, replace(options, on_undefined="raise"))
+        return super()._result_of_tally(tally, options, keywords)
 
     def _counting_options(self, options: Options) -> Options:
         # intervals need to see how much sums vary from part to part

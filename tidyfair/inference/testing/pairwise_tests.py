@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from statistics import NormalDist
@@ -20,6 +20,7 @@ from tidyfair.inference.gates import GroupsCompared
 from tidyfair.inference.rate_tests import (
     ADJUSTMENTS,
     FAMILIES,
+    REFUSED,
     AdjustedTest,
     CountedRate,
     Family,
@@ -57,6 +58,7 @@ from tidyfair.specs import (
     ColumnLike,
     Contrast,
     Options,
+    SurveyCallOptions,
     difference,
     flag,
     how_often,
@@ -180,6 +182,9 @@ class PairwiseTest(AdjustedTest, GroupsCompared):
 
     subject: ClassVar[str] = "pairwise()"
     follows_points: ClassVar[bool] = True
+    follows_designs: ClassVar[bool] = True
+    accepted: ClassVar[type[Any]] = SurveyCallOptions
+    refused: ClassVar[Mapping[str, str]] = {name: why for name, why in REFUSED.items() if name != "on_undefined"}
     kind: ClassVar[ResultKind] = PAIRS
     test: str = "fisher"
     scales: tuple[Scale, ...] = ()
