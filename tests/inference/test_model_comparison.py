@@ -150,7 +150,7 @@ def test_undefined_values_follow_on_undefined_in_every_comparison() -> None:
         "models": (tf.compare_models(tf.equal_opportunity("g")), {"one": "p", "other": "q"}),
     }
     for compare, call in comparisons.values():
-        with pytest.raises(tf.errors.UndefinedError, match="sens has no value .* in g 'a'"):
+        with pytest.raises(tf.errors.UndefinedError, match=r"sens has no value .* in g 'a'"):
             compare(people, "y", **call, on_undefined="raise")
         assert len(compare(people, "y", **call, on_undefined="null")) == len(compare(people, "y", **call))
     models, call = comparisons["models"]
