@@ -107,7 +107,7 @@ def test_model_card_has_the_values_of_by_group_for_features_and_their_crossing()
 
 
 def test_net_benefits_of_others_are_by_hand() -> None:
-    """30 true and 20 false positives, 10 missed and 40 rightly left, acted on at a risk of one fifth: odds of 1 to 4."""
+    """30 true and 20 false positives, 10 missed and 40 rightly left, at a risk of one fifth: odds of 1 to 4."""
     people = pl.DataFrame({"y": [1] * 40 + [0] * 60, "p": [1] * 30 + [0] * 10 + [1] * 20 + [0] * 40})
 
     def at_20(metric: tdf.types.Metric, **options: Any) -> float:
