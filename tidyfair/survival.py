@@ -14,11 +14,12 @@ from tidyfair.metrics.survival import (
     concordance_survival as concordance, concordance_survival_uno as concordance_uno, roc_auc_survival as roc_auc,
 )  # fmt: skip
 from tidyfair.specs import survival as outcome
-from tidyfair.tallies import censoring_distribution as censoring_distribution
+from tidyfair.tallies import censoring_distribution as censoring_distribution, kaplan_meier as kaplan_meier
 
 __all__ = [
     "brier", "brier_integrated", "calibration_in_the_large", "calibration_parity", "calibration_ratio",
-    "censoring_distribution", "concordance", "concordance_parity", "concordance_uno", "outcome", "roc_auc",
+    "censoring_distribution", "concordance", "concordance_parity", "concordance_uno", "kaplan_meier", "outcome",
+    "roc_auc",
 ]  # fmt: skip
 
 

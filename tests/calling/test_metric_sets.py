@@ -591,6 +591,9 @@ TABLES: dict[str, Callable[[DataFrame, list[str]], DataFrame]] = {
     "standardized_differences": lambda data, keys: tf.audits.standardized_differences(
         data, "score", by="sex", to="male", group_by=keys
     ),
+    "kaplan_meier": lambda data, keys: tf.survival.kaplan_meier(
+        data.with_columns(paid=pl.col("repaid") == "yes"), tf.survival.outcome("score", "paid"), group_by=keys
+    ),
     "quantile_ratios": lambda data, keys: tf.audits.quantile_ratios(data, "score", by="sex", to="male", group_by=keys),
     "pairwise": lambda data, keys: tf.inference.pairwise(GAP)(data, **LABELS, group_by=keys),
     "stratified": lambda data, keys: tf.inference.stratified(GAP, within="race")(data, **LABELS, group_by=keys),

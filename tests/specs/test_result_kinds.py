@@ -176,6 +176,12 @@ RESULTS: dict[str, tuple[ResultKind, Callable[[], Any]]] = {
     "calibration_curve": (
         kinds.CALIBRATION_CURVE, lambda: tf.calibration.curve(LOANS, **SCORED, case_weights="weight")
     ),
+    "kaplan_meier": (
+        kinds.SURVIVAL_CURVE,
+        lambda: tf.survival.kaplan_meier(
+            LOANS.with_columns(paid=pl.col("repaid") == "yes"), tf.survival.outcome("score", "paid"), group_by="race"
+        ),
+    ),
     "conf_mat": (kinds.CONFUSION, lambda: tf.conf_mat(LOANS, "repaid", "approved", group_by="sex")),
     "confusion matrices of thresholds": (
         kinds.CONFUSION, lambda: tf.conf_mat(LOANS, **SCORED, threshold=[0.2, 0.5], case_weights="weight")

@@ -173,6 +173,7 @@ COLUMNS: Mapping[str, Mapping[str, str]] = {
         ".only_other": "the rows that only the other one has right, or selects",
         ".n_other": "the rows of the other group",
         ".n_events": "the rows with the event",
+        ".n_at_risk": "the rows without an event, and not censored, just before a time",
         ".n_missing": "the rows with a truth that lack the prediction of the model",
         ".n_expected": "the expected rows of a group that is known by probability",
         ".denominator": (

@@ -230,6 +230,10 @@ CALIBRATION_CURVE = _kind(
     "Mean scores and rates of events in bins", ".mean_score .event_rate",
     ".level .bin .mean_score .event_rate .n .weight",
 )  # fmt: skip
+SURVIVAL_CURVE = _kind(
+    "The probability to survive each time", ".eval_time .n_at_risk .n_events .estimate",
+    ".eval_time .n_at_risk .n_events .estimate .lower .upper .std_error",
+)  # fmt: skip
 CONFUSION = _kind(
     "Rows by true and predicted label", ".truth .predicted .n",
     f"{_CUTS} .truth .predicted .n .weight",
@@ -239,7 +243,7 @@ KINDS = (
     METRICS, VERDICTS, GROUPS, SHRUNKEN, WORST, BOUNDS, COMPARISONS, FOUR_FIFTHS, STANDARDIZED, QUANTILES, PAIRS,
     PAIRED, COCHRANS_Q, STRATA, TESTS, PROBABILITIES, SUBGROUPS, CERTIFICATE, HALVES, SENSITIVITY, MISSING_TRUTH,
     SMALLEST, MODELS, RESAMPLES, FRONTIER, SUMMARIES, LOOK, LOOKS, GROUPS_OF_LOOKS, PERIODS, CHANGES,
-    COMPONENTS, ROC_CURVE, PR_CURVE, GAIN_CURVE, LIFT_CURVE, CALIBRATION_CURVE, CONFUSION, UNKNOWN_ROWS,
+    COMPONENTS, ROC_CURVE, PR_CURVE, GAIN_CURVE, LIFT_CURVE, CALIBRATION_CURVE, SURVIVAL_CURVE, CONFUSION, UNKNOWN_ROWS,
 )  # fmt: skip
 """All kinds of results. No columns are those of two kinds."""
 
