@@ -667,6 +667,46 @@ def test_outer_keys_named_like_result_columns_raise(name: str) -> None:
             table(data.rename({"part": column}), [column])
 
 
+def test_any_metric_has_another_name() -> None:
+    loans = DATA.with_columns(
+        y=pl.col("repaid") == "yes", p=pl.col("approved") == "yes", list=pl.int_range(pl.len()) % 9
+    )
+    for metric, call in (
+        (tf.accuracy, ("y", "p")), (tf.f_meas, ("y", "p")), (tf.demographic_parity("sex"), ("y", "p")),
+        (tf.sens.difference("sex", to="male"), ("y", "p")), (tf.rankings.ndcg("list"), ("relevance", "score")),
+        (tf.new_class_metric(lambda tp, fn: (tp, tp + fn), "own"), ("y", "p")),
+    ):  # fmt: skip
+        renamed = tf.metric_tweak(metric, "another name")
+        found = renamed(loans, *call)
+        assert found[".metric"].to_list() == ["another name"]
+        assert found.drop(".metric").equals(metric(loans, *call).drop(".metric"))
+    with pytest.raises(tf.errors.ArgumentError, match=r'demographic_parity\("column", name="parity"\)'):
+        tf.metric_tweak(tf.demographic_parity, "parity")  # pyright: ignore[reportCallIssue, reportArgumentType] - refused
+    with pytest.raises(tf.errors.ArgumentError, match="set the options of its metric"):
+        tf.metric_tweak(tf.demographic_parity("sex"), "parity", beta=2)  # pyright: ignore[reportCallIssue, reportArgumentType] - refused
+
+
+def test_a_low_score_may_be_the_good_one() -> None:
+    people = pl.DataFrame({"g": ["a", "a", "b", "b"], "risk": [0.1, 0.3, 0.6, 0.8], "other": [0.0, 0.2, 0.5, 0.7]})
+    risk = tf.metric_tweak(tf.mean_score, "mean_risk", better="lower")
+    assert (risk.better, tf.mean_score.better) == ("minimize", "neither")
+    table = tf.compare_groups(risk, by="g")(people, probs="risk")
+    assert table[".reference"].to_list() == ["a", "a"]
+    assert table[".disparity"].to_list() == pytest.approx([0, 0.5])
+    highest = tf.metric_tweak(tf.mean_score, "mean_score", better="higher")
+    assert tf.compare_groups(highest, by="g")(people, probs="risk")[".reference"].to_list() == ["b", "b"]
+    models = tf.compare_models(risk, margin=0.0)(people.with_columns(pl.lit(1).alias("y")), one="risk", other="other")
+    assert models[".verdict"].item() in {"better", "not shown", None}
+    gate = tf.check(risk.group_maximum("g"), below=0.9)
+    assert gate(people, probs="risk")[".limit"].item() == 0.9
+    again = pickle.loads(pickle.dumps(risk))  # noqa: S301 - its own
+    assert (again.better, again.name) == ("minimize", "mean_risk")
+    renamed = tf.metric_tweak(risk, "danger")
+    assert renamed.better == "minimize"
+    with pytest.raises(tf.errors.ArgumentError, match="must be 'higher' or 'lower'"):
+        tf.metric_tweak(tf.mean_score, "mean_risk", better=cast("Any", "low"))
+
+
 @pytest.mark.filterwarnings("ignore::tidyfair.errors.ProxyWarning")
 def test_every_reserved_name_is_used() -> None:
     data = DATA
