@@ -1,5 +1,6 @@
 """Calibration of scores: whether they agree with the share of events, for all rows and by group."""
 
+from tidyfair.metrics.other_names import suggestions as _suggestions
 from tidyfair.metrics.curves import calibration_curve as curve
 from tidyfair.metrics.fairness import (
     calibration_error_parity as error_parity, calibration_parity as parity,
@@ -20,3 +21,5 @@ __all__ = [
     "error_if_calibrated", "error_parity", "in_the_large", "intercept", "negative_class_balance", "parity",
     "positive_class_balance", "ratio", "sigmoid", "slope", "squared_shift",
 ]  # fmt: skip
+
+__getattr__ = _suggestions(__name__)

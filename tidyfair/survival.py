@@ -4,6 +4,7 @@ import sys
 from types import ModuleType
 from typing import Never
 
+from tidyfair.metrics.other_names import suggestions as _suggestions
 from tidyfair.errors import ArgumentError
 from tidyfair.metrics.fairness import (
     concordance_parity as concordance_parity, survival_calibration_parity as calibration_parity,
@@ -37,3 +38,5 @@ class _Family(ModuleType):
 
 
 sys.modules[__name__].__class__ = _Family
+
+__getattr__ = _suggestions(__name__)

@@ -669,7 +669,10 @@ def test_outer_keys_named_like_result_columns_raise(name: str) -> None:
 
 def test_any_metric_has_another_name() -> None:
     loans = DATA.with_columns(
-        y=pl.col("repaid") == "yes", p=pl.col("approved") == "yes", list=pl.int_range(pl.len()) % 9
+        y=pl.col("repaid") == "yes",
+        p=pl.col("approved") == "yes",
+        list=pl.int_range(pl.len()) % 9,
+        relevance=pl.int_range(pl.len()) % 3,
     )
     for metric, call in (
         (tf.accuracy, ("y", "p")), (tf.f_meas, ("y", "p")), (tf.demographic_parity("sex"), ("y", "p")),

@@ -53,7 +53,10 @@ class _Comparison:
     @cached_property
     def paired(self) -> PairedModels:
         """The counts of rows with the predictions of both models."""
-        return compare_models(*self.metrics).paired(self.rows, **self.call)
+        paired = compare_models(*self.metrics).paired(self.rows, **self.call)
+        if self.call.get("on_undefined", "warn") == "warn":
+            paired.warn_of_unknown_groups()
+        return paired
 
     def within(self, feature: Sequence[str], groups: pl.DataFrame) -> _Comparison:
         """The metrics in each of some groups of a feature, instead of all rows and disparities."""

@@ -47,7 +47,7 @@ from tidyfair.inference.models import (
     PairedModels,
     paired_with_each,
 )
-from tidyfair.inference.on_data import CalledOnTallies, GroupwiseOnData, MetricSetOnData
+from tidyfair.inference.on_data import CalledOnTallies, GroupwiseOnData, MetricSetOnData, refuse_given
 from tidyfair.inference.unknown_groups import (
     UNKNOWN_ROWS,
     UNKNOWN_SHARE,
@@ -282,6 +282,7 @@ class ChangeGate:
             The results of the comparison, with one-sided limits `.lower` and `.upper`, the groups that are left out or
             outside the policy, the rows of unknown groups, the `.limit` and the `.verdict`.
         """
+        refuse_given("A gate", options, _REFUSED)
         models = paired_with_each(self.comparison, data, truth, one, other, others, options)
         counted = [*models.values()]
         judged = [(metric.name, metric.by.text if metric.by else None) for metric in self.comparison.metrics]
@@ -534,6 +535,12 @@ def check(
     one_of("outside", outside, ("hold", "state"))
     level = _level(conf_level)
     if isinstance(given, ModelComparison):
+        if given.margins is not None:
+            msg = (
+                "check(): the change up to which a model passes is the limit of the gate, `above=` or `below=`; leave "
+                "`margin=` of compare_models() out."
+            )
+            raise ArgumentError(msg)
         return ChangeGate(given, *limited("check", below, above, least=-math.inf), level, outside)
     if isinstance(given, GroupsCompared):
         return ComparisonGate(given, *limited("check", below, above), level, outside)

@@ -176,7 +176,7 @@ class ModelComparison:
         checked = replace(checked, on_undefined="null" if on_undefined == "null" else "ignore")
         self._check_design(checked.design)
         source = open_frame(data, checked.group_by)
-        self._check_other(other, source)
+        self._check_predictions(source, one=one, other=other)
         if checked.cluster is not None or checked.design is not None or not all(map(is_of_labels, self.metrics.specs)):
             pairs = self._rows(source, one, other, checked)
         else:
@@ -193,8 +193,6 @@ class ModelComparison:
         if on_undefined == "raise":
             for side in pairs.sides:
                 self.metrics.run.refuse_undefined(side, replace(checked, on_undefined="raise"))
-        if notes:
-            self.metrics.run.warn_of_unknown_groups(pairs.sides[:1])
         return PairedModels(self, source, pairs, checked)
 
     def __repr__(self) -> str:
@@ -214,12 +212,16 @@ class ModelComparison:
                 msg = f"compare_models(): changes of {metric.name} have no interval for a survey design; leave it out."
                 raise ArgumentError(msg)
 
-    def _check_other(self, other: object, source: Source) -> None:
-        """Refuse a second prediction that is not a column, or by which the data are grouped."""
+    def _check_predictions(self, source: Source, *, one: Any, other: Any) -> None:
+        """Refuse predictions that are no columns, and a second one by which the data are grouped."""
+        are_labels = all(map(is_of_labels, self.metrics.specs))
+        for role, prediction in (("one", one), ("other", other)):
+            # several columns of scores are checked where they are counted
+            if are_labels or isinstance(prediction, str | pl.Expr):
+                Column.of(prediction, role).check(source.columns, role)
         if not isinstance(other, str | pl.Expr):
-            return  # several columns of scores are checked where they are counted
+            return
         second = Column.of(other, "other")
-        second.check(source.columns, "other")
         features = [spec.by.columns for spec in self.metrics.specs if spec.by]
         if second in (*source.outer, *itertools.chain(*features)):
             msg = f"`other`: the data are grouped by {second.name!r}; give a column of predictions."
@@ -251,10 +253,14 @@ def paired_with_each(
     others: Sequence[Prediction] | Mapping[str, Prediction] | None, options: SurveyCallOptions,
 ) -> dict[str | None, PairedModels]:  # fmt: skip
     """Count the rows of `one` with those of `other`, or with each of `others`, by the name of the model."""
-    return {
+    models = {
         name: comparison.paired(data, truth, one=one, other=model, **options)
         for name, model in named_models(other, others).items()
     }
+    if options.get("on_undefined", "warn") == "warn":
+        # the groups are the same for all models
+        next(iter(models.values())).warn_of_unknown_groups()
+    return models
 
 
 @dataclass(frozen=True, eq=False)
@@ -369,6 +375,10 @@ class PairedModels:
         if smooth and options.design is None:
             warn_of_few_clusters(pairs.sides[0])
         return limits
+
+    def warn_of_unknown_groups(self) -> None:
+        """Say how many people of unknown groups are counted and not compared."""
+        self.comparison.metrics.run.warn_of_unknown_groups(self.pairs.sides[:1])
 
     def left_out(self) -> pl.DataFrame:
         """The groups that are left out of either model, and why, and those of them outside the policy, in order."""
