@@ -847,13 +847,13 @@ def _check_names(members: Sequence[Metric | GroupwiseMetric]) -> None:
         seen.add((member.name, by))
 
 
-@refuse_unknown_settings
 @overload
 def metric_tweak(
     metric: Metric, name: str, *, better: Literal["higher", "lower"] | None = None, **options: object
 ) -> Metric: ...
 @overload
 def metric_tweak(metric: GroupwiseMetric, name: str) -> GroupwiseMetric: ...
+@refuse_unknown_settings
 def metric_tweak(
     metric: Metric | GroupwiseMetric, name: str, *, better: Literal["higher", "lower"] | None = None, **options: object
 ) -> Metric | GroupwiseMetric:
