@@ -226,14 +226,6 @@ class Metric(Evaluable, Comparable["GroupwiseMetric"]):
         """The same metric under another name."""
         return replace(self, name=name, base=self.base or self)
 
-    def judged(self, better: Literal["higher", "lower"] | None) -> Metric:
-        """The same metric, of which higher or lower values are the better ones."""
-        if better is None:
-            return self
-        one_of("better", better, [*_SIDES])
-        others = tuple(other.judged(better) for other in self.others)
-        return replace(self, direction=_SIDES[better], is_judged=True, base=self.base or self, others=others)
-
     def tweaked(
         self, name: str, options: dict[str, object], better: Literal["higher", "lower"] | None = None
     ) -> Metric:
@@ -242,7 +234,7 @@ class Metric(Evaluable, Comparable["GroupwiseMetric"]):
         An option of only some of its variants selects these.
         """
         if better is not None:
-            return self.judged(better).tweaked(name, options)
+            return _judged(self, better).tweaked(name, options)
         if not options:
             return replace(self, name=name, base=self.base or self)
         if self.others:
@@ -280,6 +272,13 @@ class Metric(Evaluable, Comparable["GroupwiseMetric"]):
     def _repr_html_(self) -> str:
         columns = columns_of([self])
         return display(f"{self.kind} metric", columns, name=columns.pop("metric")[0], call=self._example_call)
+
+
+def _judged(metric: Metric, better: str) -> Metric:
+    """The metric, of which higher or lower values are the better ones."""
+    one_of("better", better, [*_SIDES])
+    others = tuple(_judged(other, better) for other in metric.others)
+    return replace(metric, direction=_SIDES[better], is_judged=True, base=metric.base or metric, others=others)
 
 
 @dataclass(frozen=True)
