@@ -40,6 +40,8 @@ _DRAWS = 1_000
 _MOST_GROUPS = 30
 """Groups beyond which the changes within the groups of a feature are not shown."""
 _ROWS = "\0rows"
+_COUNTS = (".n", ".only_one", ".only_other")
+"""The columns of counts, which tables in a terminal have no room for."""
 
 
 @dataclass(frozen=True)
@@ -268,7 +270,7 @@ def _document(
 
     def shown(changes: pl.DataFrame) -> pl.DataFrame:
         # files have the p-values of McNemar's test too
-        return in_words(one_below_the_other(changes.drop(".p_value")), one=one, other=other)
+        return in_words(one_below_the_other(changes.drop(".p_value", *_COUNTS)), one=one, other=other)
 
     table = shown(result)
     left_out = pl.concat([part.paired.left_out() for part in comparisons])
