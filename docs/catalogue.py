@@ -66,7 +66,7 @@ _MADE = {
     "consistency": individual.consistency(["age"]),
     **{
         name: getattr(ranking, name)("query")
-        for name in ("exposure", "exposure_per_relevance", "attention_gap", "ndcg")
+        for name in ("exposure", "exposure_per_relevance", "attention_gap", "dcg", "ndcg")
     },
     "ndkl": ranking.ndkl("query", "group"),
     "rnd": ranking.rnd("query", "protected"),

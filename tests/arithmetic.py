@@ -164,6 +164,11 @@ ONE_LABEL: dict[str, Callable[[Table], Value]] = {
     "npv_at_0.25": lambda t: of(lambda a, b: bayes(b, 1 - a, 1 - QUARTER), sens(t), spec(t)),
     "f_meas": lambda t: f_measure(t, 1),
     "net_benefit": lambda t: rate(t.tp - t.fp, t.tp + t.fp + t.fn + t.tn),
+    "net_benefit_of_treating_all": lambda t: rate(t.tp + t.fn - t.fp - t.tn, t.tp + t.fp + t.fn + t.tn),
+    "net_benefit_of_untreated": lambda t: rate(t.tn - t.fn, t.tp + t.fp + t.fn + t.tn),
+    "net_benefit_at_prevalence": lambda t: (
+        None if None in (sens(t), spec(t)) else rate(t.tp - t.fp, t.tp + t.fp + t.fn + t.tn)
+    ),
     "standardized_net_benefit": lambda t: rate(t.tp - t.fp, t.tp + t.fn),
     "f2": lambda t: f_measure(t, 2),
     "roc_dist": lambda t: of(lambda a, b: math.hypot(1 - a, 1 - b), sens(t), spec(t)),
@@ -325,6 +330,7 @@ SYNONYMS = {
     "false_positive_rate": "fall_out", "false_negative_rate": "miss_rate",
     "positive_predictive_value": "precision",
     "selection_rate": "detection_prevalence", "prevalence": "base_rate",
+    "interventions_avoided": "net_benefit_of_untreated",
 }  # fmt: skip
 
 READS: dict[str, tuple[Side, ...]] = {

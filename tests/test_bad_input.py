@@ -808,7 +808,9 @@ def test_on_undefined_raise(loans: DataFrame, engine: Callable[[DataFrame], Any]
 
 def test_formula_with_missing_numbers() -> None:
     assert message(lambda: tf.sens.formula(tp=1)) == snapshot("ArgumentError: sens needs the number 'fn'.")
-    assert message(lambda: tf.sens.formula(tp=1, fm=1)) == snapshot("ArgumentError: sens needs the number 'fn'.")
+    assert message(lambda: tf.sens.formula(tp=1, fm=1)) == snapshot(
+        "ArgumentError: Unknown number of sens.formula() 'fm'. Known: 'tp', 'fn'."
+    )
 
 
 def test_bad_custom_formulas() -> None:

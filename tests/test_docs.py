@@ -194,7 +194,7 @@ def test_every_metric_factory_and_curve_is_on_exactly_one_page() -> None:
         "threshold_curve",
     }
     on_page |= {"attention_gap", "consistency", "exposure", "exposure_per_relevance", "fleiss_kap"}
-    on_page |= {"krippendorff_alpha", "ndcg", "ndkl", "rnd"}
+    on_page |= {"krippendorff_alpha", "dcg", "ndcg", "ndkl", "rnd"}
     on_pages = Counter(name for page in METRICS for name in names_on(committed(page)))
     assert set(on_pages) == on_page
     assert set(on_pages.values()) == {1}

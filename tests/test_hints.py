@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import pickle
 from typing import TYPE_CHECKING, Any
 
 import polars as pl
@@ -517,3 +518,61 @@ def test_usual_metrics_without_predictions_name_the_arguments() -> None:
         tf.errors.ColumnError, match=r"^default_metrics\(\) needs predictions: labels or numbers as `estimate`"
     ):
         tf.default_metrics(PEOPLE, "y")
+
+
+def test_comparisons_of_other_libraries_are_named() -> None:
+    with pytest.raises(tf.errors.ArgumentError, match=r'Here `method` is `to=` \("overall" for "to_overall"'):
+        LOOSE.demographic_parity("sex", method="to_overall")
+    with pytest.raises(tf.errors.ArgumentError, match=r'write `accuracy.difference\("column", to=…\)`'):
+        LOOSE.accuracy(PEOPLE, "y", "pred", to="overall")
+    with pytest.raises(AttributeError, match=r'write accuracy\.difference\("column"\)'):
+        _ = LOOSE.accuracy_diff
+
+
+@pytest.mark.parametrize(
+    ("family", "name", "meant"),
+    [
+        ("rankings", "ndgc", "ndcg"),
+        ("survival", "concordence", "concordance"),
+        ("audits", "quantile_ratio", "quantile_ratios"),
+    ],
+)
+def test_families_say_what_was_meant(family: str, name: str, meant: str) -> None:
+    with pytest.raises(AttributeError, match=f"Did you mean '{meant}'"):
+        getattr(getattr(LOOSE, family), name)
+
+
+def test_makers_of_metrics_say_how_they_are_written() -> None:
+    with pytest.raises(tf.errors.ArgumentError, match=r"write `@class_metric\(\)`, with parentheses"):
+        LOOSE.class_metric(lambda tp, fn: (tp, tp + fn))
+    with pytest.raises(tf.errors.ArgumentError, match="makes a metric of a function"):
+        LOOSE.class_metric()("x")
+
+    def share(tp: Any, fn: Any, *, factor: float) -> Any:
+        return factor * tp, tp + fn
+
+    with pytest.raises(tf.errors.ArgumentError, match="the option 'factor' has no default"):
+        LOOSE.class_metric()(share)
+    with pytest.raises(tf.errors.ArgumentError, match=r"Unknown number of sens\.formula\(\) 'zzz'"):
+        tf.sens.formula(tp=1, fn=1, zzz=1)
+
+
+def test_formulas_may_read_one_column_alone() -> None:
+    @LOOSE.numeric_metric()
+    def total(truth: Any) -> Any:
+        return truth.sum()
+
+    @LOOSE.numeric_metric()
+    def weights(weight: Any) -> Any:
+        return weight.sum()
+
+    assert total(PEOPLE, "p")[".estimate"].item() == pytest.approx(3.1)
+    assert total.difference("sex")(PEOPLE, "p")[".estimate"].item() == pytest.approx(0.3)
+    assert weights(PEOPLE, "p", case_weights="p")[".estimate"].item() == pytest.approx(3.1)
+    assert weights(PEOPLE, "p")[".estimate"].item() == 6
+
+
+def test_audits_pickle_by_name() -> None:
+    audits = tf.audits.NAMED_AUDITS
+    assert pickle.loads(pickle.dumps(audits)) is audits  # noqa: S301 - its own
+    assert list(audits) == [audit.name for audit in audits.values()]

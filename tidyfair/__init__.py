@@ -22,7 +22,8 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from tidyfair import (
         aggregates as aggregates, annotators as annotators, audits as audits, calibration as calibration,
-        counts as counts, datasets as datasets, distributions as distributions, errors as errors,
+        counts as counts, datasets as datasets, decision_curves as decision_curves, distributions as distributions,
+        errors as errors,
         inequality as inequality, inference as inference, prediction_intervals as prediction_intervals,
         rankings as rankings, scorers as scorers, surveys as surveys, survival as survival, types as types,
     )  # fmt: skip
@@ -47,7 +48,7 @@ if TYPE_CHECKING:
         positive_predictive_value as positive_predictive_value, ppv as ppv, precision as precision,
         prevalence as prevalence, recall as recall, roc_dist as roc_dist, sedi as sedi,
         selection_rate as selection_rate, sens as sens, sensitivity as sensitivity, spec as spec,
-        specificity as specificity, standardized_net_benefit as standardized_net_benefit, threat_score as threat_score,
+        specificity as specificity, threat_score as threat_score,
         true_negative_rate as true_negative_rate, true_positive_rate as true_positive_rate,
     )  # fmt: skip
     from tidyfair.metrics.confusion import conf_mat as conf_mat, conf_mat_summary as conf_mat_summary
@@ -106,8 +107,8 @@ _TASKS: dict[str, dict[str, str]] = {
         "metrics.classification": """
             accuracy bal_accuracy base_rate diagnostic_odds_ratio error_rate f_meas false_discovery_rate
             false_negative_rate false_omission_rate false_positive_rate j_index kap lift markedness mcc
-            negative_likelihood_ratio net_benefit npv positive_likelihood_ratio ppv precision roc_dist sedi selection_rate
-            sens spec standardized_net_benefit threat_score
+            negative_likelihood_ratio net_benefit npv positive_likelihood_ratio ppv precision roc_dist sedi
+            selection_rate sens spec threat_score
         """,
     },
     "Metrics of scores": {
@@ -168,8 +169,8 @@ _ALIASES = {
 }
 """Other names of metrics above, or of their ratios, which work and are not listed."""
 _FAMILIES = (
-    "aggregates", "annotators", "audits", "calibration", "counts", "datasets", "distributions", "errors", "inequality",
-    "inference", "prediction_intervals", "rankings", "scorers", "surveys", "survival", "types",
+    "aggregates", "annotators", "audits", "calibration", "counts", "datasets", "decision_curves", "distributions",
+    "errors", "inequality", "inference", "prediction_intervals", "rankings", "scorers", "surveys", "survival", "types",
 )  # fmt: skip
 """The modules of names that belong together, and are written with them: `tidyfair.rankings.ndcg`."""
 

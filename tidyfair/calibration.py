@@ -1,6 +1,7 @@
 """Calibration of scores: whether they agree with the share of events, for all rows and by group."""
 
 from tidyfair.metrics.curves import calibration_curve as curve, cumulative_calibration_curve as cumulative_curve
+from tidyfair.metrics.other_names import suggestions as _suggestions
 from tidyfair.metrics.fairness import (
     calibration_error_parity as error_parity, calibration_parity as parity,
     negative_class_balance as negative_class_balance, positive_class_balance as positive_class_balance,
@@ -23,3 +24,5 @@ __all__ = [
     "error_parity", "in_the_large", "intercept", "miscalibration", "negative_class_balance", "parity",
     "positive_class_balance", "ratio", "sigmoid", "slope", "squared_shift", "uncertainty",
 ]  # fmt: skip
+
+__getattr__ = _suggestions(__name__)

@@ -1,5 +1,6 @@
 """Counts of rows and of the cells of a confusion matrix, their shares, and smoothed and generalized rates."""
 
+from tidyfair.metrics.other_names import suggestions as _suggestions
 from tidyfair.metrics.classification import (
     average_odds as average_odds, average_predictive_value as average_predictive_value,
     demographic_disparity as demographic_disparity, divergence_from_rest as divergence_from_rest,
@@ -24,3 +25,5 @@ from tidyfair.metrics.probability import (
     generalized_true_negative_rate as generalized_true_negative_rate,
     generalized_true_negatives as generalized_true_negatives, generalized_true_positives as generalized_true_positives,
 )  # fmt: skip
+
+__getattr__ = _suggestions(__name__)

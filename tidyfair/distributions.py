@@ -1,5 +1,6 @@
 """Distances between the distributions of labels, scores and numbers of groups."""
 
+from tidyfair.metrics.other_names import suggestions as _suggestions
 from tidyfair.metrics.dependence import (
     distance_given_estimate as distance_given_estimate, distance_given_truth as distance_given_truth,
     distance_to_all as distance_to_all,
@@ -13,3 +14,5 @@ from tidyfair.metrics.fairness import (
     wasserstein_distance_debiased as wasserstein_distance_debiased,
     wasserstein_distance_if_equal as wasserstein_distance_if_equal,
 )  # fmt: skip
+
+__getattr__ = _suggestions(__name__)

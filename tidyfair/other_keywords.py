@@ -24,7 +24,7 @@ _OF_CALLS = {
 }
 """Keywords of calls on data, each with those that other libraries have for it."""
 _OF_COMPARISONS = {
-    "to": "ref ref_group reference reference_group",
+    "to": "method ref ref_group reference reference_group",
     "min_n": "min_group_size min_rows min_size",
     "aggregate": "agg aggregation",
 }
@@ -57,6 +57,7 @@ _SWITCHES = ("ci", "confidence_interval", "confidence_intervals", "intervals")
 _REMARKS = {
     "alpha": ", which is 1 - alpha",
     "average": ', such as "macro"',
+    "method": ' ("overall" for "to_overall"; groups are compared with each other where it is left out)',
     "zero_division": "; without a denominator values are null",
 }
 

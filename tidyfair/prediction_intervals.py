@@ -1,5 +1,6 @@
 """Prediction intervals and quantiles: how a call is given them, and their metrics."""
 
+from tidyfair.metrics.other_names import suggestions as _suggestions
 from tidyfair.metrics.fairness import equalized_coverage as equalized_coverage
 from tidyfair.metrics.prediction_intervals import (
     interval_coverage as coverage, interval_coverage_error as coverage_error, interval_misses_above as misses_above,
@@ -14,3 +15,5 @@ __all__ = [
     "coverage", "coverage_error", "equalized_coverage", "interval", "misses_above", "misses_below", "pinball_loss",
     "quantile_coverage_error", "quantile_loss", "score", "weighted_interval_score", "width", "winkler_score",
 ]  # fmt: skip
+
+__getattr__ = _suggestions(__name__)

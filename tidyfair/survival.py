@@ -4,6 +4,7 @@ import sys
 from types import ModuleType
 from typing import Never
 
+from tidyfair.metrics.other_names import suggestions as _suggestions
 from tidyfair.errors import ArgumentError
 from tidyfair.metrics.fairness import (
     concordance_parity as concordance_parity, survival_calibration_parity as calibration_parity,
@@ -14,11 +15,12 @@ from tidyfair.metrics.survival import (
     concordance_survival as concordance, concordance_survival_uno as concordance_uno, roc_auc_survival as roc_auc,
 )  # fmt: skip
 from tidyfair.specs import survival as outcome
-from tidyfair.tallies import censoring_distribution as censoring_distribution
+from tidyfair.tallies import censoring_distribution as censoring_distribution, kaplan_meier as kaplan_meier
 
 __all__ = [
     "brier", "brier_integrated", "calibration_in_the_large", "calibration_parity", "calibration_ratio",
-    "censoring_distribution", "concordance", "concordance_parity", "concordance_uno", "outcome", "roc_auc",
+    "censoring_distribution", "concordance", "concordance_parity", "concordance_uno", "kaplan_meier", "outcome",
+    "roc_auc",
 ]  # fmt: skip
 
 
@@ -36,3 +38,5 @@ class _Family(ModuleType):
 
 
 sys.modules[__name__].__class__ = _Family
+
+__getattr__ = _suggestions(__name__)

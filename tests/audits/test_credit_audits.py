@@ -469,12 +469,16 @@ def test_standardized_differences_refuse_what_they_cannot_compare() -> None:
         tdf.audits.standardized_differences(people().clear(), "score", by="group", to="b", group_by="score")
 
 
-def test_credit_audit_needs_a_reference_and_takes_no_weights_for_means() -> None:
+def test_credit_audit_needs_a_reference_and_gives_means_weights() -> None:
     loans = tdf.datasets.lending(200)
     with pytest.raises(tdf.errors.ArgumentError, match="compares each group with one that you name"):
         tdf.audit("lending_adverse_impact", loans, estimate="approved", pos_label="yes", by="sex")
-    with pytest.raises(tdf.errors.ArgumentError, match="does not accept `case_weights`"):
-        tdf.audit("lending_adverse_impact", loans, probs="score", by="sex", to="male", case_weights="weight")
+    call: dict[str, Any] = {"by": "sex", "to": "male", "case_weights": "weight"}
+    filed = tdf.audit("lending_adverse_impact", loans, probs="score", **call)
+    expected = tdf.audits.standardized_differences(loans, "score", **call, spread="all")
+    assert filed.tables["scores"][".disparity"].to_list() == expected[".disparity"].to_list()
+    with pytest.raises(tdf.errors.ArgumentError, match="does not accept `cluster`"):
+        tdf.audit("lending_adverse_impact", loans, probs="score", by="sex", to="male", cluster="race")
 
 
 @pytest.mark.parametrize("cuts", [{"top_fraction": [0.2, 0.5]}, {"threshold": [0.4, 0.6]}, {"top_k": [50, 100]}])

@@ -378,8 +378,17 @@ def test_events_that_do_not_occur_are_refused(name: str, loans: pl.DataFrame) ->
         filed(name, loans, pos_label="maybe")
 
 
-@pytest.mark.parametrize("option", ["case_weights", "frequency_weights", "cluster"])
-@pytest.mark.parametrize(("table", "columns"), [("scores", {"probs": "score"}), ("segments", {"within": "race"})])
+@pytest.mark.parametrize(
+    ("option", "table", "columns"),
+    [
+        ("case_weights", "segments", {"within": "race"}),
+        *(
+            (option, table, columns)
+            for option in ("frequency_weights", "cluster")
+            for table, columns in (("scores", {"probs": "score"}), ("segments", {"within": "race"}))
+        ),
+    ],
+)
 def test_tables_refuse_options_that_they_would_not_heed(option: str, table: str, columns: dict[str, Any]) -> None:
     loans = lending(200).with_columns(often=2)
     call: dict[str, Any] = {"estimate": "approved", "pos_label": "yes", "by": "sex", "to": "male", option: "often"}

@@ -55,7 +55,7 @@ def test_net_benefit_is_that_of_the_tests_of_dcurves() -> None:
     assert at_25.formula(tp=72, fp=72, fn=33, tn=573) == pytest.approx(0.064)
     everybody = tdf.metric_tweak(tdf.net_benefit, "everybody", at=0.25)
     assert everybody.formula(tp=105, fp=645, fn=0, tn=0) == pytest.approx(-0.1466667, abs=5e-8)
-    standardized = tdf.metric_tweak(tdf.standardized_net_benefit, "standardized_25", at=0.25)
+    standardized = tdf.metric_tweak(tdf.decision_curves.standardized_net_benefit, "standardized_25", at=0.25)
     assert standardized.formula(tp=72, fp=72, positives=105) == pytest.approx(0.457143, abs=5e-7)
     with pytest.raises(tdf.errors.ArgumentError, match="`at`"):
         tdf.metric_tweak(tdf.net_benefit, "always", at=1).formula(tp=1, fp=1, fn=1, tn=1)
@@ -104,6 +104,24 @@ def test_model_card_has_the_values_of_by_group_for_features_and_their_crossing()
     own = table.filter((pl.col(".by") == "sex:race") & (pl.col(".metric") == "sens"))
     assert own[".estimate"].to_list() == expected[".estimate"].to_list()
     assert own[".lower"].to_list() == expected[".lower"].to_list()
+
+
+def test_net_benefits_of_others_are_by_hand() -> None:
+    """30 true and 20 false positives, 10 missed and 40 rightly left, at a risk of one fifth: odds of 1 to 4."""
+    people = pl.DataFrame({"y": [1] * 40 + [0] * 60, "p": [1] * 30 + [0] * 10 + [1] * 20 + [0] * 40})
+
+    def at_20(metric: tdf.types.Metric, **options: Any) -> float:
+        return tdf.metric_tweak(metric, "at 20", at=0.2, **options)(people, "y", "p")[".estimate"].item()
+
+    curves = tdf.decision_curves
+    model, everybody = at_20(tdf.net_benefit), at_20(curves.net_benefit_of_treating_all)
+    assert (model, everybody) == pytest.approx((0.3 - 0.2 / 4, 0.4 - 0.6 / 4))
+    # net intervention avoided of dcurves: the gain over treating all, over the odds
+    assert at_20(curves.interventions_avoided) == pytest.approx((model - everybody) / 0.25)
+    assert at_20(curves.net_benefit_of_untreated) == pytest.approx(0.4 - 0.1 * 4)
+    assert at_20(curves.net_benefit_at_prevalence) == pytest.approx(model)
+    rare = at_20(curves.net_benefit_at_prevalence, prevalence=0.1)
+    assert rare == pytest.approx(0.1 * 0.75 - 0.9 / 3 / 4)
 
 
 def test_net_benefit_refuses_thresholds_by_group() -> None:
@@ -240,7 +258,7 @@ def test_audits_without_values_of_groups_have_no_applied_model_card() -> None:
         filed.chai()
 
 
-@pytest.mark.parametrize("metric", [tdf.net_benefit, tdf.standardized_net_benefit], ids=repr)
+@pytest.mark.parametrize("metric", [tdf.net_benefit, tdf.decision_curves.standardized_net_benefit], ids=repr)
 def test_net_benefit_refuses_thresholds_other_than_its_risk(metric: tdf.types.Metric) -> None:
     seen = pl.DataFrame({"event": [1, 0, 1, 0], "risk": [0.9, 0.6, 0.4, 0.1]})
     for threshold in (0.1, [0.5, 0.7]):

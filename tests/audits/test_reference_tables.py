@@ -43,8 +43,8 @@ def test_columns_follow_from_the_call() -> None:
     result = compare(tf.selection_rate, by="sex")(APPLICANTS, estimate="hired")
     assert result.columns == [
         ".metric", ".by", "sex", ".group", ".level", ".estimator", ".n", ".share", ".estimate", ".reference",
-        ".estimate_reference", ".scale", ".method", ".p_value", ".test", ".status",
-        ".disparity", ".lower", ".upper", ".p_adjusted",
+        ".estimate_reference", ".scale", ".std_error", ".method", ".statistic", ".df", ".p_value",
+        ".test", ".status", ".disparity", ".lower", ".upper", ".p_adjusted",
     ]  # fmt: skip
     empty = compare(tf.selection_rate, by="sex")(APPLICANTS.clear(), estimate="hired")
     assert empty.schema == result.schema
@@ -283,8 +283,17 @@ def test_weights_and_clusters_have_tests_by_their_intervals() -> None:
     for option in ({"case_weights": "weight"}, {"cluster": "fold"}):
         result = compare(tf.selection_rate, by="sex", test="fisher")(LOANS, **CALL, **option)
         assert set(result.drop_nulls(".p_value")[".test"]) == {"interval"}
-    weighted = compare(tf.selection_rate, by="sex")(LOANS, **CALL, case_weights="weight", explain=True)
-    assert weighted[".shortfall"].null_count() == len(weighted)
+    weighted = compare(tf.selection_rate, by="sex", to="male")(LOANS, **CALL, case_weights="weight", explain=True)
+    assert weighted[".numerator"].null_count() == len(weighted)
+    selected = LOANS.with_columns(hit=pl.col(CALL["estimate"]) == "yes")
+    sums = {
+        sex: rows.select((pl.col("hit") * pl.col("weight")).sum().alias("hits"), pl.col("weight").sum()).row(0)
+        for (sex,), rows in selected.group_by("sex")
+    }
+    for name, factor in ((".shortfall", 1.0), (".shortfall_four_fifths", 0.8)):
+        shown = weighted.filter(pl.col(".group") == "female")[name].item()
+        hits, weight = sums["female"]
+        assert shown == pytest.approx(factor * sums["male"][0] / sums["male"][1] * weight - hits)
 
 
 @pytest.mark.parametrize("option", ["case_weights", "cluster"])
@@ -337,10 +346,19 @@ REFUSED: dict[str, tuple[Any, str]] = {
     "a standardized difference from all rows": (
         lambda: compare(tf.mean_prediction, by="sex", to="rest", scale="standardized"), "not with 'rest'"
     ),
-    "a standardized difference with weights": (
+    "a standardized difference with clusters": (
         lambda: compare(tf.mean_score, by="sex", to="male", scale="standardized")(
-            LOANS, probs="score", case_weights="weight"
-        ), "accepts neither weights nor clusters"
+            LOANS, probs="score", cluster="race"
+        ), "accepts neither clusters nor designs"
+    ),
+    "Welch's test of a rate": (
+        lambda: compare(tf.accuracy, by="sex", to="male", test="welch"), '`test="welch"` is for means'
+    ),
+    "Welch's test of a ratio": (
+        lambda: compare(tf.mean_score, by="sex", to="male", scale="ratio", test="welch"), "difference of a mean"
+    ),
+    "Welch's test of pairs": (
+        lambda: compare(tf.mean_score, by="sex", to="each", test="welch"), "pairs have the test"
     ),
     "a standardized mean of several labels": (
         lambda: compare(tf.mean_score, by="sex", to="male", scale="standardized")(
@@ -455,6 +473,80 @@ def test_standardized_differences_of_tables_count_frequencies_as_rows() -> None:
     plain = compared(repeated, estimate="x")
     for name in (".disparity", ".lower", ".upper", ".p_value"):
         assert counted.drop_nulls(".p_value")[name].item() == pytest.approx(plain.drop_nulls(".p_value")[name].item())
+
+
+def weighted_people() -> pl.DataFrame:
+    random = np.random.default_rng(7)
+    sex = np.repeat(["f", "m"], [40, 60])
+    numbers = random.normal(size=100) * np.where(sex == "f", 2, 1)
+    return pl.DataFrame({"sex": sex, "x": numbers, "w": random.uniform(0.2, 3, 100)})
+
+
+def test_standardized_differences_have_weights() -> None:
+    """By plain arithmetic: variances with weights divide by W less the sum of squares over W."""
+    people = weighted_people()
+    direct = tf.audits.standardized_differences(people, "x", by="sex", to="m", case_weights="w", spread="reference")
+    of_table = compare(tf.mean_prediction, by="sex", to="m", scale="standardized", spread="reference")
+    of_table = of_table(people, estimate="x", case_weights="w")
+    parts: dict[str, tuple[float, float, float]] = {}
+    for (sex,), rows in people.group_by("sex"):
+        x, w = rows["x"].to_numpy(), rows["w"].to_numpy()
+        mean = float((w * x).sum() / w.sum())
+        variance = float((w * (x - mean) ** 2).sum() / (w.sum() - (w**2).sum() / w.sum()))
+        parts[str(sex)] = mean, variance, float(w.sum() ** 2 / (w**2).sum())
+    (mean, _, size), (other, variance, other_size) = parts["f"], parts["m"]
+    expected = (mean - other) / variance**0.5
+    error = (1 / size + 1 / other_size + expected**2 / (2 * (other_size - 1))) ** 0.5
+    for table in (direct, of_table):
+        found = table.filter(pl.col(".group") == "f").row(0, named=True)
+        assert (found[".disparity"], found[".std_error"]) == pytest.approx((expected, error))
+    equal = tf.audits.standardized_differences(
+        people, "x", by="sex", to="m", case_weights=(pl.col("w") * 0 + 3).alias("three")
+    )
+    plain = tf.audits.standardized_differences(people, "x", by="sex", to="m")
+    for name in (".disparity", ".lower", ".p_value"):
+        assert equal[name].drop_nulls().to_list() == pytest.approx(plain[name].drop_nulls().to_list())
+    with pytest.raises(tf.errors.WeightError, match="negative"):
+        tf.audits.standardized_differences(people, "x", by="sex", to="m", case_weights=(-pl.col("w")).alias("minus"))
+    alone = people.with_columns(w=pl.when(pl.col("sex") == "f").then(0.0).otherwise("w"))
+    nobody = tf.audits.standardized_differences(alone, "x", by="sex", to="m", case_weights="w").row(0, named=True)
+    assert (nobody[".mean"], nobody[".disparity"], nobody[".status"]) == (None, None, "zero_denominator")
+
+
+def test_welchs_test_is_that_of_scipy() -> None:
+    people = weighted_people()
+    table = compare(tf.mean_prediction, by="sex", to="m", test="welch", conf_level=0.9)(people, estimate="x")
+    found = table.filter(pl.col(".group") == "f").row(0, named=True)
+    sides = (people.filter(pl.col("sex") == sex)["x"].to_numpy() for sex in ("f", "m"))
+    theirs: Any = stats.ttest_ind(*sides, equal_var=False)
+    limits = theirs.confidence_interval(0.9)
+    assert (found[".statistic"], found[".df"]) == pytest.approx((theirs.statistic, theirs.df))
+    assert found[".p_value"] == pytest.approx(theirs.pvalue)
+    assert (found[".lower"], found[".upper"]) == pytest.approx((limits.low, limits.high))
+    assert (found[".method"], found[".test"]) == ("welch", "welch")
+    assert found[".std_error"] == pytest.approx(found[".disparity"] / found[".statistic"])
+    clustered = compare(tf.mean_prediction, by="sex", to="m", test="welch")
+    other = clustered(people.with_row_index("row"), estimate="x", cluster="row")
+    assert other.drop_nulls(".p_value")[".test"].item() == "interval"
+
+
+def test_errors_and_statistics_of_rates_are_by_hand() -> None:
+    people = pl.DataFrame({"g": ["a"] * 40 + ["b"] * 60, "p": [1] * 10 + [0] * 30 + [1] * 30 + [0] * 30})
+    found = compare(tf.selection_rate, by="g", to="b", test="z")(people, estimate="p").row(0, named=True)
+    unpooled = (0.25 * 0.75 / 40 + 0.5 * 0.5 / 60) ** 0.5
+    pooled = (0.4 * 0.6 * (1 / 40 + 1 / 60)) ** 0.5
+    assert (found[".std_error"], found[".statistic"]) == pytest.approx((unpooled, -0.25 / pooled))
+    assert found[".df"] is None
+    rest = compare(tf.selection_rate, by="g", to="rest")(people, estimate="p").row(0, named=True)
+    assert rest[".std_error"] == pytest.approx(unpooled)
+    overall = compare(tf.selection_rate, by="g", to="overall")(people, estimate="p").row(0, named=True)
+    assert overall[".std_error"] == pytest.approx(0.6 * unpooled)
+    of_pairs = tf.inference.pairwise(tf.demographic_parity("g"), test="chi_squared")(people, estimate="p")
+    pair = of_pairs.row(0, named=True)
+    assert (pair[".std_error"], pair[".statistic"]) == pytest.approx((unpooled, (0.25 / pooled) ** 2))
+    assert pair[".df"] == 1
+    exact = tf.inference.pairwise(tf.demographic_parity("g"))(people, estimate="p").row(0, named=True)
+    assert (exact[".statistic"], exact[".df"]) == (None, None)
 
 
 def test_standardized_differences_of_one_value_are_null_with_a_reason() -> None:

@@ -599,6 +599,9 @@ TABLES: dict[str, Callable[[DataFrame, list[str]], DataFrame]] = {
     "standardized_differences": lambda data, keys: tf.audits.standardized_differences(
         data, "score", by="sex", to="male", group_by=keys
     ),
+    "kaplan_meier": lambda data, keys: tf.survival.kaplan_meier(
+        data.with_columns(paid=pl.col("repaid") == "yes"), tf.survival.outcome("score", "paid"), group_by=keys
+    ),
     "quantile_ratios": lambda data, keys: tf.audits.quantile_ratios(data, "score", by="sex", to="male", group_by=keys),
     "pairwise": lambda data, keys: tf.inference.pairwise(GAP)(data, **LABELS, group_by=keys),
     "stratified": lambda data, keys: tf.inference.stratified(GAP, within="race")(data, **LABELS, group_by=keys),
@@ -681,6 +684,49 @@ def test_outer_keys_named_like_result_columns_raise(name: str) -> None:
             table(data.rename({"part": column}), [column])
 
 
+def test_any_metric_has_another_name() -> None:
+    loans = DATA.with_columns(
+        y=pl.col("repaid") == "yes",
+        p=pl.col("approved") == "yes",
+        list=pl.int_range(pl.len()) % 9,
+        relevance=pl.int_range(pl.len()) % 3,
+    )
+    for metric, call in (
+        (tf.accuracy, ("y", "p")), (tf.f_meas, ("y", "p")), (tf.demographic_parity("sex"), ("y", "p")),
+        (tf.sens.difference("sex", to="male"), ("y", "p")), (tf.rankings.ndcg("list"), ("relevance", "score")),
+        (tf.new_class_metric(lambda tp, fn: (tp, tp + fn), "own"), ("y", "p")),
+    ):  # fmt: skip
+        renamed = tf.metric_tweak(metric, "another name")
+        found = renamed(loans, *call)
+        assert found[".metric"].to_list() == ["another name"]
+        assert found.drop(".metric").equals(metric(loans, *call).drop(".metric"))
+    with pytest.raises(tf.errors.ArgumentError, match=r'demographic_parity\("column", name="parity"\)'):
+        tf.metric_tweak(tf.demographic_parity, "parity")  # pyright: ignore[reportCallIssue, reportArgumentType] - refused
+    with pytest.raises(tf.errors.ArgumentError, match="set the options of its metric"):
+        tf.metric_tweak(tf.demographic_parity("sex"), "parity", beta=2)  # pyright: ignore[reportCallIssue, reportArgumentType] - refused
+
+
+def test_a_low_score_may_be_the_good_one() -> None:
+    people = pl.DataFrame({"g": ["a", "a", "b", "b"], "risk": [0.1, 0.3, 0.6, 0.8], "other": [0.0, 0.2, 0.5, 0.7]})
+    risk = tf.metric_tweak(tf.mean_score, "mean_risk", better="lower")
+    assert (risk.better, tf.mean_score.better) == ("minimize", "neither")
+    table = tf.compare_groups(risk, by="g")(people, probs="risk")
+    assert table[".reference"].to_list() == ["a", "a"]
+    assert table[".disparity"].to_list() == pytest.approx([0, 0.5])
+    highest = tf.metric_tweak(tf.mean_score, "mean_score", better="higher")
+    assert tf.compare_groups(highest, by="g")(people, probs="risk")[".reference"].to_list() == ["b", "b"]
+    models = tf.compare_models(risk, margin=0.0)(people.with_columns(pl.lit(1).alias("y")), one="risk", other="other")
+    assert models[".verdict"].item() in {"better", "not shown", None}
+    gate = tf.check(risk.group_maximum("g"), below=0.9)
+    assert gate(people, probs="risk")[".limit"].item() == 0.9
+    again = pickle.loads(pickle.dumps(risk))  # noqa: S301 - its own
+    assert (again.better, again.name) == ("minimize", "mean_risk")
+    renamed = tf.metric_tweak(risk, "danger")
+    assert renamed.better == "minimize"
+    with pytest.raises(tf.errors.ArgumentError, match="must be 'higher' or 'lower'"):
+        tf.metric_tweak(tf.mean_score, "mean_risk", better=cast("Any", "low"))
+
+
 @pytest.mark.filterwarnings("ignore::tidyfair.errors.ProxyWarning")
 def test_every_reserved_name_is_used() -> None:
     data = DATA
@@ -690,7 +736,8 @@ def test_every_reserved_name_is_used() -> None:
     models: dict[str, Any] = {"models": [(pl.col("score") >= 0.6).alias("later")], "baseline": guess.alias("in use")}
     frontier = tf.inference.model_frontier(tf.accuracy, tf.demographic_parity("sex"))(data, truth, **models)
     choice = tf.compare_models(tf.accuracy, margin=0.1)(data, truth, one=guess, others=models["models"])
-    assert columns.union(frontier.columns, choice.columns) >= RESERVED
+    surveyed = tf.selection_rate(data, estimate=guess, design=tf.surveys.design(strata="sex"), interval="auto")
+    assert columns.union(frontier.columns, choice.columns, surveyed.columns) >= RESERVED
 
 
 def test_infinite_value_is_not_undefined() -> None:

@@ -706,3 +706,11 @@ def test_tallies_of_ordered_rows_do_not_add_up() -> None:
     whole = sum(scaled.tally(item, "y", "p") for item in (PEOPLE[:2], PEOPLE[2:]))
     assert isinstance(whole, tf.types.Tally)
     assert scaled.compute(whole).equals(scaled(PEOPLE, "y", "p"))
+
+
+def test_keys_that_are_true_are_no_numbers() -> None:
+    batches = [pl.DataFrame({"y": [1, 0], "p": [1, 1], "g": pl.Series(keys)}) for keys in ([True, False], [1, 0])]
+    total = tf.Accumulator(tf.accuracy.difference("g"), "y", "p")
+    total.update(batches[0])
+    with pytest.raises(tf.errors.ArgumentError, match="The column 'g' is Boolean in one part and Int64 in another"):
+        total.update(batches[1])

@@ -283,3 +283,20 @@ def test_different_rates_of_one_name_are_searched_apart() -> None:
     found = inference.compare_periods(tf.sens.difference("g"), called, **search)(data, "y", "p", group_by="m")
     rows = found.filter(pl.col(".metric") == "sens")
     assert sorted(zip(rows[".group"], rows[".n"], strict=True)) == [("u", 25), ("u", 50), ("v", 25), ("v", 50)]
+
+
+def test_windows_that_the_data_do_not_hold_are_refused() -> None:
+    data = weekly(4, {"a": (20, [0.5]), "b": (20, [0.5])})
+    with pytest.raises(tf.errors.ArgumentError, match=r"`window=3` compares 6 periods, .* have 4; .* 2 or less"):
+        search(tf.demographic_parity("g"), window=3)(data, **CALL)
+
+
+def test_messages_of_searches_name_the_metric() -> None:
+    with pytest.raises(tf.errors.ColumnError, match=r"^accuracy needs the column of true labels"):
+        search(tf.accuracy)(weekly(4, {"a": (20, [0.5])}), **CALL)
+
+
+def test_nothing_that_is_counted_is_a_row_of_nulls() -> None:
+    data = weekly(4, {"a": (20, [0.5])}).with_columns(p=pl.lit(None, pl.Int64))
+    found = search(tf.accuracy)(data, "y", **CALL, pos_label=1, labels=[0, 1])
+    assert found.select(".metric", ".n", ".period", ".p_value").rows() == [("accuracy", 0, None, None)]

@@ -282,3 +282,27 @@ def test_bad_input_says_what_to_write() -> None:
         make(tf.selection_rate, between="g", by="f")(data, **CALL, cluster="f")
     with pytest.raises(tf.errors.ArgumentError, match="case_weights"):
         make(tf.selection_rate, between="g", by="f")(data, estimate="p", case_weights="n")
+
+
+def test_an_outer_group_without_the_reference_has_no_numbers() -> None:
+    rows, hits = random_cells(3)
+    first = frame_of(rows, hits).with_columns(fold=pl.lit(1))
+    second = first.filter(pl.col("g") == 1).with_columns(fold=pl.lit(2))
+    call: dict[str, Any] = {"between": "g", "by": ["f1", "f2", "f3"], "to": 0}
+    both = decompose(tf.selection_rate, **call)(pl.concat([first, second]), **CALL, group_by="fold")
+    alone = decompose(tf.selection_rate, **call)(first, **CALL)
+    assert_frame_equal(both.filter(fold=1).drop("fold"), alone)
+    lacking = both.filter(fold=2)
+    assert lacking[".component"].to_list() == alone[".component"].to_list()
+    assert lacking[".estimate"].null_count() == len(lacking)
+    assert set(lacking.select(".other", ".n_other").rows()) == {("0", 0)}
+    with pytest.raises(tf.errors.ArgumentError, match="`to=7` is not a group of 'g'"):
+        decompose(tf.selection_rate, **{**call, "to": 7})(first, **CALL)
+
+
+def test_the_notice_of_unknown_groups_offers_no_option_that_is_not_there() -> None:
+    rows, hits = random_cells(4)
+    data = frame_of(rows, hits)
+    unknown = data.head(2).with_columns(g=pl.lit(None, data.schema["g"]))
+    with pytest.warns(tf.errors.UnknownGroupWarning, match=r"their groups not compared\.$"):
+        decompose(tf.selection_rate, between="g", by="f1")(pl.concat([data, unknown]), **CALL)

@@ -149,3 +149,29 @@ def test_undefined_values_are_an_error_where_that_is_asked_for() -> None:
     with pytest.raises(tf.errors.UndefinedError, match="sens has no value"):
         compare(nobody_repaid, "repaid", on_undefined="raise", **call)
     assert compare(nobody_repaid, "repaid", on_undefined="ignore", **call)[".change"].to_list() == [None]
+
+
+def test_gates_of_models_refuse_what_they_would_ignore() -> None:
+    with pytest.raises(tf.errors.ArgumentError, match=r"leave `margin=` of compare_models\(\) out"):
+        tf.check(tf.compare_models(tf.accuracy, margin=0.1), above=-0.02)
+    gate: Any = tf.check(tf.compare_models(tf.accuracy), above=-0.02)
+    with pytest.raises(tf.errors.ArgumentError, match="does not accept `conf_level`; give it to `check`"):
+        gate(LOANS, "repaid", one=IN_USE, other=MODELS[0], conf_level=0.9)
+
+
+def test_predictions_are_named_by_the_arguments_that_were_given() -> None:
+    models = tf.compare_models(tf.accuracy)
+    with pytest.raises(tf.errors.ColumnError, match="`one`: there is no column 'zzz'"):
+        models(LOANS, "repaid", one="zzz", other=MODELS[0])
+    several: Any = {"both": ["score", "sex"]}
+    with pytest.raises(tf.errors.ColumnError, match="`other` takes a column name or a polars expression, not a list"):
+        models(LOANS, "repaid", one=IN_USE, others=several)
+    iterator: Any = iter(MODELS)
+    assert models(LOANS, "repaid", one=IN_USE, others=iterator)[".model_other"].to_list() == ["at 30", "at 45", "at 70"]
+
+
+def test_unknown_groups_are_noticed_once_for_all_models() -> None:
+    people = LOANS.with_columns(sex=pl.when(pl.int_range(pl.len()) > 50).then("sex"))
+    with pytest.warns(tf.errors.UnknownGroupWarning) as caught:
+        tf.compare_models(tf.demographic_parity("sex"))(people, one=IN_USE, others=MODELS)
+    assert len(caught) == 1

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 import pytest
-from scipy.stats import beta, gamma, t as student_t
+from scipy.stats import beta, gamma, norm, t as student_t
 from statsmodels.stats.contingency_tables import mcnemar
 from statsmodels.stats.proportion import proportion_confint
 
@@ -140,6 +140,31 @@ def test_model_compared_with_itself_may_change() -> None:
     assert result[".p_value"].drop_nulls().unique().to_list() == [1.0]
 
 
+def test_undefined_values_follow_on_undefined_in_every_comparison() -> None:
+    people = pl.DataFrame({
+        "g": ["a"] * 4 + ["b"] * 4 + ["c"] * 4, "y": [0] * 4 + [1, 1, 0, 1] * 2, "p": [1, 0] * 6, "q": [1, 1, 0] * 4
+    })  # fmt: skip
+    comparisons: dict[str, Any] = {
+        "groups": (tf.compare_groups(tf.sens, by="g"), {"estimate": "p"}),
+        "pairs": (tf.inference.pairwise(tf.equal_opportunity("g")), {"estimate": "p"}),
+        "models": (tf.compare_models(tf.equal_opportunity("g")), {"one": "p", "other": "q"}),
+    }
+    for compare, call in comparisons.values():
+        with pytest.raises(tf.errors.UndefinedError, match=r"sens has no value .* in g 'a'"):
+            compare(people, "y", **call, on_undefined="raise")
+        assert len(compare(people, "y", **call, on_undefined="null")) == len(compare(people, "y", **call))
+    models, call = comparisons["models"]
+    assert models(people, "y", **call)[".change"].item() is not None
+    nothing = models(people, "y", **call, on_undefined="null").row(0, named=True)
+    assert [nothing[name] for name in (".one", ".other", ".change", ".lower", ".p_value")] == [None] * 5
+
+
+def test_discordant_counts_are_those_of_mcnemars_table() -> None:
+    people = pl.DataFrame({"y": [1] * 10, "p": [1] * 6 + [0] * 4, "q": [1] * 4 + [0] * 5 + [1]})
+    result = tf.compare_models(tf.accuracy, tf.sens)(people, "y", one="p", other="q", pos_label=1, labels=[0, 1])
+    assert result.select(".n", ".only_one", ".only_other").rows() == [(10, 2, 1)] * 2
+
+
 def test_p_values_equal_mcnemar() -> None:
     fair = tf.metric_set(*FAIR.metrics[:6])
     result = tf.compare_models(fair, mid_p=False)(LOANS, **CALL, group_by="sex")
@@ -222,7 +247,10 @@ def test_paired_auc_error_equals_delong() -> None:
     assert result[".lower"] < result[".change"] < result[".upper"]
     apart = [sum(item.var(ddof=1) / len(item) for item in sides) for sides in both]
     assert error < 0.8 * math.sqrt(sum(apart))
-    assert result[".p_value"] is None
+    # the p-value is that of the test of DeLong et al.
+    z = abs(differences[0].mean()) / error
+    assert norm.isf(result[".p_value"] / 2) == pytest.approx(z, rel=0.02)
+    assert (result[".n"], result[".only_one"]) == (len(SCORES), None)
 
 
 def test_auc_parity_of_two_models() -> None:

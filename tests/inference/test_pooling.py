@@ -60,6 +60,8 @@ def test_shrunken_rates_fit_mean_and_concentration_by_maximum_likelihood(seed: i
     result = inference.shrunken_rates(PARITY, people_of(hits, rows), estimate="p")
     weight = rows / (rows + strength)
     assert result[".weight"].to_list() == pytest.approx(list(weight), abs=1e-3)
+    assert result[".mean"].to_list() == pytest.approx([mean] * 13, rel=1e-6)
+    assert result[".precision"].to_list() == pytest.approx([strength] * 13, rel=1e-6)
     assert result[".estimate"].to_list() == pytest.approx(list(weight * hits / rows + (1 - weight) * mean), abs=1e-3)
     assert result[".raw"].to_list() == pytest.approx(list(hits / rows))
     assert result[".estimator"].unique().to_list() == ["beta_binomial"]

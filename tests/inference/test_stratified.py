@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import polars as pl
@@ -13,7 +13,7 @@ from statsmodels.stats.contingency_tables import StratifiedTable
 import tidyfair as tf
 from tidyfair import inference
 from tidyfair.datasets import lending
-from tidyfair.inference.contingency import cochran_mantel_haenszel, homogeneity, mantel_haenszel_limits
+from tidyfair.inference.contingency import equal_rates, homogeneity, standardized_limits
 from tidyfair.intervals.proportions import score_difference, z_value
 
 LOANS = lending(2500).with_columns(y=pl.col("repaid") == "yes", p=pl.col("approved") == "yes")
@@ -62,7 +62,7 @@ def test_mantel_haenszel_interval_coverage(count: int, size: int, least: float, 
     rows, others = np.full(count, size), np.full(count, 2 * size)
     for _ in range(runs):
         hits, other = random.binomial(rows, base + 0.1), random.binomial(others, base)
-        (lower,), (upper,) = mantel_haenszel_limits(hits, rows, other, others, 1.959964)
+        (lower,), (upper,) = standardized_limits(hits, rows, other, others, 1.959964)
         held += lower <= 0.1 <= upper
     assert held / runs == pytest.approx(0.95, abs=0.03)
 
@@ -72,14 +72,14 @@ def test_interval_excludes_equality_where_its_test_rejects_it() -> None:
     for _ in range(60):
         rows, others = random.integers(2, 40, (2, 3))
         tables = random.binomial(rows, 0.5), rows, random.binomial(others, 0.25), others
-        (lower,), (upper,) = mantel_haenszel_limits(*tables, z_value(0.95))
-        assert (lower > 0 or upper < 0) == (cochran_mantel_haenszel(*tables) < 0.05)
+        (lower,), (upper,) = standardized_limits(*tables, z_value(0.95))
+        assert (lower > 0 or upper < 0) == (equal_rates(*tables).p_value < 0.05)
 
 
 def test_interval_of_one_stratum_is_that_of_its_difference() -> None:
     hits, rows, other, others = (np.array([number]) for number in (7, 20, 20, 45))
     expected = score_difference(hits / rows, rows, other / others, others, 1.959964)
-    assert np.ravel(mantel_haenszel_limits(hits, rows, other, others, 1.959964)) == pytest.approx(np.ravel(expected))
+    assert np.ravel(standardized_limits(hits, rows, other, others, 1.959964)) == pytest.approx(np.ravel(expected))
 
 
 def test_interval_of_rates_that_are_all_0_or_1_is_no_certainty() -> None:
@@ -105,8 +105,8 @@ def test_error_rate_of_equal_groups() -> None:
     base, rows, others = np.array([0.1, 0.3, 0.5, 0.8]), np.array([60, 30, 80, 50]), np.array([200, 100, 90, 300])
     for _ in range(runs):
         tables = random.binomial(rows, base), rows, random.binomial(others, base), others
-        rejected += cochran_mantel_haenszel(*tables) < 0.05
-        varied += homogeneity(*tables) < 0.05
+        rejected += equal_rates(*tables).p_value < 0.05
+        varied += homogeneity(*tables).p_value < 0.05
     assert rejected / runs == pytest.approx(0.05, abs=0.02)
     assert varied / runs < 0.07
 
@@ -138,6 +138,46 @@ def test_pattern_names_simpson_and_heterogeneity() -> None:
     assert (none[".pattern"], none[".adjusted"], none[".strata"]) == ("no common stratum", None, 0)
 
 
+# Two strata of rows and hits: 40 of 100 and 10 of 20 in the group, 40 of 80 and 30 of 120 in the reference.
+TWO = people(x=((40, 100), (40, 80)), y=((10, 20), (30, 120)))
+
+
+@pytest.mark.parametrize(
+    ("standard", "shares"),
+    [("reference", (80 / 200, 120 / 200)), ("group", (100 / 120, 20 / 120)), ("both", (180 / 320, 140 / 320))],
+)
+def test_rates_are_standardized_to_the_strata_of_a_group(standard: Any, shares: tuple[float, float]) -> None:
+    """Direct standardization, by plain arithmetic."""
+    parity = tf.demographic_parity("g", to="b")
+    row = inference.stratified(parity, within="s", standard=standard)(TWO, estimate="p").row(0, named=True)
+    rate, other = (shares[0] * 0.4 + shares[1] * 0.5), (shares[0] * 0.5 + shares[1] * 0.25)
+    assert (row[".estimate"], row[".estimate_other"]) == pytest.approx((rate, other))
+    assert row[".adjusted"] == pytest.approx(rate - other)
+    variance = shares[0] ** 2 * 0.24 / 100 + shares[1] ** 2 * 0.25 / 20
+    of_other = shares[0] ** 2 * 0.25 / 80 + shares[1] ** 2 * 0.1875 / 120
+    assert row[".std_error"] == pytest.approx((variance + of_other) ** 0.5)
+    half = 1.959963984540054 * (variance / rate**2 + of_other / other**2) ** 0.5
+    assert row[".ratio"] == pytest.approx(rate / other)
+    assert row[".ratio_upper"] == pytest.approx(rate / other * np.exp(half))
+    pooled = [80 / 180 * (1 - 80 / 180) * 180 / 179 * (1 / 100 + 1 / 80), 40 / 140 * (1 - 40 / 140) * 140 / 139]
+    by_chance = shares[0] ** 2 * pooled[0] + shares[1] ** 2 * pooled[1] * (1 / 20 + 1 / 120)
+    assert row[".statistic"] == pytest.approx((rate - other) ** 2 / by_chance)
+    assert row[".p_value"] == pytest.approx(float(chi2.sf((rate - other) ** 2 / by_chance, 1)))
+    assert (row[".lower"] > 0 or row[".upper"] < 0) == (row[".p_value"] < 0.05)
+
+
+def test_statistics_and_degrees_of_freedom_are_those_of_statsmodels() -> None:
+    row = PARITY(TWO, estimate="p").row(0, named=True)
+    table: Any = StratifiedTable([np.array([[30, 90], [10, 10]]), np.array([[40, 40], [40, 60]])])
+    assert (row[".statistic"], row[".df"]) == pytest.approx((table.test_null_odds().statistic, 1))
+    equal = table.test_equal_odds(adjust=True)
+    assert (row[".statistic_equal_odds"], row[".df_equal_odds"]) == pytest.approx((equal.statistic, 1))
+    assert row[".df_homogeneity"] == 1
+    assert row[".p_homogeneity"] == pytest.approx(float(chi2.sf(row[".statistic_homogeneity"], 1)))
+    # Mantel and Haenszel's difference is one of rates with the same shares of strata
+    assert row[".estimate"] - row[".estimate_other"] == pytest.approx(row[".adjusted"])
+
+
 def test_reference_and_outer_groups() -> None:
     to = tf.demographic_parity("race", aggregate=tf.difference(to="Asian"))
     result = inference.stratified(to, within="age_band")(LOANS, estimate="p")
@@ -155,6 +195,8 @@ def test_stratified_rejects_bad_metrics_and_strata() -> None:
         inference.stratified(tf.equalized_odds("race"), within="age_band")(LOANS, "y", "p")
     with pytest.raises(tf.errors.ArgumentError, match="is given more than once"):
         inference.stratified(tf.demographic_parity("race"), within="race")(LOANS, estimate="p")
+    with pytest.raises(tf.errors.ArgumentError, match="standard"):
+        inference.stratified(tf.demographic_parity("race"), within="sex", standard=cast("Any", "referense"))
     with pytest.raises(tf.errors.ArgumentError, match="names their columns"):
         inference.stratified(tf.demographic_parity("race"), within=[])
 

@@ -19,7 +19,7 @@ def test_limits_of_mean_are_those_of_student() -> None:
         np.zeros(12, dtype=np.int64), np.zeros(12, dtype=np.int64), np.arange(1, 13), one, one, one, np.full(12, 11.0)
     )
     results = np.array([values.mean(), *without])[:, None, None]
-    lower, upper, error = (float(own.item()) for own in units.limits(results, np.ones((1, 1)), 0.9))
+    lower, upper, error, _ = (float(own.item()) for own in units.limits(results, np.ones((1, 1)), 0.9))
     expected = values.std(ddof=1) / np.sqrt(12)
     assert error == pytest.approx(expected, rel=1e-12)
     half = student_t.ppf(0.95, 11) * expected
@@ -47,6 +47,6 @@ def test_strata_add_up_and_outer_groups_stand_alone() -> None:
 
     results = np.array([[[value(0, lacking), value(1, lacking)]] for lacking in range(14)])
     units = Units(outer, stratum, replicate, one, one, one, sizes - 1)
-    _, _, error = units.limits(results, np.ones((1, 2)), 0.95)
+    _, _, error, _ = units.limits(results, np.ones((1, 2)), 0.95)
     variances = [sum(rows.var(ddof=1) / len(rows) for rows in own) for own in strata]
     assert error[0].tolist() == pytest.approx(np.sqrt(variances).tolist(), rel=1e-9)

@@ -9,6 +9,7 @@ import duckdb
 import numpy as np
 import polars as pl
 import pytest
+from polars.testing import assert_frame_equal
 from scipy import stats
 
 import tidyfair as tf
@@ -107,6 +108,51 @@ def test_rows_that_are_drawn_one_by_one_are_their_own_clusters(name: str) -> Non
     result = row(call(design=OF_ROWS, interval="auto"))
     _, values = linearised_ratio(numerator, denominator)
     assert result[".std_error"] == pytest.approx(error_of(values, np.arange(ROWS), ARRAYS["stratum"]), rel=1e-7)
+
+
+@pytest.mark.parametrize("design", [LINEARISED, OF_ROWS, REPEATED])
+@pytest.mark.parametrize("name", ["a rate", "a function of counts", "a mean of numbers"])
+def test_design_effect_is_the_variance_over_that_of_rows_drawn_one_by_one(name: str, design: Any) -> None:
+    call, numerator, denominator = VALUES[name]
+    result = row(call(design=design, interval="auto"))
+    weight = ARRAYS["weight"]
+    values = linearised_ratio(numerator, denominator)[1] / weight * weight.sum()
+    of_population = (weight * values**2).sum() / weight.sum()
+    expected = result[".std_error"] ** 2 / (of_population / (ROWS - 1))
+    assert result[".design_effect"] == pytest.approx(expected, rel=1e-6)
+
+
+def test_degrees_of_freedom_are_shown() -> None:
+    result = tf.selection_rate.difference("group").by_group(
+        PEOPLE, estimate="estimate", design=LINEARISED, interval="auto"
+    )
+    for group, freedom in result.select(".group", ".df").rows():
+        own = PEOPLE.filter(pl.col("group") == group)
+        assert freedom == own["psu"].n_unique() - own["stratum"].n_unique()
+    assert ".df" not in tf.accuracy(PEOPLE, "truth", "estimate", interval="auto").columns
+    of_areas = row(tf.roc_auc(PEOPLE, "truth", probs="score", design=LINEARISED, interval="auto"))
+    assert of_areas[".design_effect"] is None
+    assert of_areas[".df"] is not None
+
+
+def test_totals_and_ratios_of_means_are_those_of_the_textbook() -> None:
+    total = row(tf.surveys.total(PEOPLE, estimate="p", design=LINEARISED, interval="auto"))
+    values = ARRAYS["weight"] * ARRAYS["p"]
+    assert total[".estimate"] == pytest.approx(values.sum())
+    assert total[".std_error"] == pytest.approx(error_of(values, ARRAYS["psu"], ARRAYS["stratum"]), rel=1e-7)
+    ratio = row(tf.surveys.ratio_of_means(PEOPLE, "y", "p", design=LINEARISED, interval="auto"))
+    expected, values = linearised_ratio(ARRAYS["p"], ARRAYS["y"])
+    assert ratio[".estimate"] == pytest.approx(expected)
+    assert ratio[".std_error"] == pytest.approx(error_of(values, ARRAYS["psu"], ARRAYS["stratum"]), rel=1e-7)
+    selected = row(
+        tf.counts.predicted_positives(PEOPLE, estimate="estimate", pos_label=True, design=OF_ROWS, interval="auto")
+    )
+    values = ARRAYS["weight"] * ARRAYS["estimate"]
+    assert selected[".std_error"] == pytest.approx(error_of(values, np.arange(ROWS), ARRAYS["stratum"]), rel=1e-7)
+    # a total of rows drawn one by one has N^2 S^2 / n
+    share, weight = values.sum() / ARRAYS["weight"].sum(), ARRAYS["weight"].sum()
+    simple = weight**2 * share * (1 - share) / (ROWS - 1)
+    assert selected[".design_effect"] == pytest.approx(selected[".std_error"] ** 2 / simple, rel=1e-6)
 
 
 def test_clusters_without_a_row_of_a_group_count_as_zeros() -> None:
@@ -210,6 +256,87 @@ def test_finite_population_takes_its_share_off_the_variance() -> None:
         design = tf.surveys.design(weights="weight", strata="stratum", clusters="psu", fpc=fpc)
         result = row(tf.sens(data, "truth", "estimate", design=design, interval="auto"))
         assert result[".std_error"] == pytest.approx(math.sqrt(0.75) * without)
+
+
+TWO_MODELS = PEOPLE.with_columns(
+    other=pl.col("score") > 0.45, second=pl.col("score") + 0.2 * pl.col("truth"), sex=pl.col("group") == "b"
+)
+
+
+def without_each(weight: np.ndarray, strata: np.ndarray, units: np.ndarray) -> list[tuple[float, np.ndarray]]:
+    """The stratified jackknife: the factor and the weights of each replicate, by hand."""
+    replicates: list[tuple[float, np.ndarray]] = []
+    for stratum in np.unique(strata):
+        drawn = np.unique(units[strata == stratum])
+        for unit in drawn:
+            more = np.where(strata == stratum, len(drawn) / (len(drawn) - 1), 1.0)
+            replicates.append(((len(drawn) - 1) / len(drawn), weight * np.where(units == unit, 0.0, more)))
+    return replicates
+
+
+def test_change_of_a_rate_between_models_follows_the_design() -> None:
+    for design, units in ((LINEARISED, ARRAYS["psu"]), (OF_ROWS, np.arange(ROWS))):
+        result = row(tf.compare_models(tf.accuracy)(TWO_MODELS, "truth", one="estimate", other="other", design=design))
+        truth = ARRAYS["truth"]
+        hits = (TWO_MODELS["other"].to_numpy() == truth) * 1.0 - (ARRAYS["estimate"] == truth)
+        change, values = linearised_ratio(hits, ONES)
+        assert result[".change"] == pytest.approx(change)
+        error = error_of(values, units, ARRAYS["stratum"])
+        # single rows are left out in random parts
+        assert result[".std_error"] == pytest.approx(error, rel=2e-3 if units is ARRAYS["psu"] else 0.05)
+        if units is ARRAYS["psu"]:
+            freedom = len(np.unique(units)) - 5
+            assert result[".p_value"] == pytest.approx(2 * stats.t.sf(abs(change) / error, freedom), rel=0.02)
+            assert result[".upper"] - change == pytest.approx(stats.t.ppf(0.975, freedom) * error, rel=2e-3)
+
+
+def test_changes_of_areas_and_disparities_are_near_those_of_the_stratified_jackknife() -> None:
+    truth, weight = ARRAYS["truth"], ARRAYS["weight"]
+    sex, scores = TWO_MODELS["sex"].to_numpy(), [TWO_MODELS[name].to_numpy() for name in ("score", "second")]
+    guesses = [ARRAYS["estimate"], TWO_MODELS["other"].to_numpy()]
+
+    def area(score: np.ndarray, weight: np.ndarray) -> float:
+        above = (score[truth][:, None] > score[~truth]) + (score[truth][:, None] == score[~truth]) / 2
+        return float(weight[truth] @ above @ weight[~truth] / weight[truth].sum() / weight[~truth].sum())
+
+    def gap(guess: np.ndarray, weight: np.ndarray) -> float:
+        rates = [np.average(guess[own], weights=weight[own]) for own in (sex, ~sex)]
+        return float(abs(rates[0] - rates[1]))
+
+    def error(value: Any, models: Any) -> float:
+        of_data = value(models[1], weight) - value(models[0], weight)
+        replicates = without_each(weight, ARRAYS["stratum"], ARRAYS["psu"])
+        return math.sqrt(
+            sum(factor * (value(models[1], own) - value(models[0], own) - of_data) ** 2 for factor, own in replicates)
+        )
+
+    areas = row(tf.compare_models(tf.roc_auc)(TWO_MODELS, "truth", one="score", other="second", design=LINEARISED))
+    assert areas[".std_error"] == pytest.approx(error(area, scores), rel=0.03)
+    compared = tf.compare_models(tf.demographic_parity("sex"))
+    gaps = row(compared(TWO_MODELS, one="estimate", other="other", design=LINEARISED))
+    assert gaps[".std_error"] == pytest.approx(error(gap, guesses), rel=0.03)
+
+
+def test_models_by_designs_without_an_interval_are_refused() -> None:
+    with pytest.raises(tf.errors.ArgumentError, match="not replicates"):
+        tf.compare_models(tf.accuracy)(TWO_MODELS, "truth", one="estimate", other="other", design=REPEATED)
+    with pytest.raises(tf.errors.ArgumentError, match="median_absolute_error have no interval"):
+        tf.compare_models(tf.median_absolute_error)(PEOPLE, "y", one="p", other="score", design=LINEARISED)
+
+
+def test_pairs_of_groups_follow_the_design() -> None:
+    call: dict[str, Any] = {"estimate": "estimate", "design": LINEARISED}
+    pairs = tf.inference.pairwise(tf.demographic_parity("group"), adjust="none")(PEOPLE, **call)
+    one = tf.compare_groups(tf.selection_rate, by="group", to="b", adjust="none")(PEOPLE, **call)
+    for group in ("a", "far"):
+        pair = pairs.filter((pl.col(".group") == min(group, "b")) & (pl.col(".other") == max(group, "b")))
+        found, expected = row(pair), row(one.filter(pl.col(".group") == group))
+        assert found[".test"] == "interval"
+        for name in (".p_value", ".std_error"):
+            assert found[name] == pytest.approx(expected[name])
+    tally = tf.demographic_parity("group").tally(PEOPLE, **call)
+    again = tf.inference.pairwise(tf.demographic_parity("group"), adjust="none").compute(tally)
+    assert_frame_equal(again, pairs)
 
 
 def test_single_cluster_of_a_stratum_is_an_error_unless_there_is_a_rule() -> None:
@@ -632,7 +759,8 @@ def test_intervals_that_know_no_design_are_refused() -> None:
 def test_tests_and_gates_that_know_no_design_are_refused() -> None:
     gate = tf.check(tf.demographic_parity("group"), below=0.1)
     with pytest.raises(
-        tf.errors.ArgumentError, match="'design' is an option of values, disparities and `compare_groups`"
+        tf.errors.ArgumentError,
+        match="'design' is an option of values, disparities, and comparisons of groups or models",
     ):
         gate(PEOPLE, estimate="estimate", design=LINEARISED)  # pyright: ignore[reportCallIssue] - refused
     tally = tf.demographic_parity("group").tally(PEOPLE, estimate="estimate", design=LINEARISED)

@@ -5,13 +5,13 @@ from __future__ import annotations
 import itertools
 import math
 import pickle
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 import polars as pl
 import pytest
 from conftest import as_polars
-from sklearn.metrics import ndcg_score
+from sklearn.metrics import dcg_score, ndcg_score
 
 import tidyfair as tf
 
@@ -155,6 +155,50 @@ def test_ndcg_of_the_items_of_each_group_ranks_them_among_themselves(found: pl.D
     result = metric.difference("group").by_group(found, "relevance", "score")
     for group, mean in result.select("group", ".estimate").iter_rows():
         assert mean == exactly(value(tf.rankings.ndcg("query")(found.filter(group=group), "relevance", "score")))
+
+
+def test_dcg_is_the_mean_of_the_discounted_gains_of_lists(found: pl.DataFrame) -> None:
+    scores = [
+        float((rows["attention"] * rows["relevance"]).sum())
+        for rows in with_attention(found, "log2", 5).partition_by("query")
+    ]
+    assert value(tf.rankings.dcg("query", k=5)(found, "relevance", "score")) == exactly(float(np.mean(scores)))
+    # that of scikit-learn, for a list with three levels of relevance
+    one = pl.DataFrame({"query": [1] * 4, "relevance": [2, 0, 1, 2], "score": [0.1, 0.4, 0.4, 0.9]})
+    theirs = dcg_score([one["relevance"].to_numpy()], [one["score"].to_numpy()])
+    assert value(tf.rankings.dcg("query")(one, "relevance", "score")) == exactly(float(theirs))
+    data = pl.DataFrame({"query": [1, 1], "relevance": [3, 1], "score": [1, 2]})
+    exponential = tf.rankings.dcg("query", gain="exponential")(data, "relevance", "score")
+    assert value(exponential) == exactly(1 + 7 / math.log2(3))
+
+
+def test_attention_gap_to_a_target_is_by_hand() -> None:
+    """Two lists with attentions 1, 1/2 and 1/3; the second has nobody of group b."""
+    data = pl.DataFrame({
+        "query": [1, 1, 1, 2, 2], "score": [3, 2, 1, 2, 1], "g": ["a", "a", "b", "a", "c"],
+    })  # fmt: skip
+    gaps = tf.rankings.attention_gap("query", discount="reciprocal", by="g", target={"a": 0.5, "b": 0.3, "c": 0.2})
+    found = gaps.difference("g").by_group(data, estimate="score")
+    of_a = (1.5 / (11 / 6) - 0.5 / 0.8) + (1 / 1.5 - 0.5 / 0.7)
+    of_b = 1 / 3 / (11 / 6) - 0.3 / 0.8
+    of_c = 0.5 / 1.5 - 0.2 / 0.7
+    assert found[".estimate"].to_list() == pytest.approx([of_a / 2, of_b / 2, of_c / 2])
+    items = tf.rankings.attention_gap("query", discount="reciprocal", target="items").difference("g")
+    even = items.by_group(data, estimate="score")[".estimate"].to_list()
+    assert even[1] == pytest.approx((1 / 3 / (11 / 6) - 1 / 3) / 2)
+    assert sum(even) == pytest.approx(0)
+
+
+def test_targets_of_attention_need_their_groups() -> None:
+    data = pl.DataFrame({"query": [1, 1], "score": [2, 1], "g": ["a", "b"]})
+    with pytest.raises(tf.errors.ArgumentError, match="a target of groups needs their column"):
+        tf.rankings.attention_gap("query", target={"a": 1.0})
+    with pytest.raises(tf.errors.ArgumentError, match="a target of groups needs their column"):
+        tf.rankings.attention_gap("query", by="g")
+    with pytest.raises(tf.errors.ArgumentError, match="no share for the group 'b'"):
+        tf.rankings.attention_gap("query", by="g", target={"a": 1.0})(data, estimate="score")
+    with pytest.raises(tf.errors.ArgumentError, match="must be 'relevance' or 'items'"):
+        tf.rankings.attention_gap("query", target=cast("Any", "even"))
 
 
 def test_groups_must_not_divide_a_list(found: pl.DataFrame) -> None:

@@ -256,6 +256,8 @@ REFERENCES: dict[str, Callable[[Part], float | None]] = {
     "median_absolute_error": median_absolute_error,
     "mean_prediction": lambda part: mean(part.e, part.w) if part.y else None,
     "mean_truth": lambda part: mean(part.y, part.w) if part.y else None,
+    "prediction_total": lambda part: mean(part.e, part.w) * sum(part.w) if part.y else None,
+    "ratio_of_means": lambda part: mean(part.e, part.w) / mean(part.y, part.w) if part.y and any(part.y) else None,
     "rsq": rsq,
     "rsq_trad": rsq_trad,
     "ccc": concordance,
@@ -277,6 +279,9 @@ TWEAKS: dict[str, tuple[tf.types.Metric, Callable[[Part], float | None]]] = {
         sklearn(metrics.mean_pinball_loss, alpha=0.9),
     ),
 }
+
+
+OF_ONE_COLUMN = ["mean_prediction", "mean_truth", "prediction_total"]
 
 
 def test_every_numeric_metric_has_a_reference() -> None:
@@ -304,7 +309,7 @@ def assert_equals(metric: tf.types.Metric, reference: Callable[[Part], float | N
     parted = values(metric.by_group(case.frame, "truth", "estimate", group_by="group", **case.counting), "group")
     assert list(compared) == list(parted) == case.groups
     for group in case.groups:
-        if metric.name in ("mean_prediction", "mean_truth"):
+        if metric.name in ("mean_prediction", "mean_truth", "prediction_total"):
             continue  # they need one column only: see below
         expected = reference(case.part(group))
         assert close(compared[group][0], expected), (group, compared[group], expected)
@@ -327,10 +332,14 @@ def test_group_values_equal_the_reference(name: str, case: Case) -> None:
 def test_means_need_only_one_column(case: Case) -> None:
     for metric, name in ((tf.mean_prediction, "estimate"), (tf.mean_truth, "truth")):
         result = values(metric.by_group(case.frame, **{name: name}, group_by="group", **case.counting), "group")
+        totals = values(
+            tf.surveys.total.by_group(case.frame, estimate=name, group_by="group", **case.counting), "group"
+        )
         for group, (value, _) in result.items():
             alone = Case([{**row, "truth": row[name], "estimate": row[name]} for row in case.rows], case.weighted)
             part = alone.part(group)
             assert close(value, mean(part.y, part.w) if part.y else None)
+            assert close(totals[group][0], mean(part.y, part.w) * sum(part.w) if part.y else None)
 
 
 def test_weighted_median_is_midpoint_at_half_the_weight(
@@ -620,4 +629,4 @@ def test_no_complete_rows_give_null() -> None:
         result = every(data, "truth", "estimate")
     assert [item.category for item in caught] == [tf.errors.UndefinedWarning]
     # the mean of the one is there without the other
-    assert result.filter(pl.col(".estimate").is_not_null())[".metric"].to_list() == ["mean_prediction", "mean_truth"]
+    assert result.filter(pl.col(".estimate").is_not_null())[".metric"].to_list() == OF_ONE_COLUMN

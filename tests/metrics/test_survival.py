@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pickle
 from itertools import product
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 import polars as pl
@@ -227,6 +227,67 @@ def test_larger_risks_are_shorter_times() -> None:
         of_risk = tf.metric_tweak(metric, "of_risk", risk=True)
         expected = metric(rows, TRUTH, "estimate")[".estimate"].item()
         assert of_risk(rows, TRUTH, "risk")[".estimate"].item() == expected
+
+
+def test_events_from_tau_on_are_left_out_of_harrells_concordance() -> None:
+    rows = people()
+    to_six = tf.metric_tweak(tf.survival.concordance, "to_six", tau=6)
+    pairs = concordant = 0.0
+    for one, other in product(rows.to_dicts(), repeat=2):
+        survives = other["time"] > one["time"] or (other["time"] == one["time"] and not other["event"])
+        if one["event"] and one["time"] < 6 and survives:
+            pairs += 1
+            concordant += (other["estimate"] > one["estimate"]) + (other["estimate"] == one["estimate"]) / 2
+    result = to_six(rows, TRUTH, "estimate", interval="auto").row(0, named=True)
+    assert result[".estimate"] == pytest.approx(concordant / pairs)
+    whole = tf.metric_tweak(tf.survival.concordance, "whole", tau=100)(rows, TRUTH, "estimate", interval="auto")
+    plain = tf.survival.concordance(rows, TRUTH, "estimate", interval="auto")
+    assert whole.drop(".metric").equals(plain.drop(".metric"))
+    # the error of the jackknife of single rows
+    many = people(250, seed=2).with_row_index("row")
+    left_out = [to_six(many.filter(pl.col("row") != row), TRUTH, "estimate")[".estimate"].item() for row in range(250)]
+    error = to_six(many, TRUTH, "estimate", interval="auto")[".std_error"].item()
+    assert error == pytest.approx(np.std(left_out) * 249**0.5, rel=0.03)
+
+
+# The remission of 21 children with 6-mercaptopurine (Freireich et al., 1963), and the numbers of lifelines 0.30.3.
+WEEKS = [6, 6, 6, 6, 7, 9, 10, 10, 11, 13, 16, 17, 19, 20, 22, 23, 25, 32, 32, 34, 35]
+RELAPSED = [1, 1, 1, 0, 1, 0, 1, 0, 0, 1, 1, 0, 0, 0, 1, 1, 0, 0, 0, 0, 0]
+KAPLAN_MEIER = {
+    6: (0.8571428571, 0.6197179553, 0.9515517476), 7: (0.8067226891, 0.5631465646, 0.9228090192),
+    10: (0.7529411765, 0.5031995108, 0.8893618352), 13: (0.6901960784, 0.4316102225, 0.8490659633),
+    16: (0.6274509804, 0.3675108560, 0.8049121895), 22: (0.5378151261, 0.2677789368, 0.7467907176),
+    23: (0.4481792717, 0.1880520060, 0.6801426285),
+}  # fmt: skip
+
+
+def test_kaplan_meier_equals_lifelines() -> None:
+    remission = pl.DataFrame({"weeks": WEEKS, "relapsed": RELAPSED})
+    curve = tf.survival.kaplan_meier(remission, tf.survival.outcome("weeks", "relapsed"))
+    rows = curve.select(".eval_time", ".estimate", ".lower", ".upper").rows()
+    assert {time: values for time, *values in rows} == {
+        time: pytest.approx(list(values), abs=1e-9) for time, values in KAPLAN_MEIER.items()
+    }
+    assert curve.select(".n_at_risk", ".n_events").rows()[:2] == [(21, 3), (17, 1)]
+    greenwood = (3 / (21 * 18) + 1 / (17 * 16)) ** 0.5
+    assert curve[".std_error"][1] == pytest.approx(0.8067226891 * greenwood)
+
+
+def test_kaplan_meier_by_group_is_that_of_each_group() -> None:
+    rows = people().with_columns(pl.when(pl.int_range(pl.len()) > 3).then("group").alias("group"))
+    curves = tf.survival.kaplan_meier(rows, TRUTH, group_by="group", conf_level=0.9)
+    assert curves.equals(tf.survival.kaplan_meier(rows.group_by("group"), TRUTH, conf_level=0.9))
+    assert curves["group"].unique(maintain_order=True).to_list() == ["a", "b", "c", None]
+    for (group,), own in rows.group_by("group"):
+        alone = tf.survival.kaplan_meier(own, TRUTH, conf_level=0.9)
+        assert curves.filter(pl.col("group").eq_missing(group)).drop("group").equals(alone)
+
+
+def test_kaplan_meier_where_nobody_is_left_has_no_limits() -> None:
+    gone = tf.survival.kaplan_meier(pl.DataFrame({"t": [1, 2], "e": [1, 1]}), tf.survival.outcome("t", "e"))
+    assert gone.select(".estimate", ".lower", ".upper", ".std_error").row(1) == (0.0, None, None, None)
+    with pytest.raises(tf.errors.ArgumentError, match=r"kaplan_meier\(\) takes `survival.outcome"):
+        tf.survival.kaplan_meier(people(), cast("Any", "time"))
 
 
 def test_events_from_tau_on_are_left_out_of_unos_concordance() -> None:

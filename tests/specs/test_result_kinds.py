@@ -194,6 +194,12 @@ RESULTS: dict[str, tuple[ResultKind, Callable[[], Any]]] = {
     "cumulative_calibration_curve": (
         kinds.CUMULATIVE_CURVE, lambda: tf.calibration.cumulative_curve(LOANS, **SCORED, group_by="race")
     ),
+    "kaplan_meier": (
+        kinds.SURVIVAL_CURVE,
+        lambda: tf.survival.kaplan_meier(
+            LOANS.with_columns(paid=pl.col("repaid") == "yes"), tf.survival.outcome("score", "paid"), group_by="race"
+        ),
+    ),
     "conf_mat": (kinds.CONFUSION, lambda: tf.conf_mat(LOANS, "repaid", "approved", group_by="sex")),
     "confusion matrices of thresholds": (
         kinds.CONFUSION, lambda: tf.conf_mat(LOANS, **SCORED, threshold=[0.2, 0.5], case_weights="weight")

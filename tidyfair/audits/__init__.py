@@ -1,6 +1,7 @@
 """Audits: usual metrics, and tables of groups against a reference; data come in, and what has to be filed goes out."""
 
 # pyright: reportUnusedImport=false
+from tidyfair.metrics.other_names import suggestions as _suggestions
 from tidyfair.audits.audit_results import AuditResults, Significance
 from tidyfair.audits.credit import SegmentedTable, StandardizedTable
 from tidyfair.audits.filing import FiledAudit, NAMED_AUDITS, audit
@@ -18,3 +19,6 @@ __all__ = ["NAMED_AUDITS", "quantile_ratios", "standardized_differences"]
 
 def __dir__() -> list[str]:
     return __all__
+
+
+__getattr__ = _suggestions(__name__)

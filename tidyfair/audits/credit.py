@@ -59,7 +59,7 @@ class StandardizedTable(AuditTable):
 
     def frame(self, call: AuditCall, audit: NamedAudit) -> pl.DataFrame:
         """The tidy frame."""
-        call.refuse_weights(self.name, "probs")
+        call.refuse_weights(self.name, "probs", "case_weights")
         source = open_frame(call.data, call.counting.get("group_by"))
         values: Any
         data, values, group_by = call.data, call.counting["probs"], call.counting.get("group_by")
@@ -74,6 +74,7 @@ class StandardizedTable(AuditTable):
         to = {_text(feature): reference_of(call, feature) for feature in call.features}
         result = standardized_differences(
             data, values, by=list(call.features), to=to, spread=self.spread, group_by=group_by,
+            case_weights=call.counting.get("case_weights"),
             **audit.group_options, conf_level=call.reading.get("conf_level", 0.95),
         )  # fmt: skip
         return open_frame(result).to_polars().with_columns(note())

@@ -8,12 +8,13 @@ from dataclasses import dataclass
 from statistics import NormalDist
 from typing import Any, Literal, TypeAlias, cast
 
+import numpy as np
 import polars as pl
 
 from tidyfair.errors import ArgumentError, ColumnError, Status, listed, nearest
 from tidyfair.evaluation import named_groups, texts_of
 from tidyfair.inference.testing import with_adjusted_p_values
-from tidyfair.intervals import z_value
+from tidyfair.intervals import student_limits, z_value
 from tidyfair.specs import (
     By,
     Column,
@@ -29,7 +30,7 @@ from tidyfair.specs import (
     refuse_unknown_keywords,
 )
 from tidyfair.specs.result_kinds import QUANTILES, STANDARDIZED, ResultKind
-from tidyfair.tallies import Source, check_size, open_frame, refuse_outer
+from tidyfair.tallies import Source, check_size, checked_weights, open_frame, refuse_outer
 
 __all__ = ["quantile_ratios", "standardized_differences"]
 
@@ -46,18 +47,38 @@ _ADJUSTMENTS = ("holm", "bh", "by", "none")
 
 @dataclass(frozen=True)
 class Sample:
-    """Numbers of a group: how many, their mean, and the sum of their squared distances from it."""
+    """Numbers of a group: how many, their mean, and the sum of their squared distances from it.
 
-    size: int
+    With weights, they are the effective number of rows (Kish, 1965), and as many squared distances as these.
+    """
+
+    size: float
     mean: float
     squares: float
 
     @classmethod
-    def of(cls, values: pl.Series) -> Sample:
-        """Those of a column."""
+    def of(cls, rows: pl.DataFrame) -> Sample:
+        """Those of rows with their weights."""
+        counted = rows.filter(pl.col("weight") > 0)
+        if counted.is_empty():
+            return cls(0.0, math.nan, 0.0)
+        value, weight = (counted[name].to_numpy() for name in ("value", "weight"))
         # constant numbers have no variance at all, not one of rounding errors
-        squares = 0.0 if values.min() == values.max() else cast("float", values.var()) * (len(values) - 1)
-        return cls(len(values), cast("float", values.mean()), squares)
+        is_constant = bool((value == value[0]).all())
+        mean = float(value[0]) if is_constant else float(np.average(value, weights=weight))
+        squares, square = float(weight @ (value - mean) ** 2), float(weight @ weight)
+        return cls.weighted(mean, squares, float(weight.sum()), square)
+
+    @classmethod
+    def weighted(cls, mean: float, squares: float, weight: float, square: float) -> Sample:
+        """Those of sums of squared distances, weights, and squared weights."""
+        size = weight**2 / square if square else 0.0
+        return cls(size, mean, squares * (size / weight) if weight else 0.0)
+
+    @property
+    def deviation(self) -> float | None:
+        """The standard deviation; nothing of a single number."""
+        return math.sqrt(self.squares / (self.size - 1)) if self.size > 1 else None
 
 
 @dataclass(frozen=True)
@@ -73,11 +94,11 @@ class Standardization:
         Nothing without a deviation; `overall` is that of all rows.
         """
         freedom = other.size - 1 if self.spread == "reference" else group.size + other.size - 2
-        if freedom <= int(self.corrected):
+        if freedom <= int(self.corrected) or not (group.size and other.size):
             return {}
         deviation = overall
         if self.spread == "reference":
-            deviation = math.sqrt(other.squares / freedom)
+            deviation = other.deviation
         elif self.spread == "pooled":
             deviation = math.sqrt((group.squares + other.squares) / freedom)
         if not deviation:
@@ -89,8 +110,26 @@ class Standardization:
         value = factor * difference
         return {
             ".spread": deviation, ".disparity": value, ".lower": value - z * error, ".upper": value + z * error,
-            ".p_value": two_sided(value, error),
+            ".std_error": error, ".p_value": two_sided(value, error),
         }  # fmt: skip
+
+
+def welch(group: Sample, other: Sample, z: float) -> dict[str, float | None]:
+    """The difference of means with Student's limits for unequal variances, and its test (Welch, 1947)."""
+    from scipy.special import stdtr
+
+    difference = group.mean - other.mean
+    if min(group.size, other.size) <= 1 or not group.squares + other.squares:
+        return {".disparity": difference}
+    variances = [sample.squares / (sample.size - 1) / sample.size for sample in (group, other)]
+    error = math.sqrt(sum(variances))
+    freedom = error**4 / (variances[0] ** 2 / (group.size - 1) + variances[1] ** 2 / (other.size - 1))
+    half = float(student_limits(z, np.array([freedom]))[0]) * error
+    return {
+        ".disparity": difference, ".lower": difference - half, ".upper": difference + half, ".std_error": error,
+        ".statistic": difference / error, ".df": freedom,
+        ".p_value": 2 * float(stdtr(freedom, -abs(difference) / error)),
+    }  # fmt: skip
 
 
 @refuse_unknown_keywords
@@ -103,6 +142,7 @@ def standardized_differences(
     spread: Spread = "pooled",
     corrected: bool = False,
     group_by: OuterGroups | None = None,
+    case_weights: ColumnLike | None = None,
     unknown: Treatment = "apart",
     unknown_values: Iterable[object] | None = None,
     min_n: int = 0,
@@ -122,6 +162,8 @@ def standardized_differences(
             `"all"` rows, those of unknown groups too.
         corrected: Correct the bias of small samples, as Hedges does.
         group_by: Outer groups, each of which is looked at on its own.
+        case_weights: Column of weights, with which means and standard deviations are computed; limits count the
+            effective number of rows (Kish, 1965).
         unknown: What becomes of rows whose group is missing or unknown, as `compare_groups` has it.
         unknown_values: The values that mean unknown beside null.
         min_n: Groups of fewer rows are listed, but not compared.
@@ -131,8 +173,8 @@ def standardized_differences(
 
     Returns:
         A row for each group: outer keys, `.by`, `.group`, `.n`, `.share`, `.mean`, `.reference`, `.spread`,
-        `.disparity` (group less reference) with `.lower` and `.upper`, the `.p_value` that agrees with these limits,
-        `.p_adjusted`, and `.status`.
+        `.disparity` (group less reference) with `.lower`, `.upper` and `.std_error`, the `.p_value` that agrees with
+        these limits, `.p_adjusted`, and `.status`.
 
     Raises:
         ColumnError: For a column that holds no numbers.
@@ -146,13 +188,13 @@ def standardized_differences(
     standardization = Standardization(spread, flag("corrected", corrected))
     z = z_value(proper_share("conf_level", conf_level))
 
-    def compare(every: pl.Series, group: pl.Series, other: pl.Series) -> _Numbers:
-        everybody = Sample.of(every)
-        overall = math.sqrt(everybody.squares / (everybody.size - 1)) if everybody.size > 1 else None
-        return standardization.compared(Sample.of(group), Sample.of(other), overall, z)
+    def compare(every: pl.DataFrame, group: pl.DataFrame, other: pl.DataFrame) -> _Numbers:
+        return standardization.compared(Sample.of(group), Sample.of(other), Sample.of(every).deviation, z)
 
-    numbers = (".spread", ".disparity", ".lower", ".upper", ".p_value")
-    measure = _Measure(STANDARDIZED, ".mean", pl.col("value").mean(), numbers, {".disparity": 0.0}, compare)
+    numbers = (".spread", ".disparity", ".lower", ".upper", ".std_error", ".p_value")
+    mean = ((pl.col("value") * pl.col("weight")).sum() / pl.col("weight").sum()).fill_nan(None)
+    weights = Column.if_given(case_weights, "case_weights")
+    measure = _Measure(STANDARDIZED, ".mean", mean, numbers, {".disparity": 0.0}, compare, weights=weights)
     policy = Policy.of("standardized_differences()", min_n, min_share, unknown, unknown_values)
     groups = _Groups("standardized_differences", by, to, policy, one_of("adjust", adjust, _ADJUSTMENTS))
     return groups.table(data, values, group_by, measure)
@@ -209,10 +251,11 @@ def quantile_ratios(
     share = proper_share("quantile", quantile)
     z = z_value(proper_share("conf_level", conf_level))
 
-    def compare(_: pl.Series, group: pl.Series, other: pl.Series) -> _Numbers:
-        values = [cast("float", numbers.quantile(share, "linear")) for numbers in (group, other)]
+    def compare(_: pl.DataFrame, group: pl.DataFrame, other: pl.DataFrame) -> _Numbers:
+        both = group["value"], other["value"]
+        values = [cast("float", numbers.quantile(share, "linear")) for numbers in both]
         ratio = values[0] / values[1]
-        error = math.hypot(_error_of_logarithm(group, share), _error_of_logarithm(other, share))
+        error = math.hypot(*(_error_of_logarithm(numbers, share) for numbers in both))
         # numbers that have not been seen to vary say nothing about how far they do
         if not error > 0:
             return {".disparity": ratio}
@@ -235,8 +278,8 @@ def relative_gaps(
 ) -> pl.DataFrame:  # fmt: skip
     """How much less a value of groups is than that of the reference, as a share of the latter."""
 
-    def compare(_: pl.Series, group: pl.Series, other: pl.Series) -> _Numbers:
-        own, reference = (numbers.alias("value").to_frame().select(value).item() for numbers in (group, other))
+    def compare(_: pl.DataFrame, group: pl.DataFrame, other: pl.DataFrame) -> _Numbers:
+        own, reference = (rows.select(value).item() for rows in (group, other))
         return {".gap": 1 - own / reference} if reference else {}
 
     measure = _Measure(kind, ".estimate", value, (".gap", ".p_value"), {".gap": 0.0}, compare)
@@ -257,10 +300,11 @@ class _Measure:
     """The columns of a comparison."""
     equality: _Numbers
     """The comparison of a group with itself."""
-    compare: Callable[[pl.Series, pl.Series, pl.Series], _Numbers]
-    """The comparison of two groups, by the values of all rows, and those of both; nothing where there is none."""
+    compare: Callable[[pl.DataFrame, pl.DataFrame, pl.DataFrame], _Numbers]
+    """The comparison of two groups, by all rows, and those of both; nothing where there is none."""
     is_relative: bool = False
     """True if it divides, so that values are above 0."""
+    weights: Column | None = None
 
 
 def _error_of_logarithm(values: pl.Series, share: float) -> float:
@@ -319,7 +363,7 @@ class _Groups:
         features = self._features()
         for feature in features:
             refuse_outer(self.function, feature, source.outer)
-        rows = self._read(source, Column.of(values, "values"), features, is_relative=measure.is_relative)
+        rows = self._read(source, Column.of(values, "values"), features, measure)
         outer = {f"outer {index}": key.name for index, key in enumerate(source.outer)}
         parts: list[pl.DataFrame] = []
         for index, feature in enumerate(features):
@@ -350,9 +394,11 @@ class _Groups:
             features.append(compared)
         return features
 
-    def _read(self, source: Source, values: Column, features: Sequence[By], *, is_relative: bool) -> pl.DataFrame:
-        """The rows with a value: `value`, and the columns of outer groups and of features by their numbers."""
+    def _read(self, source: Source, values: Column, features: Sequence[By], measure: _Measure) -> pl.DataFrame:
+        """The rows with a value: `value`, `weight`, and the columns of outer groups and features by their numbers."""
         wanted = {"value": ("values", values)}
+        if measure.weights is not None:
+            wanted["weight"] = ("case_weights", measure.weights)
         outer = [f"outer {index}" for index in range(len(source.outer))]
         wanted |= {name: ("group_by", key) for name, key in zip(outer, source.outer, strict=True)}
         for index, by in enumerate(features):
@@ -367,7 +413,11 @@ class _Groups:
             msg = f"{self.function}(): there are no rows with a value."
             raise ArgumentError(msg)
         check_size(cast("float", rows["value"].abs().max()), "values", values, is_exact=is_exact)
-        if is_relative and (rows["value"] <= 0).any():
+        weights = pl.lit(1.0)
+        if measure.weights is not None:
+            weights = checked_weights(rows["weight"], measure.weights.name)
+        rows = rows.with_columns(weights.alias("weight"))
+        if measure.is_relative and (rows["value"] <= 0).any():
             least = rows["value"].min()
             msg = (
                 f"`values`: a ratio compares numbers above 0, and the column {values.name!r} holds {least}; take "
@@ -408,7 +458,8 @@ class _Groups:
         measure: _Measure,
     ) -> pl.DataFrame:
         """The groups of a feature compared with one of them."""
-        summed = (pl.len().cast(pl.Int64).alias(".n"), measure.value.alias(measure.name), pl.col("value"))
+        of_group = pl.struct("value", "weight").alias("rows")
+        summed = (pl.len().cast(pl.Int64).alias(".n"), measure.value.alias(measure.name), of_group)
         groups = rows.group_by(keys).agg(summed).sort(keys, nulls_last=True)
         groups = _with_texts(groups, keys).with_columns((pl.col(".n") / pl.col(".n").sum()).alias(".share"))
         status = pl.when(by.policy.is_unknown(groups.select(keys))).then(pl.lit(Status.UNKNOWN.value))
@@ -419,7 +470,7 @@ class _Groups:
         text = reference[1] if isinstance(reference, tuple) else None
         if index is not None:
             text = groups[".group"][index]
-        values, statuses = groups["value"], groups[".status"].to_list()
+        statuses = groups[".status"].to_list()
         numbers: list[_Numbers] = [{} for _ in statuses]
         for group in (groups[".status"] == Status.OK.value).arg_true():
             if index is None:
@@ -427,7 +478,7 @@ class _Groups:
             elif group == index:
                 numbers[group] = measure.equality
             else:
-                numbers[group] = measure.compare(rows["value"], values[group], values[index])
+                numbers[group] = measure.compare(rows, *(groups["rows"][one].struct.unnest() for one in (group, index)))
                 statuses[group] = Status.OK.value if numbers[group] else Status.ZERO_DENOMINATOR.value
         shown = [pl.Series(name, [row.get(name) for row in numbers], dtype=pl.Float64) for name in measure.numbers]
         table = groups.select(pl.lit(by.text).alias(".by"), ".group", ".n", ".share", measure.name)

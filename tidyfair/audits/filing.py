@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from types import MappingProxyType
 from typing import Any, Unpack
 
 import polars as pl
@@ -38,7 +37,25 @@ _AUDITS = (
     nyc_ll144, eeoc_uniform_guidelines, lending_adverse_impact, clinical_tripod_ai, eu_ai_act_data, model_card,
     eu_pay_transparency,
 )  # fmt: skip
-NAMED_AUDITS: Mapping[str, NamedAudit] = MappingProxyType({named.name: named for named in _AUDITS})
+
+
+class _NamedAudits(Mapping[str, NamedAudit]):
+    """The audits of the library by their names; pickled by name, like functions."""
+
+    def __getitem__(self, name: str) -> NamedAudit:
+        return {named.name: named for named in _AUDITS}[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return (named.name for named in _AUDITS)
+
+    def __len__(self) -> int:
+        return len(_AUDITS)
+
+    def __reduce__(self) -> str:
+        return "NAMED_AUDITS"
+
+
+NAMED_AUDITS: Mapping[str, NamedAudit] = _NamedAudits()
 """The audits of the library by their names."""
 _REFUSED: dict[str, str] = dict.fromkeys(("interval", "on_undefined", "explain", "parts", "keep_rows"), "")
 _UNKNOWN = "unknown"

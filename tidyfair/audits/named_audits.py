@@ -75,10 +75,10 @@ class AuditCall:
         is_cut = any(self.counting.get(cut) is not None for cut in CUTS)
         return given | ({"estimate"} if "probs" in given and is_cut else set())
 
-    def refuse_weights(self, table: str, argument: str) -> None:
+    def refuse_weights(self, table: str, argument: str, *heeded: str) -> None:
         """Refuse weights and clusters, which a table made of an argument would not heed."""
         for option in _UNHEEDED:
-            if self.counting.get(option) is not None:
+            if option not in heeded and self.counting.get(option) is not None:
                 msg = f"audit(): the table {table!r} does not accept `{option}`; leave out `{option}` or `{argument}`."
                 raise ArgumentError(msg)
 

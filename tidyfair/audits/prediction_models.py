@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import math
-
 from tidyfair.audits.named_audits import NOTE, NamedAudit, ValuesTable
 from tidyfair.audits.published import PublishedColumn
 from tidyfair.calling import Metric, metric_tweak
@@ -11,6 +9,7 @@ from tidyfair.metrics.classification import (
     accuracy,
     base_rate,
     net_benefit,
+    net_benefit_of_treating_all,
     precision,
     selection_rate,
     sens,
@@ -26,17 +25,7 @@ from tidyfair.metrics.probability import (
     calibration_slope,
     roc_auc,
 )
-from tidyfair.specs import number
 from tidyfair.specs.formulas import Number, Rate
-
-
-@class_metric(range=(-math.inf, 1))
-def net_benefit_of_treating_all(tp: Number, fp: Number, fn: Number, tn: Number, *, at: float = 0.5) -> Rate:
-    """Net benefit of selecting all rows that the model has a risk for."""
-    number("at", at, 0, 1, inside=True)
-    events, others = tp + fn, fp + tn
-    return events - others * at / (1 - at), events + others
-
 
 _CALIBRATION_IN_LOGITS = metric_tweak(calibration_intercept, "calibration_intercept_given_slope", slope="one")
 _DIGITS = {"net_benefit": 4, "net_benefit_of_treating_all": 4}

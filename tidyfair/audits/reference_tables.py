@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, ClassVar, Literal, TypeAlias, Unpack, cast
 
 import numpy as np
@@ -16,6 +17,7 @@ from tidyfair.audits.effect_sizes import (
     columns_of_features,
     groups_by_feature,
     two_sided,
+    welch,
 )
 from tidyfair.audits.references import (
     BY_VALUE,
@@ -27,7 +29,7 @@ from tidyfair.audits.references import (
     share_of_group,
 )
 from tidyfair.audits.usual_metrics import Feature
-from tidyfair.audits.variations import Variations, variation_of, with_variation
+from tidyfair.audits.variations import Variations, check_mean, variation_of, with_variation
 from tidyfair.calling import GroupwiseFactory, GroupwiseMetric, Metric, MetricSet, Run, comparison, metric_set
 from tidyfair.errors import ArgumentError, Status, in_short, listed, nearest
 from tidyfair.evaluation import GROUP_CELL, LEVEL, Evaluated
@@ -74,26 +76,28 @@ Array: TypeAlias = np.ndarray[Any, Any]
 
 __all__ = ["GroupComparison", "compare_groups"]
 
-Test: TypeAlias = Literal["interval", "fisher", "mid_p", "z"]
+Test: TypeAlias = Literal["interval", "fisher", "mid_p", "z", "welch"]
 TableScale: TypeAlias = Literal["difference", "ratio", "odds_ratio", "standardized"]
-_TESTS = ("interval", "fisher", "mid_p", "z")
+_TESTS = ("interval", "fisher", "mid_p", "z", "welch")
 _ADJUSTMENTS = ("holm", "bh", "by", "none")
 _FAMILIES = ("all", "metric", "by")
 _REFUSED = {
-    **dict.fromkeys(("interval", "on_undefined", "parts", "keep_rows"), ""),
+    **dict.fromkeys(("interval", "parts", "keep_rows"), ""),
     **dict.fromkeys(("times", "seed", "conf_level"), " in the call; give it to compare_groups() itself"),
 }
 """The options of metrics that it does not accept, and why."""
 _NUMBERS = (
-    ".estimate_reference", ".disparity", ".lower", ".upper", ".p_value", ".numerator_reference",
-    ".denominator_reference", ".shortfall", ".deviations", ".flip_flop", ".spread",
+    ".estimate_reference", ".disparity", ".lower", ".upper", ".std_error", ".statistic", ".df", ".p_value",
+    ".numerator_reference",
+    ".denominator_reference", ".shortfall", ".shortfall_four_fifths", ".deviations", ".flip_flop", ".spread",
 )  # fmt: skip
 _TEXTS = (".reference", ".method", ".test")
 _DETAILS = (
-    ".numerator", ".denominator", ".numerator_reference", ".denominator_reference", ".shortfall", ".deviations",
-    ".flip_flop", ".spread",
+    ".numerator", ".denominator", ".numerator_reference", ".denominator_reference", ".shortfall",
+    ".shortfall_four_fifths", ".deviations", ".flip_flop", ".spread",
 )  # fmt: skip
 """The columns that are shown when asked for."""
+_FOUR_FIFTHS = 0.8
 
 
 @dataclass(frozen=True, repr=False)
@@ -126,12 +130,18 @@ class GroupComparison(GroupsCompared):
         check_tally(tally)
         called = self._reading(tally.given)
         read = called._options(called._run, options, ComputeOptions)  # noqa: SLF001 - of the same class
-        return self._in_reading_order(called._results(tally, read))  # noqa: SLF001 - as above
+        return called._result_of_tally(tally, read, options)  # noqa: SLF001 - as above
 
     @property
     def scales_of_metrics(self) -> tuple[str, ...]:
         """The scale on which each metric is compared."""
         return self.scale
+
+    def reads_variation(self, number: int) -> bool:
+        """True if a metric is compared by the variation of its groups: in standard deviations, or by Welch's test."""
+        return self.scale[number] == "standardized" or _has_welch(
+            self.test, self.metrics[number], self.to[number], self.scale[number]
+        )
 
     @property
     def is_chosen_by_value(self) -> bool:
@@ -142,8 +152,8 @@ class GroupComparison(GroupsCompared):
     def _run(self) -> Run:
         """The run of all metrics, and of the variations of those whose differences are standardized."""
         counted: dict[str, GroupwiseMetric | Metric] = {}
-        for metric, scale in zip(self.metrics, self.scale, strict=True):
-            if scale == "standardized":
+        for number, metric in enumerate(self.metrics):
+            if self.reads_variation(number):
                 counted |= {variation.name: variation for variation in with_variation(metric)}
         return metric_set(*self.metrics, *counted.values()).run
 
@@ -156,16 +166,17 @@ class GroupComparison(GroupsCompared):
             options, interval="auto", on_undefined="ignore", conf_level=self.conf_level, times=self.times,
             seed=self.seed,
         )  # fmt: skip
-        plain = tally.weights is None and tally.design is None
-        plain = plain and all(key.column.name == BLOCK for key in tally.clusters)
-        if "standardized" in self.scale and not plain:
+        independent = tally.design is None and all(key.column.name == BLOCK for key in tally.clusters)
+        if "standardized" in self.scale and not independent:
             msg = (
-                'compare_groups(): `scale="standardized"` accepts neither weights nor clusters, because its intervals '
-                'count rows; use `scale="difference"`, which accepts both.'
+                'compare_groups(): `scale="standardized"` accepts neither clusters nor designs, because its intervals '
+                'are of single rows; use `scale="difference"`, which accepts both.'
             )
             raise ArgumentError(msg)
+        plain = independent and tally.weights is None
         evaluated = self._run.evaluate(tally, options, metric_set(*self.metrics).specs)
-        tables = [_Table(self, own, options, plain=plain).frame() for own in evaluated]
+        called = self if independent or self.test != "welch" else replace(self, test="interval")
+        tables = [_Table(called, own, options, plain=plain).frame() for own in evaluated]
         table = pl.concat(tables, how="diagonal_relaxed")
         table = with_adjusted_p_values(table, [] if self.family == "all" else [f".{self.family}"], self.adjust)
         return table if options.explain else table.drop(_DETAILS)
@@ -184,6 +195,8 @@ class _Sides:
     others: tuple[Array, Array]
     """The numerators and denominators of the rows that are not of a group but of its reference."""
     limits: tuple[Array, Array]
+    error: Array
+    """The standard errors of the comparisons."""
     p_value: Array
     """The p-values that agree with the limits."""
 
@@ -205,6 +218,7 @@ class _Table:
         self.metrics = [settings.metrics[number] for number in own]
         self.to = [settings.to[number] for number in own]
         self.scale: list[TableScale] = [settings.scale[number] for number in own]
+        self.reads_variation = [settings.reads_variation(number) for number in own]
         # a standardized difference is one first
         self.scale_of_values: list[Scale] = ["difference" if one == "standardized" else one for one in self.scale]
 
@@ -240,8 +254,8 @@ class _Table:
         group = np.delete(np.arange(len(rows)), reference)
         if not len(group):
             return None
-        if self.scale[family.spec] == "standardized":
-            self._standardize(family, group, reference)
+        if self.reads_variation[family.spec]:
+            self._compare_samples(family, group, reference)
             return None
         check_positive(family, scale)
         references = np.full(len(group), reference)
@@ -252,6 +266,7 @@ class _Table:
             other=quantities.value[references],
             others=(hits[references], denominator[references]),
             limits=quantities.compared(group, references, z_value(self.settings.conf_level), scale),
+            error=quantities.error_compared(group, references, scale),
             p_value=p_values(quantities, group, references, scale),
         )
 
@@ -265,15 +280,16 @@ class _Table:
         if not is_compared.any():
             return None
         group = is_compared.arg_true().to_numpy()
-        hits, denominator, rest, share, lower, upper, p_value = (
-            pairs[name].to_numpy()[group] for name in ("hits", "rows", "of_rest", "share", "lower", "upper", "p_value")
-        )
+        names = ("hits", "rows", "of_rest", "share", "lower", "upper", "error", "p_value")
+        hits, denominator, rest, share, lower, upper, error, p_value = (pairs[name].to_numpy()[group] for name in names)
         other, limits = rows[to].to_numpy()[group], (lower, upper)
         if to == "overall":
             value = family.estimates.value[group]
             share = share_of_group(value, rest, other, share)
-            limits = limits_to_overall(limits, value, rest, other, share, self.scale_of_values[spec])
-        return _Sides(group, to, other, (hits, denominator), limits, p_value)
+            scale = self.scale_of_values[spec]
+            limits = limits_to_overall(limits, value, rest, other, share, scale)
+            error = (1 - share) * error if scale == "difference" else np.full(len(group), np.nan)
+        return _Sides(group, to, other, (hits, denominator), limits, error, p_value)
 
     def _compare(self, family: ComparedGroups, sides: _Sides) -> None:
         """Fill the rows of the groups of a family."""
@@ -281,12 +297,18 @@ class _Table:
         value, (lower, upper) = family.estimates.value[sides.group], sides.limits
         columns: dict[str, Array] = {
             ".estimate_reference": sides.other, ".disparity": compare_values(value, sides.other, scale),
-            ".lower": lower, ".upper": upper, ".p_value": sides.p_value,
+            ".lower": lower, ".upper": upper, ".std_error": sides.error, ".p_value": sides.p_value,
         }  # fmt: skip
         # values that are not shares of rows have no counts, and the test that agrees with the interval
         formula = dict(self.evaluated.specs[family.spec].formulas)[rows["name"][0]]
-        is_rate = self.plain and share_of(formula) is not None and rows["estimator"][0] in ONE_LABEL
-        test = self.settings.test if is_rate else "interval"
+        is_share = share_of(formula) is not None and rows["estimator"][0] in ONE_LABEL
+        if is_share:
+            # in weights where there are some
+            size = rows["weight"].to_numpy()[sides.group].astype(float)
+            columns[".shortfall"] = (sides.other - value) * size
+            columns[".shortfall_four_fifths"] = (_FOUR_FIFTHS * sides.other - value) * size
+        is_rate = is_share and self.plain
+        test = self.settings.test if is_rate and self.settings.test != "welch" else "interval"
         if is_rate:
             hits, denominator = (counts[sides.group] for counts in _counts(rows))
             is_overall = self.to[family.spec] == "overall"
@@ -295,26 +317,30 @@ class _Table:
                 tables = np.broadcast_arrays(hits, denominator, *sides.others)
                 columns[".p_value"] = fisher(*map(np.round, tables), mid_p=test == "mid_p")
             elif test == "z":
+                columns[".statistic"] = columns[".deviations"]
                 columns[".p_value"] = np.array([two_sided(own, 1.0) for own in columns[".deviations"]])
         method = method_of(family.estimates, scale)
         self._fill(rows["row"].to_numpy()[sides.group], sides.reference, value, columns, method, test)
 
-    def _standardize(self, family: ComparedGroups, groups: Array, reference: int) -> None:
-        """Fill the rows of the groups of a family with standardized differences."""
+    def _compare_samples(self, family: ComparedGroups, groups: Array, reference: int) -> None:
+        """Fill the rows of the groups of a family whose means are compared by how far numbers vary."""
         spec, z = family.spec, z_value(self.settings.conf_level)
         if spec not in self.variations:
             tally = self.evaluated.evaluator.tally
             self.variations[spec] = Variations.of(self.metrics[spec], tally, self.options)
         variations = self.variations[spec]
         samples = variations.samples(family, self.evaluated, cast("By", self.evaluated.specs[spec].by))
-        overall = variations.deviation.get(family.outer)
-        mean = np.full(len(groups), samples[reference].mean)
-        compare = self.settings.standardization.compared
-        rows = [compare(samples[group], samples[reference], overall, z) for group in map(int, groups)]
-        names = (".spread", ".disparity", ".lower", ".upper", ".p_value")
+        overall, other = variations.deviation.get(family.outer), samples[reference]
+        mean, indices = np.full(len(groups), other.mean), map(int, groups)
+        if self.scale[spec] == "standardized":
+            compare = self.settings.standardization.compared
+            rows, method, test = [compare(samples[group], other, overall, z) for group in indices], "hedges_olkin", ""
+        else:
+            rows, method, test = [welch(samples[group], other, z) for group in indices], "welch", "welch"
+        names = (".spread", ".disparity", ".lower", ".upper", ".std_error", ".statistic", ".df", ".p_value")
         columns = {name: np.array([row.get(name) for row in rows], dtype=float) for name in names}
         index, name = family.rows["row"].to_numpy()[groups], family.rows["text"][reference]
-        self._fill(index, name, mean, {".estimate_reference": mean, **columns}, "hedges_olkin", "interval")
+        self._fill(index, name, mean, {".estimate_reference": mean, **columns}, method, test or "interval")
 
     def _fill(
         self, index: Array, reference: str, value: Array, columns: Mapping[str, Array], method: str = "", test: str = ""
@@ -355,8 +381,8 @@ class _Table:
 
 
 _SHOWN = (
-    ".reference", ".estimate_reference", ".scale", ".disparity", ".lower", ".upper", ".method", ".p_value",
-    ".test", ".status", *_DETAILS,
+    ".reference", ".estimate_reference", ".scale", ".disparity", ".lower", ".upper", ".std_error", ".method",
+    ".statistic", ".df", ".p_value", ".test", ".status", *_DETAILS,
 )  # fmt: skip
 
 
@@ -369,7 +395,7 @@ def _counts(rows: pl.DataFrame) -> tuple[Array, Array]:
 def _selections(
     value: Array, counts: tuple[Array, Array], sides: _Sides, scale: Scale, *, is_overall: bool
 ) -> dict[str, Array]:
-    """The shortfall of selections, the standard deviations between rates, and the disparity if one selection moved.
+    """The counts of the reference, the standard deviations between rates, and the disparity if one selection moved.
 
     Among all rows together a selection only moves.
     """
@@ -382,7 +408,6 @@ def _selections(
         return {
             ".numerator_reference": other_hits + hits if is_overall else other_hits,
             ".denominator_reference": other_rows + denominator if is_overall else other_rows,
-            ".shortfall": (sides.other - value) * denominator,
             ".deviations": np.where(error > 0, (value - other_hits / other_rows) / error, 0.0),
             ".flip_flop": np.where((hits < denominator) & (other_hits > 0), moved, np.nan),
         }
@@ -422,7 +447,8 @@ def compare_groups(
             `audits.standardized_differences` has it. Left out, that of groupwise metrics, and differences.
         test: The test of `.p_value`: `"interval"`, the level at which the interval just holds equality, so that both
             agree; or of rates of rows that count alike, `"fisher"`, the exact test, its `"mid_p"`, or `"z"`, of the
-            standard deviations between two rates. `.test` says which it was.
+            standard deviations between two rates; or of differences of means from a group, `"welch"`, whose limits are
+            Student's. `.test` says which it was.
         spread: The standard deviation of standardized differences: `"pooled"` of the two groups (Cohen's d),
             `"reference"` (Glass's delta), or `"all"` rows, those of unknown groups too.
         corrected: Correct the bias that standardized differences of few rows have, as Hedges does.
@@ -441,14 +467,16 @@ def compare_groups(
     Returns:
         A callable that takes what a metric takes, and gives one row for each group: outer keys, `.metric`, `.by`, the
         features, `.group`, `.level`, `.estimator`, `.n`, `.share` (of the rows), `.estimate`, `.reference`,
-        `.estimate_reference`, `.scale`, `.disparity` with `.lower`, `.upper` and `.method`, `.p_value`, `.p_adjusted`,
+        `.estimate_reference`, `.scale`, `.disparity` with `.lower`, `.upper`, `.std_error` (null where limits do not
+        rest on one) and `.method`, `.statistic` and `.df` of the tests that have them, `.p_value`, `.p_adjusted`,
         `.test` and `.status`, which says why a group is not compared (`unknown`, `below_min_n`, `below_min_share`,
         `no_reference` …), or that a disparity is `infinite`. Intervals and tests are those of a reference that is named
         beforehand; that of the best of many groups looks better than it is. With `explain=True` there are, of rates:
         `.numerator` and `.denominator` (the rows that count, and of how many), those of the reference, `.shortfall`
-        (how many more of the group would be selected at the rate of the reference), `.deviations` (the standard
-        deviations between the two rates, pooled), and `.flip_flop` (the disparity if one selection moved from the
-        reference to the group); and `.spread`, what standardized differences are divided by.
+        (how many more of the group would be selected at the rate of the reference; with weights, in weights),
+        `.shortfall_four_fifths` (the same at four fifths of that rate), `.deviations` (the standard deviations between
+        the two rates, pooled), and `.flip_flop` (the disparity if one selection moved from the reference to the group);
+        and `.spread`, what standardized differences are divided by.
 
     Raises:
         ArgumentError: For metrics without a feature, an unknown reference, a ratio of values that are not positive, an
@@ -476,6 +504,10 @@ def compare_groups(
     compared: list[GroupwiseMetric] = []
     for metric, reference, own_scale in zip(members, references, scales, strict=True):
         _check(metric, reference, own_scale)
+        if test == "welch" and not any(map(partial(_has_welch, test), members, references, scales)):
+            check_mean(metric.metrics[0], 'test="welch"')
+            msg = 'compare_groups(): `test="welch"` is of the difference of a mean from a group, `to="a group"`.'
+            raise ArgumentError(msg)
         aggregate = difference(reference if reference in CONTEXTS else None)
         compared.append(replace(metric, name=metric.metrics[0].name, aggregate=aggregate))
     metric_set(*compared)  # refuses a metric that is compared twice
@@ -488,8 +520,8 @@ def compare_groups(
 
 def _pairs_of_groups(members: Sequence[GroupwiseMetric], scale: object, test: Test, **settings: Any) -> PairwiseTest:
     """The comparison of every pair of groups."""
-    if test == "z":
-        msg = 'compare_groups(): pairs have the test "interval", "fisher" or "mid_p", not "z".'
+    if test in {"z", "welch"}:
+        msg = f'compare_groups(): pairs have the test "interval", "fisher" or "mid_p", not {test!r}.'
         raise ArgumentError(msg)
     own: dict[str, Any] = {"mid_p": test == "mid_p", "test": "interval" if test == "interval" else "fisher"}
     return pairwise(*members, scale=cast("Any", scale), **own, **settings)
@@ -547,6 +579,12 @@ def _reference_of(metric: GroupwiseMetric) -> object:
     return "best"
 
 
+def _has_welch(test: str, metric: GroupwiseMetric, reference: object, scale: str) -> bool:
+    """True if the groups of a metric are compared by Welch's test."""
+    is_mean = variation_of(metric.metrics[0]) is not None
+    return test == "welch" and is_mean and reference not in CONTEXTS and scale == "difference"
+
+
 def _check(metric: GroupwiseMetric, reference: object, scale: TableScale) -> None:
     """Refuse a reference that is none, and scales that a metric does not have."""
     (base,) = metric.metrics
@@ -559,7 +597,7 @@ def _check(metric: GroupwiseMetric, reference: object, scale: TableScale) -> Non
     if reference == "best":
         check_best(metric)
     if scale == "standardized":
-        variation_of(base)
+        check_mean(base, 'scale="standardized"')
         if reference in CONTEXTS:
             msg = (
                 f'compare_groups(): `scale="standardized"` compares groups with a group, not with {reference!r}; name '

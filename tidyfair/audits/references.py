@@ -41,7 +41,8 @@ _MOST_COPIED = 2**20
 """The most cells or rows that are copied at once."""
 _BESIDE: dict[str, Any] = {
     "spec": pl.Int32, LEVEL: pl.Int32, GROUP_CELL: pl.Int32, "of_rest": pl.Float64, "hits": pl.Float64,
-    "rows": pl.Float64, "share": pl.Float64, "lower": pl.Float64, "upper": pl.Float64, "p_value": pl.Float64,
+    "rows": pl.Float64, "share": pl.Float64, "lower": pl.Float64, "upper": pl.Float64, "error": pl.Float64,
+    "p_value": pl.Float64,
 }  # fmt: skip
 
 
@@ -82,8 +83,8 @@ def against_rest(
     """Each group beside all others together: a row for each value of some specs, by `spec`, `level` and `group_cell`.
 
     It has the value `of_rest`, its numerator `hits` among `rows`, the `share` that the group has in the weight of both,
-    and of the comparison on the scale of the spec the limits, `lower` and `upper`, and `p_value`. The values of specs
-    that are `drawn` vary by replicates, which are made for one group after the other.
+    and of the comparison on the scale of the spec the limits, `lower` and `upper`, the `error` and `p_value`. The
+    values of specs that are `drawn` vary by replicates, which are made for one group after the other.
     """
     z = z_value(options.conf_level)
     tables = [pl.DataFrame(schema=_BESIDE)]
@@ -125,6 +126,7 @@ def _compared(beside: Evaluated, rows: pl.DataFrame, quantities: Estimates, scal
         "share": own["weight"] / (own["weight"] + rest["weight"]),
         "lower": lower,
         "upper": upper,
+        "error": quantities.error_compared(one, other, scale),
         "p_value": p_values(quantities, one, other, scale),
     })  # fmt: skip
 

@@ -61,22 +61,27 @@ _VARIATIONS = (
 )
 
 
-def variation_of(metric: Metric) -> Metric:
-    """The variation of what a metric is the mean of."""
-    for mean, variation in _VARIATIONS:
-        if metric.definition == mean.definition:
-            return variation
-    msg = (
-        'compare_groups(): `scale="standardized"` is for means of numbers and scores (mean_prediction, mean_truth, '
-        f"mean_score), not for {metric.name}; make a column of what it is the mean of, and take "
-        "`standardized_differences(…)`."
-    )
-    raise ArgumentError(msg)
+def variation_of(metric: Metric) -> Metric | None:
+    """The variation of what a metric is the mean of; None of other metrics."""
+    return next((variation for mean, variation in _VARIATIONS if metric.definition == mean.definition), None)
+
+
+def check_mean(metric: Metric, option: str) -> Metric:
+    """The variation of what a metric is the mean of; refuse other metrics for an option."""
+    variation = variation_of(metric)
+    if variation is None:
+        msg = (
+            f"compare_groups(): `{option}` is for means of numbers and scores (mean_prediction, mean_truth, "
+            f"mean_score), not for {metric.name}; make a column of what it is the mean of, and take its mean, or "
+            "`standardized_differences(…)`."
+        )
+        raise ArgumentError(msg)
+    return variation
 
 
 def with_variation(metric: GroupwiseMetric) -> tuple[GroupwiseMetric, Metric]:
     """The variation within the groups of a metric, and that of all rows."""
-    variation = variation_of(metric.metrics[0])
+    variation = check_mean(metric.metrics[0], 'scale="standardized"')
     within = replace(metric, name=f"{variation.name} by {metric.by.text}", metrics=(variation,))
     return within.with_policy(metric.policy.with_all_sizes()), variation
 
@@ -85,9 +90,9 @@ def with_variation(metric: GroupwiseMetric) -> tuple[GroupwiseMetric, Metric]:
 class Variations:
     """The variation of a metric within the groups of a feature, and in all rows."""
 
-    within: dict[tuple[int, int], float]
+    within: dict[tuple[int, int], Sample]
     """By outer group and the number of the group among those of the feature."""
-    deviation: dict[int, float]
+    deviation: dict[int, float | None]
     """The standard deviation of all rows, by outer group."""
 
     @classmethod
@@ -95,16 +100,23 @@ class Variations:
         """Work them out from a tally."""
         specs: Sequence[Any] = with_variation(metric)
         (evaluated,) = evaluate_specs(tally, specs, options)
-        within: dict[tuple[int, int], float] = {}
-        deviation: dict[int, float] = {}
-        first, _ = evaluated.group_cells.spans[metric.by]
+        within: dict[tuple[int, int], Sample] = {}
+        deviation: dict[int, float | None] = {}
+        cells, group_cells = evaluated.evaluator.cells, evaluated.group_cells
+        is_complete = cells.complete_in(metric.metrics[0].definition.reads)
         rows = evaluated.rows.filter(pl.col("rate").is_not_null(), pl.col(LEVEL) == NO_LEVEL)
-        for spec, outer, cell, value, size in rows.select("spec", "outer", GROUP_CELL, "rate", "counted_rows").rows():
-            squares = max(value, 0.0)
-            if spec == 0:
-                within[outer, cell - first] = squares
-            elif size > 1:
-                deviation[outer] = math.sqrt(squares / (size - 1))
+        for number, by in enumerate((metric.by, None)):
+            (first, size), index = group_cells.spans[by], group_cells.indices[by].of_cell
+            weight, square = (
+                np.bincount(index, np.where(is_complete, cells.measure(name), 0), size) for name in ("w", "w2")
+            )
+            for outer, cell, value in rows.filter(spec=number).select("outer", GROUP_CELL, "rate").rows():
+                own = cell - first
+                sample = Sample.weighted(math.nan, max(value, 0.0), float(weight[own]), float(square[own]))
+                if by is None:
+                    deviation[outer] = sample.deviation
+                else:
+                    within[outer, own] = sample
         return cls(within, deviation)
 
     def samples(self, family: ComparedGroups, evaluated: Evaluated, by: By) -> list[Sample]:
@@ -117,5 +129,5 @@ class Variations:
             )
             raise ArgumentError(msg)
         first, _ = evaluated.group_cells.spans[by]
-        rows = family.rows.select("counted_rows", "estimate", GROUP_CELL).rows()
-        return [Sample(size, mean, self.within[family.outer, cell - first]) for size, mean, cell in rows]
+        rows = family.rows.select("estimate", GROUP_CELL).rows()
+        return [replace(self.within[family.outer, cell - first], mean=mean) for mean, cell in rows]

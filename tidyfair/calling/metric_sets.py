@@ -9,7 +9,7 @@ import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set as AbstractSet
 from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, ClassVar, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self, overload
 
 import polars as pl
 
@@ -35,6 +35,7 @@ from tidyfair.specs import (
     Treatment,
     as_aggregate,
     display,
+    one_of,
     privileged,
     refuse_unknown_settings,
     text,
@@ -84,6 +85,8 @@ class Metric(Evaluable, Comparable["GroupwiseMetric"]):
     """The original metric, for an alias or a tweak."""
     others: tuple[Metric, ...] = field(default=(), repr=False)
     """Its variants for other kinds of predictions, used if those of its own kind are not given."""
+    is_judged: bool = field(default=False, repr=False)
+    """True if its direction was stated, also where the formula only describes."""
     formulas: tuple[tuple[str, Formula], ...] = field(init=False, repr=False, compare=False)
     """Its formula by its name."""
 
@@ -136,7 +139,7 @@ class Metric(Evaluable, Comparable["GroupwiseMetric"]):
     @property
     def better(self) -> Better:
         """The better values; neither for what describes the truth or the predictions alone, such as a share."""
-        return "neither" if self.definition.describes else self.direction
+        return "neither" if self.definition.describes and not self.is_judged else self.direction
 
     def range_of(self, name: str) -> tuple[float, float]:  # noqa: ARG002 - it has one metric
         """The range of the values of its metric of some name."""
@@ -224,11 +227,17 @@ class Metric(Evaluable, Comparable["GroupwiseMetric"]):
         """The same metric under another name."""
         return replace(self, name=name, base=self.base or self)
 
-    def tweaked(self, name: str, options: dict[str, object]) -> Metric:
-        """The same metric with options set, under another name.
+    def tweaked(
+        self, name: str, options: dict[str, object], better: Literal["higher", "lower"] | None = None
+    ) -> Metric:
+        """The same metric with options set, under another name; or with other values that are the better ones.
 
         An option of only some of its variants selects these.
         """
+        if better is not None:
+            return _judged(self, better).tweaked(name, options)
+        if not options:
+            return replace(self, name=name, base=self.base or self)
         if self.others:
             readings = [reading for reading in self.readings if {*options} <= {*reading.options}]
             if readings:
@@ -254,7 +263,8 @@ class Metric(Evaluable, Comparable["GroupwiseMetric"]):
         if self.base is None:
             # a user's function pickles if it has a name in a module
             return Metric, tuple(getattr(self, argument.name) for argument in fields(self) if argument.init)
-        return Metric.tweaked, (self.base, self.name, dict(self.definition.options))
+        better = ("higher" if self.direction == "maximize" else "lower") if self.is_judged else None
+        return Metric.tweaked, (self.base, self.name, dict(self.definition.options), better)
 
     def __repr__(self) -> str:
         low, high = self.range
@@ -263,6 +273,13 @@ class Metric(Evaluable, Comparable["GroupwiseMetric"]):
     def _repr_html_(self) -> str:
         columns = columns_of([self])
         return display(f"{self.kind} metric", columns, name=columns.pop("metric")[0], call=self._example_call)
+
+
+def _judged(metric: Metric, better: str) -> Metric:
+    """The metric, of which higher or lower values are the better ones."""
+    one_of("better", better, [*_SIDES])
+    others = tuple(_judged(other, better) for other in metric.others)
+    return replace(metric, direction=_SIDES[better], is_judged=True, base=metric.base or metric, others=others)
 
 
 @dataclass(frozen=True)
@@ -589,6 +606,8 @@ class GroupwiseFactory(Comparable[GroupwiseMetric]):
 _INTERNAL_TO_FACTORIES = frozenset({"comparison_by", "explained", "fixed", "signature", "typical"})
 _OF_CALLS = frozenset({"data", "truth", "estimate", *GroupCallOptions.__annotations__})
 """The arguments of a call on data."""
+_SIDES: dict[str, Direction] = {"higher": "maximize", "lower": "minimize"}
+"""Directions by the values that are better."""
 _OTHER_WORDS = {
     "diff": "difference", "disparity": "difference", "gap": "difference",
     "min": "group_minimum", "minimum": "group_minimum", "group_min": "group_minimum",
@@ -828,9 +847,25 @@ def _check_names(members: Sequence[Metric | GroupwiseMetric]) -> None:
         seen.add((member.name, by))
 
 
+@overload
+def metric_tweak(
+    metric: Metric, name: str, *, better: Literal["higher", "lower"] | None = None, **options: object
+) -> Metric: ...
+@overload
+def metric_tweak(metric: GroupwiseMetric, name: str) -> GroupwiseMetric: ...
 @refuse_unknown_settings
-def metric_tweak(metric: Metric, name: str, **options: object) -> Metric:
-    """Set options of a metric under a new name.
+def metric_tweak(
+    metric: Metric | GroupwiseMetric, name: str, *, better: Literal["higher", "lower"] | None = None, **options: object
+) -> Metric | GroupwiseMetric:
+    """Set options of a metric under a new name; or give any metric another name.
+
+    Args:
+        metric: A metric; or a comparison of groups, which only gets the name.
+        name: The name in `.metric`.
+        better: `"lower"` where low values are the good ones, such as those of a score of risk, or `"higher"`. It says
+            which group is the best or the worst, which models are better, and which side a gate limits; decisions by
+            `threshold=` or `top_k=` take high scores, so give these `(1 - pl.col("risk")).alias("safety")`.
+        options: Options of the metric.
 
     >>> from tidyfair import f_meas
     >>> f2 = metric_tweak(f_meas, "f2", beta=2)
@@ -839,12 +874,17 @@ def metric_tweak(metric: Metric, name: str, **options: object) -> Metric:
     """
     if isinstance(metric, GroupwiseFactory):
         given = ", ".join(f"{option}={value!r}" for option, value in options.items())
+        given = given or f'name="{name}"'
         msg = f'{metric.name} is a factory; give the options in its call: `{metric.name}("column", {given})`.'
         raise ArgumentError(msg)
+    if isinstance(metric, GroupwiseMetric) and not options and better is None:
+        return replace(metric, name=text("name", name))
     if not isinstance(metric, Metric):  # pyright: ignore[reportUnnecessaryIsInstance] - user input
         msg = f"metric_tweak() takes a metric with options, such as f_meas, not {in_short(metric)}."
+        if metric.__class__ is GroupwiseMetric:
+            msg = f"{metric.name} compares groups: set the options of its metric, and compare that."
         raise ArgumentError(msg)
     if not isinstance(name, str) or not name:  # pyright: ignore[reportUnnecessaryIsInstance] - user input
         msg = f"metric_tweak(): the name of a metric is a non-empty text, not {in_short(name)}."
         raise ArgumentError(msg)
-    return metric.tweaked(name, options)
+    return metric.tweaked(name, options, better)

@@ -78,7 +78,9 @@ _HALF, _REVERSED = 0.5, 0.45
 _OF_COMPARISONS = ("to", "signed", "aggregate", "name", *GroupOptions.__annotations__)
 """Options given with the feature."""
 _STEPS: dict[OptionsOf | type[DesignOptions], str] = {
-    DesignOptions: "is an option of values, disparities and `compare_groups`; give it to these, or to `tally`",
+    DesignOptions: (
+        "is an option of values, disparities, and comparisons of groups or models; give it to these, or to `tally`"
+    ),
     CountOptions: "is an option of counting; give it to `tally`",
     ComputeOptions: "is an option of computing; give it to `compute`",
     GroupReadOptions: "applies to the values of groups; give it to `by_group`",
@@ -154,6 +156,11 @@ class Run:
             if spec.by is not None and name in _OF_COMPARISONS:
                 way_out = f"`{_made_by(spec)}({spec.by!r}, {name}=…)`"
                 return ArgumentError(f"{name!r} is an option of a comparison; give it with the feature, {way_out}.")
+            if spec.by is None and name in ("to", "signed"):
+                way_out = f'`{spec.name}.difference("column", {name}=…)`'
+                return ArgumentError(
+                    f"{name!r} is an option of a comparison, and {spec.name} makes none: write {way_out}."
+                )
         for step, way_out in _STEPS.items():
             if name in step.__annotations__:
                 return ArgumentError(f"{name!r} {way_out}.")
@@ -256,10 +263,12 @@ class Run:
             if unseen := sides.unseen(keys):
                 raise ArgumentError(unseen[0])
 
-    def warn_of_unknown_groups(self, tallies: Sequence[Tally], *, may_ignore: bool = True) -> None:
+    def warn_of_unknown_groups(
+        self, tallies: Sequence[Tally], *, may_ignore: bool = True, may_compare: bool = True
+    ) -> None:
         """Say how many people of unknown groups are counted and not compared, and which values they have.
 
-        `may_ignore` is whether the call has the option `on_undefined`.
+        `may_ignore` is whether the call has the option `on_undefined`, and `may_compare` whether `unknown` is one.
         """
         messages: dict[str, None] = {}
         for tally in tallies:
@@ -267,11 +276,10 @@ class Run:
                 if spec.by is not None and spec.policy.unknown == "apart":
                     messages |= dict.fromkeys(_unknown_rows(tally, spec.by))
         if messages:
-            warn(
-                f'{"; ".join(messages)}: these rows are counted, and their groups not compared. `unknown="group"` '
-                'compares them, and `unknown="drop"` leaves them out without notice.' + may_ignore * f" {_SILENCE}",
-                UnknownGroupWarning,
-            )
+            sentence = f"{'; '.join(messages)}: these rows are counted, and their groups not compared."
+            if may_compare:
+                sentence += ' `unknown="group"` compares them, and `unknown="drop"` leaves them out without notice.'
+            warn(sentence + may_ignore * f" {_SILENCE}", UnknownGroupWarning)
 
     def warn_of_missing_predictions(self, tallies: Sequence[Tally], *, may_ignore: bool = True) -> None:
         """Say how many predictions are missing, and of which groups; `may_ignore` as for unknown groups."""

@@ -40,6 +40,8 @@ _DRAWS = 1_000
 _MOST_GROUPS = 30
 """Groups beyond which the changes within the groups of a feature are not shown."""
 _ROWS = "\0rows"
+_COUNTS = (".n", ".only_one", ".only_other")
+"""The columns of counts, which tables in a terminal have no room for."""
 
 
 @dataclass(frozen=True)
@@ -53,7 +55,10 @@ class _Comparison:
     @cached_property
     def paired(self) -> PairedModels:
         """The counts of rows with the predictions of both models."""
-        return compare_models(*self.metrics).paired(self.rows, **self.call)
+        paired = compare_models(*self.metrics).paired(self.rows, **self.call)
+        if self.call.get("on_undefined", "warn") == "warn":
+            paired.warn_of_unknown_groups()
+        return paired
 
     def within(self, feature: Sequence[str], groups: pl.DataFrame) -> _Comparison:
         """The metrics in each of some groups of a feature, instead of all rows and disparities."""
@@ -265,7 +270,7 @@ def _document(
 
     def shown(changes: pl.DataFrame) -> pl.DataFrame:
         # files have the p-values of McNemar's test too
-        return in_words(one_below_the_other(changes.drop(".p_value")), one=one, other=other)
+        return in_words(one_below_the_other(changes.drop(".p_value", *_COUNTS)), one=one, other=other)
 
     table = shown(result)
     left_out = pl.concat([part.paired.left_out() for part in comparisons])

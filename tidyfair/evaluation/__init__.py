@@ -21,6 +21,6 @@ from tidyfair.evaluation.results import (
     EXPLANATION, LOST, Results, VALUE, frames_of, tidy_groups, tidy_results, with_features,
 )  # fmt: skip
 from tidyfair.evaluation.states import NO_LEVEL, OUTSIDE
-from tidyfair.evaluation.statistics import CELLS, Cells, GROUP_CELL, LEVEL, pooled, sums_of
+from tidyfair.evaluation.statistics import CELLS, Cells, GROUP_CELL, LEVEL, pooled, statistics_of, sums_of
 from tidyfair.evaluation.value_rows import ValueRows
 from tidyfair.evaluation.values import values_of

@@ -268,13 +268,15 @@ def _aggregate(frame: pl.DataFrame, expressions: list[pl.Expr]) -> pl.DataFrame 
 def _numbers(rows: Rows, segment: Segment) -> pl.DataFrame:
     """The numbers and weights of the rows of a segment, as formulas read them."""
     frame, weighted = rows.frame[segment.rows], rows.weight is not None
-    ones = pl.Series([1.0]).new_from_index(0, len(frame))
+    size = int(np.diff(segment.ends).sum())
+    ones = pl.Series([1.0]).new_from_index(0, size)
+    # a formula may read one of the columns alone
+    given = {name: column for name, column in (("truth", ACTUAL), ("estimate", PREDICTED)) if column in frame.columns}
     columns = {
         _GROUP_CELL: np.repeat(segment.group_cells, np.diff(segment.ends)),
-        "truth": frame[ACTUAL],
-        "estimate": frame[PREDICTED],
+        **{name: frame[column] for name, column in given.items()},
         "weight": frame[WEIGHT].cast(pl.Float64) if weighted else ones,
-        "weighted": pl.Series([weighted]).new_from_index(0, len(frame)),
+        "weighted": pl.Series([weighted]).new_from_index(0, size),
     }
     return pl.DataFrame(columns)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, Literal, NamedTuple, TypeAlias
 
 import numpy as np
 
@@ -12,6 +12,7 @@ from tidyfair.intervals import correction, in_progress, root, shares_apart, squa
 from tidyfair.specs import Array
 
 Counts: TypeAlias = "Array | int"
+Standard: TypeAlias = Literal["reference", "group", "both"]
 Factorials: TypeAlias = Callable[[Array], Array]
 """Logarithms of factorials, without the largest part: n log n - n."""
 
@@ -221,26 +222,38 @@ def cochrans_q(hits: Array) -> tuple[float | None, float | None]:
     return statistic, float(chdtrc(columns - 1, statistic))
 
 
-def equal_odds(hits: Array, rows: Array, other_hits: Array, other_rows: Array) -> float:
-    """P-value of the test of equal odds ratios in strata (Breslow and Day, 1980).
+class ChiSquared(NamedTuple):
+    """A statistic that is distributed as chi-squared if the hypothesis holds, and its degrees of freedom."""
+
+    statistic: float
+    freedom: int
+
+    @property
+    def p_value(self) -> float:
+        """The probability of so large a statistic; 1 where nothing can vary, and nan without a statistic."""
+        from scipy.special import chdtrc
+
+        return float(chdtrc(self.freedom, self.statistic)) if self.freedom else 1.0
+
+
+def equal_odds(hits: Array, rows: Array, other_hits: Array, other_rows: Array) -> ChiSquared:
+    """Test of equal odds ratios in strata (Breslow and Day, 1980).
 
     With Tarone's (1985) correction, because the common odds ratio is the Mantel-Haenszel estimate. Strata without hits,
-    or with hits only, do not count. The value is NaN if there is no common odds ratio.
+    or with hits only, do not count. The statistic is NaN if there is no common odds ratio.
     """
-    from scipy.special import chdtrc
-
     total_hits = hits + other_hits
     counted = (total_hits > 0) & (total_hits < rows + other_rows)
     hits, rows, other_hits, other_rows, total_hits = (
         column[counted] for column in (hits, rows, other_hits, other_rows, total_hits)
     )
     if len(hits) < 2:
-        return 1.0
+        return ChiSquared(0.0, 0)
     total = rows + other_rows
     above = (hits * (other_rows - other_hits) / total).sum()
     below = (other_hits * (rows - hits) / total).sum()
     if not above or not below:
-        return math.nan
+        return ChiSquared(math.nan, len(hits) - 1)
     ratio = above / below
     # the hits expected at this odds ratio, given the margins: the possible root of a quadratic equation, written so
     # that an odds ratio of 1 does not divide by zero
@@ -252,25 +265,21 @@ def equal_odds(hits: Array, rows: Array, other_hits: Array, other_rows: Array) -
     variance = 1 / inverse
     away = hits - expected
     statistic = float((away**2 / variance).sum() - away.sum() ** 2 / variance.sum())
-    return float(chdtrc(len(hits) - 1, max(0.0, statistic)))
+    return ChiSquared(max(0.0, statistic), len(hits) - 1)
 
 
 def chi_squared(hits: Counts, rows: Counts, other_hits: Counts, other_rows: Counts) -> Array:
-    """P-values of the chi-squared test of equal shares (Pearson, 1900), without continuity correction."""
-    from scipy.special import chdtrc
-
+    """Statistics of the chi-squared test of equal shares (Pearson, 1900), without continuity correction."""
     observed, expected = _observed_and_expected(hits, rows, other_hits, other_rows)
-    return chdtrc(1, ((observed - expected) ** 2 / np.where(expected > 0, expected, 1)).sum(axis=0))
+    return ((observed - expected) ** 2 / np.where(expected > 0, expected, 1)).sum(axis=0)
 
 
 def likelihood_ratio(hits: Counts, rows: Counts, other_hits: Counts, other_rows: Counts) -> Array:
-    """P-values of the likelihood ratio test of equal shares (Wilks, 1938), the G test."""
-    from scipy.special import chdtrc
-
+    """Statistics of the likelihood ratio test of equal shares (Wilks, 1938), the G test."""
     observed, expected = _observed_and_expected(hits, rows, other_hits, other_rows)
     is_observed = observed > 0
     quotient = np.where(is_observed, observed, 1) / np.where(is_observed, expected, 1)
-    return chdtrc(1, np.maximum(2 * (observed * np.log(quotient)).sum(axis=0), 0))
+    return np.maximum(2 * (observed * np.log(quotient)).sum(axis=0), 0)
 
 
 def _observed_and_expected(hits: Counts, rows: Counts, other_hits: Counts, other_rows: Counts) -> tuple[Array, Array]:
@@ -282,32 +291,37 @@ def _observed_and_expected(hits: Counts, rows: Counts, other_hits: Counts, other
     return observed, np.stack([rows * share, rows * (1 - share), other_rows * share, other_rows * (1 - share)])
 
 
-def mantel_haenszel(hits: Array, rows: Array, other_hits: Array, other_rows: Array) -> tuple[float, float]:
-    """The difference of two shares within strata, weighted by their precision, and its standard error.
+def strata_weights(rows: Array, other_rows: Array, standard: Standard | None) -> Array:
+    """The share of each stratum in the population that rates are standardized to.
 
-    Mantel and Haenszel (1959); Greenland and Robins (1985); the error is Sato's (1989), for few large strata and for
-    many small ones.
+    It is that of a group, or of both; by default those of Mantel and Haenszel, by which differences are most precise.
     """
     total = rows + other_rows
+    sizes = {"reference": other_rows, "group": rows, "both": total}
+    weight = rows * other_rows / total if standard is None else sizes[standard]
+    return weight / weight.sum()
+
+
+def sato_error(hits: Array, rows: Array, other_hits: Array, other_rows: Array, difference: float) -> float:
+    """The standard error of Mantel and Haenszel's difference, for few large strata and many small ones (Sato, 1989)."""
+    total = rows + other_rows
     weight = rows * other_rows / total
-    difference = float(((hits * other_rows - other_hits * rows) / total).sum() / weight.sum())
     tilted = rows**2 * other_hits - other_rows**2 * hits + rows * other_rows * (other_rows - rows) / 2
     mixed = hits * (other_rows - other_hits) + other_hits * (rows - hits)
     variance = (difference * (tilted / total**2).sum() + (mixed / (2 * total)).sum()) / weight.sum() ** 2
-    return difference, float(np.sqrt(max(variance, 0.0)))
+    return float(np.sqrt(max(variance, 0.0)))
 
 
-def mantel_haenszel_limits(
-    hits: Array, rows: Array, other_hits: Array, other_rows: Array, z: float
+def standardized_limits(
+    hits: Array, rows: Array, other_hits: Array, other_rows: Array, z: float, standard: Standard | None = None
 ) -> tuple[Array, Array]:
-    """The differences within strata that a score test of `mantel_haenszel` does not reject, as arrays of one number.
+    """The differences of standardized rates that a score test does not reject, as arrays of one number.
 
-    Miettinen and Nurminen (1985), with Mantel and Haenszel's weights: 0 is outside where Cochran, Mantel and Haenszel's
-    test rejects it, and where all shares are 0 or 1 they are as wide as so few rows leave them.
+    Miettinen and Nurminen (1985): 0 is outside where `equal_rates` rejects it, and where all shares are 0 or 1 they
+    are as wide as so few rows leave them.
     """
     one, other, total = hits / rows, other_hits / other_rows, rows + other_rows
-    weight = rows * other_rows / total
-    weight = weight / weight.sum()
+    weight = strata_weights(rows, other_rows, standard)
 
     def statistic(difference: Array) -> Array:
         first, second = shares_apart(one, rows, other, other_rows, difference)
@@ -319,19 +333,33 @@ def mantel_haenszel_limits(
     return root(statistic, observed, np.array([-1.0]), z), root(statistic, observed, np.array([1.0]), z)
 
 
-def mantel_haenszel_ratio(
-    hits: Array, rows: Array, other_hits: Array, other_rows: Array, z: float
+def standardized_ratio(
+    hits: Array, rows: Array, other_hits: Array, other_rows: Array, z: float, standard: Standard | None
 ) -> tuple[float, float, float]:
-    """The ratio of two shares within strata, and its limits; nan where one side has no hits.
+    """The ratio of two standardized rates, and its limits; nan where one side has no hits.
 
-    Mantel and Haenszel's, with the error of its logarithm by Greenland and Robins (1985).
+    The error of its logarithm is that of Greenland and Robins (1985) for Mantel and Haenszel's ratio, and else follows
+    from the variances of both rates.
     """
-    total = rows + other_rows
-    above, below = (hits * other_rows / total).sum(), (other_hits * rows / total).sum()
+    total, weight = rows + other_rows, strata_weights(rows, other_rows, standard)
+    above, below = (weight * hits / rows).sum(), (weight * other_hits / other_rows).sum()
     if not above or not below:
         return math.nan, math.nan, math.nan
-    variance = ((hits + other_hits) * rows * other_rows / total**2 - hits * other_hits / total).sum() / (above * below)
+    if standard is None:
+        both = ((hits + other_hits) * rows * other_rows / total**2 - hits * other_hits / total).sum()
+        variance = both / (above * below * (rows * other_rows / total).sum() ** 2)
+    else:
+        of_rate, of_other = variances_of_rates(hits, rows, other_hits, other_rows, weight)
+        variance = of_rate / above**2 + of_other / below**2
     return _about(above / below, z * math.sqrt(variance))
+
+
+def variances_of_rates(
+    hits: Array, rows: Array, other_hits: Array, other_rows: Array, weight: Array
+) -> tuple[float, float]:
+    """The variances of two rates that are standardized to strata of these weights."""
+    one, other = ((weight**2 * a / n * (1 - a / n) / n).sum() for a, n in ((hits, rows), (other_hits, other_rows)))
+    return float(one), float(other)
 
 
 def mantel_haenszel_odds_ratio(
@@ -352,18 +380,32 @@ def mantel_haenszel_odds_ratio(
     return _about(above / below, z * math.sqrt(variance))
 
 
-def within_strata(hits: Array, rows: Array, other_hits: Array, other_rows: Array, level: float) -> dict[str, Any]:
+def within_strata(
+    hits: Array, rows: Array, other_hits: Array, other_rows: Array, level: float, standard: Standard | None = None
+) -> dict[str, Any]:
     """The columns of results of all strata with both groups together: contrasts with their limits, and tests."""
     tables, z = (hits, rows, other_hits, other_rows), z_value(level)
-    difference, error = mantel_haenszel(*tables)
-    (lower,), (upper,) = mantel_haenszel_limits(*tables, z)
+    weight = strata_weights(rows, other_rows, standard)
+    rate, other_rate = float((weight * hits / rows).sum()), float((weight * other_hits / other_rows).sum())
+    error = math.sqrt(sum(variances_of_rates(*tables, weight)))
+    if standard is None:
+        error = sato_error(*tables, rate - other_rate)
+    (lower,), (upper,) = standardized_limits(*tables, z, standard)
     columns: dict[str, Any] = {
-        ".adjusted": difference, ".lower": lower, ".upper": upper, ".std_error": error or None,
-        ".p_value": cochran_mantel_haenszel(*tables), ".p_homogeneity": homogeneity(*tables),
-        ".p_equal_odds": equal_odds(*tables),
+        ".estimate": rate, ".estimate_other": other_rate, ".adjusted": rate - other_rate, ".lower": lower,
+        ".upper": upper, ".std_error": error or None,
     }  # fmt: skip
-    for name, relative in ((".ratio", mantel_haenszel_ratio), (".odds_ratio", mantel_haenszel_odds_ratio)):
-        columns |= zip((name, f"{name}_lower", f"{name}_upper"), relative(*tables, z), strict=True)
+    tests = {
+        "": equal_rates(*tables, standard),
+        "_homogeneity": homogeneity(*tables),
+        "_equal_odds": equal_odds(*tables),
+    }
+    for name, test in tests.items():
+        columns |= {f".statistic{name}": test.statistic, f".df{name}": test.freedom}
+        columns[f".p{name or '_value'}"] = test.p_value
+    ratios = {".ratio": standardized_ratio(*tables, z, standard), ".odds_ratio": mantel_haenszel_odds_ratio(*tables, z)}
+    for name, ratio in ratios.items():
+        columns |= zip((name, f"{name}_lower", f"{name}_upper"), ratio, strict=True)
     return columns
 
 
@@ -372,23 +414,23 @@ def _about(value: float, half: float) -> tuple[float, float, float]:
     return float(value), float(value * math.exp(-half)), float(value * math.exp(half))
 
 
-def cochran_mantel_haenszel(hits: Array, rows: Array, other_hits: Array, other_rows: Array) -> float:
-    """The probability of such differences within strata if there are none (Cochran; Mantel and Haenszel, 1959)."""
-    total, all_hits = rows + other_rows, hits + other_hits
-    counted = total > 1
-    excess = (hits - rows * all_hits / total)[counted].sum()
-    variance = (rows * other_rows * all_hits * (total - all_hits) / (total**2 * (total - 1).clip(1)))[counted].sum()
-    return 1.0 if variance <= 0 else math.erfc(math.sqrt(excess**2 / variance / 2))
+def equal_rates(
+    hits: Array, rows: Array, other_hits: Array, other_rows: Array, standard: Standard | None = None
+) -> ChiSquared:
+    """Test of no difference of standardized rates: by default that of Cochran, and Mantel and Haenszel (1959)."""
+    total, weight = rows + other_rows, strata_weights(rows, other_rows, standard)
+    share = (hits + other_hits) / total
+    variance = (weight**2 * share * (1 - share) * total**2 / (rows * other_rows * (total - 1))).sum()
+    difference = (weight * (hits / rows - other_hits / other_rows)).sum()
+    return ChiSquared(float(difference**2 / variance) if variance > 0 else 0.0, 1)
 
 
-def homogeneity(hits: Array, rows: Array, other_hits: Array, other_rows: Array) -> float:
-    """The probability that differences within strata vary so much by chance (Cochran's Q, 1954)."""
-    from scipy.special import chdtrc
-
+def homogeneity(hits: Array, rows: Array, other_hits: Array, other_rows: Array) -> ChiSquared:
+    """Test of equal differences in all strata (Cochran's Q, 1954)."""
     # a continuity correction of half a row, so that no stratum has a variance of zero
     shares = [(count + 0.5) / (size + 1) for count, size in ((hits, rows), (other_hits, other_rows))]
     variance = shares[0] * (1 - shares[0]) / rows + shares[1] * (1 - shares[1]) / other_rows
     distance = hits / rows - other_hits / other_rows
     middle = (distance / variance).sum() / (1 / variance).sum()
     spread = float(((distance - middle) ** 2 / variance).sum())
-    return float(chdtrc(len(rows) - 1, spread)) if len(rows) > 1 else 1.0
+    return ChiSquared(spread if len(rows) > 1 else 0.0, len(rows) - 1)

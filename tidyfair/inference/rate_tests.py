@@ -290,7 +290,9 @@ def rate_counts(case: Case, outer: int) -> list[CountedRate]:
 
 
 def numbered(metrics: Sequence[GroupwiseMetric], prefix: str = "\0") -> tuple[GroupwiseMetric, ...]:
-    """The metrics under names that no two share."""
+    """The metrics under names that no two share: their own, which messages show, where these differ."""
+    if prefix == "\0" and len({metric.name for metric in metrics}) == len(metrics):
+        return tuple(metrics)
     return tuple(replace(metric, name=f"{prefix}{index}") for index, metric in enumerate(metrics))
 
 

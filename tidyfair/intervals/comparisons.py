@@ -39,14 +39,17 @@ class Intervals:
     upper: Floats
     error: Floats
     method: Array
+    freedom: Floats
+    """The degrees of freedom of values from a survey, and the effect of its design on their variance."""
+    design_effect: Floats
     name: str = ""
     """The method of those that are set next."""
 
     @classmethod
     def none(cls, count: int) -> Intervals:
         """No limits of so many results."""
-        lower, upper, error = np.full((3, count), np.nan)
-        return cls(lower, upper, error, np.full(count, None, dtype=object))
+        lower, upper, error, freedom, design_effect = np.full((5, count), np.nan)
+        return cls(lower, upper, error, np.full(count, None, dtype=object), freedom, design_effect)
 
     def named(self, name: str) -> Intervals:
         """The same, of which those that are set next have some method."""
@@ -63,7 +66,8 @@ class Intervals:
 
     def part(self, index: slice) -> Intervals:
         """The limits of some results, of which setting sets them here."""
-        return Intervals(self.lower[index], self.upper[index], self.error[index], self.method[index])
+        numbers = (own[index] for own in (self.lower, self.upper, self.error))
+        return Intervals(*numbers, self.method[index], self.freedom[index], self.design_effect[index])
 
 
 @dataclass(frozen=True, eq=False)
@@ -175,10 +179,7 @@ def pair(
             error = _error_of_quotient(family, aggregate)
             low, high = aggregate.limits_of_quotient(low, high)
         else:
-            error_of_one, error_of_other = values.shown_error[one], values.shown_error[other]
-            with np.errstate(invalid="ignore"):
-                shared = values.correlation_of(one, other) * error_of_one * error_of_other
-                error = np.sqrt(error_of_one**2 + error_of_other**2 - 2 * shared)
+            error = values.error_of_difference(one, other)
         if not aggregate.signed:
             low, high = aggregate.unsigned_limits(low, high)
         results.put(family.outer[one], (low, high), error)

@@ -257,6 +257,18 @@ class Estimates(ABC):
             value, lower, upper = (np.log(end / (1 - end)) for end in (share, low, high))
         return value, (np.minimum(lower, value), np.maximum(upper, value))
 
+    def error_of_difference(self, one: Integers, other: Integers) -> Floats:
+        """The standard errors of the differences of pairs."""
+        first, second = self.shown_error[one], self.shown_error[other]
+        with np.errstate(invalid="ignore"):
+            return np.sqrt(first**2 + second**2 - 2 * self.correlation_of(one, other) * first * second)
+
+    def error_compared(self, one: Integers, other: Integers, scale: str) -> Floats:
+        """The standard errors of pairs on a scale; nan of odds ratios."""
+        if scale == "difference":
+            return self.error_of_difference(one, other)
+        return self.error_of_ratio(one, other) if scale == "ratio" else np.full(len(one), np.nan)
+
     def error_of_ratio(self, one: Integers, other: Integers) -> Floats:  # noqa: ARG002 - those of surveys have one
         """The standard errors of ratios of pairs; nan where limits of ratios do not rest on one."""
         return np.full(len(one), np.nan)
@@ -539,6 +551,9 @@ class MadeOfShares(Smooth):
 @dataclass(frozen=True, eq=False, repr=False)
 class Surveyed(Smooth):
     """Values from a survey: each has limits on its scale, and comparisons have those of their standard errors."""
+
+    design_effect: Floats | None = None
+    """The variance of values over that of as many rows drawn one by one; nan where it is not known."""
 
     def limits(self, z: float | Floats) -> Limits:
         """Limits of all values that are as far from them on either side, to be compared."""

@@ -45,7 +45,7 @@ _MOST_NUMBERS = 2**22
 """The most numbers of an array at once."""
 _STEP = 1e-6
 """The part of a count by which it is moved for a derivative."""
-_MEANS = (frozenset({"truth_mean"}), frozenset({"estimate_mean"}))
+MEANS = (frozenset({"truth_mean"}), frozenset({"estimate_mean"}))
 """The statistics of formulas that are the mean of a column."""
 _HIDDEN_SKEWNESS = 1.5
 """The factor of the skewness of samples, which is nearer to 0 than that of values."""
@@ -180,7 +180,7 @@ class _LeftOut:
             above = higher.ravel(), (np.where(np.isnan(error), np.nan, wider) * scale.slope(higher)).ravel()
         skew = None
         # means have the interval of Student's t
-        is_a_mean = is_mean(self.formula) or self.formula.statistics in _MEANS
+        is_a_mean = is_mean(self.formula) or self.formula.statistics in MEANS
         if self.formula.kind == "numeric" and unseen is None and not is_a_mean:
             skew = self.segments.sum(on_scale**3) / self.segments.sum(on_scale**2) ** 1.5
             skew = (np.nan_to_num(skew) * _HIDDEN_SKEWNESS).ravel()

@@ -14,7 +14,7 @@ from tidyfair.evaluation import LEVEL, LOST, NO_LEVEL, VALUE, Evaluated
 from tidyfair.intervals.comparisons import Family, FamilyWithRests, Intervals, in_blocks, shapes_of, usable_outers
 from tidyfair.intervals.critical_values import z_of_groups
 from tidyfair.intervals.draws import Draws
-from tidyfair.intervals.estimates import Estimates, Shares
+from tidyfair.intervals.estimates import Estimates, Shares, Surveyed
 from tidyfair.intervals.inversion import Spread
 from tidyfair.intervals.methods import Case, required
 from tidyfair.intervals.pairs import ComparedGroups
@@ -49,7 +49,8 @@ def group_intervals(evaluated: Evaluated, groups: pl.DataFrame, options: Options
     lost = Draws(uncertainty).put_groups(drawn, is_shown, intervals) if drawn else None
     _without_lower(uncertainty, uncertainty.column("spec"), is_shown, intervals)
     groups = _with_even_rows(groups, uncertainty, row_of_table)
-    table = _beside(groups, intervals, row_of_table, lost)
+    of_survey = uncertainty.sampling != "rows"
+    table = _beside(groups, intervals, row_of_table, lost, of_survey=of_survey)
     if not options.simultaneous:
         return table
     of_groups = pl.when(pl.col(".by").is_not_null()).then(pl.col(".method") + ", simultaneous")
@@ -116,7 +117,8 @@ def result_intervals(
         raise no_closed_form([evaluated.specs[number].name for number in numbers], uncertainty.interval)
     lost = draws.put_results(left, value, intervals) if left.any() else None
     _without_lower(uncertainty, np.arange(len(value)) // outers, ~np.isnan(value), intervals)
-    return _beside(results, intervals, np.arange(len(results)), lost)
+    of_survey = uncertainty.sampling != "rows"
+    return _beside(results, intervals, np.arange(len(results)), lost, of_survey=of_survey)
 
 
 def _kept_rows(uncertainty: Uncertainty, metrics_left_out: Mapping[int, Collection[str]]) -> Booleans | None:
@@ -311,10 +313,14 @@ def _put_values(
         is_far = z is not None and estimates.kind == "sum_of_rates"
         limits = (estimates.far if is_far else estimates).alone(z_of_values)
     intervals.named(method.name).put(index, limits, estimates.shown_error)
+    if isinstance(estimates, Surveyed):
+        intervals.freedom[index], intervals.design_effect[index] = estimates.freedom, estimates.design_effect
     return True
 
 
-def _beside(table: pl.DataFrame, intervals: Intervals, rows: Integers, lost: Integers | None) -> pl.DataFrame:
+def _beside(
+    table: pl.DataFrame, intervals: Intervals, rows: Integers, lost: Integers | None, *, of_survey: bool
+) -> pl.DataFrame:
     """A table with the intervals of its rows, null where a value is, or where an end is unknown."""
     lower, upper, method = intervals.lower[rows], intervals.upper[rows], intervals.method[rows]
     one_sided = np.array([name is not None and name.endswith(" end") for name in method.tolist()], dtype=bool)
@@ -323,6 +329,8 @@ def _beside(table: pl.DataFrame, intervals: Intervals, rows: Integers, lost: Int
     # the replicates that were lost; null where none were drawn
     number = np.full(len(rows), -1) if lost is None else lost[rows]
     columns = {".lower": lower, ".upper": upper, ".std_error": intervals.error[rows]}
+    if of_survey:
+        columns |= {".df": intervals.freedom[rows], ".design_effect": intervals.design_effect[rows]}
     added = pl.DataFrame(
         {
             **{name: np.where(known, own, np.nan) for name, own in columns.items()},

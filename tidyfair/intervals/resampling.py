@@ -269,8 +269,8 @@ class Units:
 
     def limits(
         self, results: Floats, size: Floats, level: float, *, added_changes: float = 0.0
-    ) -> tuple[Floats, Floats, Floats]:
-        """Limits of results and their standard errors, arrays of results by outer groups, from those of replicates.
+    ) -> tuple[Floats, Floats, Floats, Floats]:
+        """Limits of results, standard errors and p-values, arrays of results by outer groups, from those of replicates.
 
         `size` is that of the numbers whose rounding errors results have. As many units as `added_changes` are taken to
         change results as others do, and to have been missed.
@@ -290,13 +290,7 @@ class Units:
             own = self.outer[strata.starts][of_strata.starts]
             error[:, own] = np.sqrt(variance * (1 + added_changes / changing)).T
             freedom[:, own] = (variance**2 / of_strata.sum(of_stratum**2 / free)).T
-        half = student_limits(z_value(level), freedom) * error
-        with np.errstate(invalid="ignore"):
-            # what has not been seen to vary says nothing about how far it varies
-            varies = (error > _ROUNDED * size) & np.isfinite(half)
-        centre = results[0]
-        lower, upper, error = (np.where(varies, own, np.nan) for own in (centre - half, centre + half, error))
-        return lower, upper, error
+        return limits_about(results[0], error, freedom, size, level)
 
     def influences(self, results: Floats) -> Floats:
         """The influences on the results of an outer group (units, results) from replicates by results by outer groups.
@@ -308,6 +302,23 @@ class Units:
         with np.errstate(invalid="ignore"):
             lost = results[0][:, self.outer].T - results[self.replicate, :, self.outer]
         return lost * (remaining / self.left_out)[:, None]
+
+
+def limits_about(
+    centre: Floats, error: Floats, freedom: Floats, size: Floats, level: float
+) -> tuple[Floats, Floats, Floats, Floats]:
+    """Student's limits of values, their standard errors, and the p-values of 0 that agree with the limits."""
+    from scipy.special import stdtr
+
+    half = student_limits(z_value(level), freedom) * error
+    with np.errstate(invalid="ignore", divide="ignore"):
+        # what has not been seen to vary says nothing about how far it varies
+        varies = (error > _ROUNDED * size) & np.isfinite(half)
+        p_value = 2 * stdtr(freedom, -np.abs(centre) / error)
+    lower, upper, error, p_value = (
+        np.where(varies, own, np.nan) for own in (centre - half, centre + half, error, p_value)
+    )
+    return lower, upper, error, p_value
 
 
 def without_rows_of_cells(
@@ -368,7 +379,7 @@ def without_parts(
     codes = KeyCodes(ordered)
     outer_of_row = codes.index(outer_names).of_cell
     cluster = codes.index(clusters).of_cell if clusters else np.arange(len(ordered))
-    part = _parts(outer_of_row, cluster, random)
+    part = random_parts(outer_of_row, cluster, random)
     most = int(part.max(initial=-1)) + 1
     code, first, unit_of_row = np.unique(outer_of_row * most + part, return_index=True, return_inverse=True)
     outer = outer_of_row[first]
@@ -382,15 +393,20 @@ def without_parts(
     sizes = segments.to_rows(segments.sizes)
 
     def parts() -> Iterator[Array]:
-        for start, end in runs_of_replicates(1 + most, len(unit), _DOING):
-            number = np.arange(start, end)[:, None]
+        for number in numbers_of_replicates(1 + most, len(unit)):
             # outer groups with fewer parts are in no further replicate
             yield ((replicate != number) & (sizes >= number)).astype(np.int8)
 
     return units, DrawnUnits(unit, parts())
 
 
-def _parts(outer: Integers, unit: Integers, random: np.random.Generator) -> Integers:
+def numbers_of_replicates(times: int, rows: int) -> Iterator[Integers]:
+    """The numbers of replicates of so many rows, as columns, in parts that fit into memory."""
+    for start, end in runs_of_replicates(times, rows, _DOING):
+        yield np.arange(start, end)[:, None]
+
+
+def random_parts(outer: Integers, unit: Integers, random: np.random.Generator) -> Integers:
     """The part of each row within its outer group: rows or clusters one by one, or random parts of many."""
     distinct, index = np.unique(np.stack([outer, unit], axis=1), axis=0, return_inverse=True)
     of_outer = distinct[:, 0]

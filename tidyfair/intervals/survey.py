@@ -8,7 +8,7 @@ and again, and it varies as these do (Wolter, 2007). Groups share PSUs and repli
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any, cast
 
 import numpy as np
@@ -24,10 +24,13 @@ from tidyfair.evaluation import (
     pooled,
     rows_of,
     slice_of,
+    statistics_of,
     sums_of,
     values_of,
 )
 from tidyfair.intervals.estimates import Influences, Scale, Surveyed, known_errors
+from tidyfair.intervals.jackknife import MEANS
+from tidyfair.intervals.resampling import DrawnUnits, limits_about, numbers_of_replicates, random_parts
 from tidyfair.specs import (
     ROLE,
     Array,
@@ -81,10 +84,56 @@ def by_design(evaluator: Evaluator, requested: RequestedFormula, by: By | None, 
     """The values of a formula in the groups of a `by`, by groups and labels."""
     design: Any = evaluator.tally.design
     by_sampling: Any = _of_replicates if isinstance(design, ReplicateWeights) else _linearized
-    return by_sampling(evaluator, design, requested, by, scale)
+    values: Surveyed = by_sampling(evaluator, design, requested, by, scale)
+    simple = np.full_like(values.error, np.nan)
+    if requested.formula.variation == "counts":
+        simple = _simple_variance(evaluator, requested, by).ravel()
+    elif requested.formula.statistics in MEANS:
+        simple = _simple_variance_of_means(evaluator, requested, by).ravel()
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return replace(values, design_effect=values.error**2 / np.where(simple > 0, simple, np.nan))
+
+
+def _simple_variance(evaluator: Evaluator, requested: RequestedFormula, by: By | None) -> Floats:
+    """The variances of values of labels, by groups and labels, if as many rows had been drawn one by one (Kish, 1965).
+
+    The distances of rows from a value, to which it is nearly linear, are spread in the population as with weights.
+    """
+    formula, average = requested.formula, requested.average
+    index, cells = evaluator.group_cells.indices[by], evaluator.cells
+    units = KeyCodes(evaluator.tally.cells).index(list(LABELS), within=index)
+    segments = Segments.of(index.of_cell[units.example])
+    sums = sums_of(formula.table(average), formula.all_terms, cells, units, evaluator.reading)
+    counted = values_of(formula, average, sums).n[:, :1] > 0
+    rows, weight = (
+        np.where(counted, np.bincount(units.of_cell, cells.measure(name), len(units))[:, None], 0.0)
+        for name in ("n", "w")
+    )
+    _, change = _derivatives(formula, average, sums, segments)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        total = segments.sum(weight)
+        # totals grow with each row, and do not vary by that
+        change = change - weight * segments.to_rows(segments.sum(change) / total)
+        squares = segments.sum(np.where(weight > 0, change**2 / weight, 0.0))
+        of_groups = total * squares / (segments.sum(rows) - 1)
+    variance = np.full((len(index), change.shape[1]), np.nan)
+    variance[index.of_cell[units.example][segments.starts]] = of_groups
+    return variance
 
 
 # Linearization
+
+
+def _simple_variance_of_means(evaluator: Evaluator, requested: RequestedFormula, by: By | None) -> Floats:
+    """The same of means of numbers, from the squared distances of these."""
+    formula = requested.formula
+    table = formula.table(requested.average)
+    sums = sums_of(table, formula.all_terms, evaluator.cells, evaluator.group_cells.indices[by], evaluator.reading)
+    statistics = statistics_of(table, sums)
+    (mean,) = formula.statistics
+    variation = statistics.weights[mean.replace("_mean", "_variation")]
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return variation / statistics.weights["instances"] / (statistics.rows["instances"] - 1)
 
 
 def _strata(tally: Tally, design: SurveyDesign, codes: KeyCodes) -> tuple[Integers, Floats, Floats, Floats]:
@@ -289,6 +338,65 @@ def _influence(event: Booleans, score: Floats, weight: Floats) -> Floats:
     area = float(hits @ beaten) / events
     of_events, of_others = (beaten[position] - area) / events, (beaten_by[position] - area) / others
     return cast("Floats", weight * np.where(event, of_events, of_others))
+
+
+# Without one PSU
+
+
+@dataclass(frozen=True, eq=False)
+class LeftOutPSUs:
+    """The PSUs of a design, or random parts of those of a stratum, which replicates lack; replicate 0 has all."""
+
+    stratum: Integers
+    """That of each PSU."""
+    share: Floats
+    """The share of each PSU in the weight of each outer group."""
+    factors: tuple[Floats, Floats]
+    """Those of the variance of strata: of the sum of squares, and of the square of the sum."""
+
+    def limits(
+        self,
+        results: Floats,
+        size: Floats,
+        level: float,
+        *,
+        added_changes: float = 0.0,  # noqa: ARG002 - none here
+    ) -> tuple[Floats, Floats, Floats, Floats]:
+        """Limits of results, their standard errors and p-values, from those of replicates: as `Units.limits`."""
+        influence = (results[0] - results[1:]) * (1 - self.share[:, None])
+        of_squares, of_sums = (factor[:, None, None] for factor in self.factors)
+        squares, sums = np.zeros((2, len(of_sums), *influence.shape[1:]))
+        np.add.at(squares, self.stratum, influence**2)
+        np.add.at(sums, self.stratum, influence)
+        error = np.sqrt((of_squares * squares - of_sums * sums**2).sum(axis=0).clip(0))
+        has_rows = self.share > 0
+        strata = np.stack([has_rows[self.stratum == stratum].any(axis=0) for stratum in range(len(of_sums))])
+        freedom = (has_rows.sum(axis=0) - strata.sum(axis=0)).astype(float)
+        return limits_about(results[0], error, np.broadcast_to(freedom, error.shape), size, level)
+
+
+def without_psus(tally: Tally, rows: pl.DataFrame, random: np.random.Generator) -> tuple[LeftOutPSUs, DrawnUnits]:
+    """Replicates of the rows of a tally with a design, each without a PSU."""
+    design: Any = tally.design
+    codes, names = KeyCodes(rows), tally.names(design.strata)
+    stratum, psu = codes.index(names).of_cell, np.arange(len(rows))
+    if design.clusters is not None:
+        psu = codes.index([*names, *tally.names([design.clusters])]).of_cell
+    part = random_parts(stratum, psu, random)
+    _, first, unit = np.unique(np.stack([stratum, part]), axis=1, return_index=True, return_inverse=True)
+    unit = unit.ravel()
+    _, drawn, factor, _ = _strata(tally, design, KeyCodes(tally.cells))
+    parts = np.bincount(stratum[first], minlength=len(drawn))
+    # parts of many PSUs vary as these do
+    with np.errstate(divide="ignore", invalid="ignore"):
+        factor = np.where(parts > 1, factor * (drawn - 1) / drawn * parts / (parts - 1), factor)
+    weight = np.zeros((len(first), len(codes.index(tally.outer_names))))
+    of_row = rows[WEIGHT].to_numpy() if WEIGHT in rows.columns else 1.0
+    np.add.at(weight, (unit, codes.index(tally.outer_names).of_cell), of_row)
+    of_sums = np.where(parts > 1, factor / np.maximum(parts, 1), 0.0)
+    psus = LeftOutPSUs(stratum[first], weight / weight.sum(axis=0), (factor, of_sums))
+    numbers = numbers_of_replicates(1 + len(first), len(rows))
+    return psus, DrawnUnits(unit, ((np.arange(1, 1 + len(first)) != number).astype(np.int8) for number in numbers))
 
 
 # Replicate weights

@@ -39,6 +39,7 @@ __all__ = [
     "false_positive_share",
     "false_positives",
     "instances",
+    "interventions_avoided",
     "j_index",
     "kap",
     "lift",
@@ -49,6 +50,9 @@ __all__ = [
     "negative_predictive_value",
     "negatives",
     "net_benefit",
+    "net_benefit_at_prevalence",
+    "net_benefit_of_treating_all",
+    "net_benefit_of_untreated",
     "npv",
     "positive_likelihood_ratio",
     "positive_predictive_value",
@@ -530,6 +534,47 @@ def standardized_net_benefit(tp: Number, fp: Number, positives: Number, *, at: f
     0.25
     """
     return tp - fp * _odds(at), positives
+
+
+@class_metric(range=(-math.inf, 1), constant_average=True)
+def net_benefit_of_treating_all(tp: Number, fp: Number, fn: Number, tn: Number, *, at: float = 0.5) -> Rate:
+    """Net benefit of selecting all rows that the model has a risk for, beside which a decision curve is drawn.
+
+    >>> net_benefit_of_treating_all.formula(tp=30, fp=20, fn=10, tn=40)
+    -0.2
+    """
+    return tp + fn - (fp + tn) * _odds(at), tp + fp + fn + tn
+
+
+@class_metric(range=(-math.inf, 1))
+def net_benefit_of_untreated(tp: Number, fp: Number, fn: Number, tn: Number, *, at: float = 0.5) -> Rate:
+    """Share of true negatives minus that of false negatives over the odds of the risk threshold `at`.
+
+    It is what the model gains over treating all, over the odds: the interventions that it avoids without a loss, as a
+    share of all rows. Rousson & Zumbrunn (2011), BMC Medical Informatics and Decision Making 11.
+
+    >>> net_benefit_of_untreated.formula(tp=30, fp=20, fn=10, tn=40)
+    0.3
+    """
+    return tn - fn / _odds(at), tp + fp + fn + tn
+
+
+interventions_avoided = net_benefit_of_untreated.alias("interventions_avoided")
+
+
+@class_metric(range=(-math.inf, 1))
+def net_benefit_at_prevalence(
+    sens: Number, fall_out: Number, base_rate: Number, *, prevalence: float | None = None, at: float = 0.5
+) -> Number:
+    """Net benefit where the share of events is another one, `prevalence`, such as that of the population.
+
+    Null without events, or without others. Vickers, van Calster & Steyerberg (2016), BMJ 352.
+
+    >>> net_benefit_at_prevalence.formula(sens=0.75, fall_out=0.25, base_rate=0.5)
+    0.25
+    """
+    share = _share(base_rate, prevalence)
+    return sens * share - fall_out * (1 - share) * _odds(at)
 
 
 def _odds(risk: float) -> float:

@@ -257,6 +257,16 @@ def defined(
     terms: Mapping[str, Statistic] | None = None,
 ) -> Metric:
     """A metric from its formula, after checks."""
+    if not callable(function):
+        msg = f"{kind}_metric() makes a metric of a function, below `@{kind}_metric()`, not of {in_short(function)}."
+        raise ArgumentError(msg)
+    for parameter in inspect.signature(function).parameters.values():
+        if parameter.kind is parameter.KEYWORD_ONLY and parameter.default is parameter.empty:
+            msg = (
+                f"{name_of(function)}(): the option {parameter.name!r} has no default; options are keyword-only "
+                f"parameters with one, such as `*, {parameter.name}=1.0`, and statistics stand before the `*`."
+            )
+            raise ArgumentError(msg)
     _check_ends(function, direction, ends)
     formulas, statistics = _named_in_module(function, kind)
     definition = formula_of(function, kind, formulas, statistics | dict(terms or {}), settings)

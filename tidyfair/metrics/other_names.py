@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import inspect
 import re
+import sys
 from collections.abc import Collection
 from functools import cache
 from importlib import import_module
 from importlib.util import find_spec
+from typing import Any, Never
 
 from tidyfair.errors import nearest
 
@@ -89,9 +91,11 @@ OTHER_NAMES = {
     "zero_one_loss": "error_rate",
 }
 """The names of other libraries, with ours."""
-_COMPARED = re.compile(r"(?P<metric>\w+)_(?P<way>difference|ratio|group_minimum|group_maximum|group_min|group_max)")
+_COMPARED = re.compile(
+    r"(?P<metric>\w+)_(?P<way>difference|diff|ratio|group_minimum|group_maximum|group_min|group_max)"
+)
 _NAME = re.compile(r"\w+")
-_WAYS = {"group_min": "group_minimum", "group_max": "group_maximum"}
+_WAYS = {"diff": "difference", "group_min": "group_minimum", "group_max": "group_maximum"}
 
 
 def expression_for(name: str, metrics: Collection[str], others: Collection[str] = ()) -> str | None:
@@ -161,3 +165,13 @@ def missing(package: str, name: str, way_out: str) -> AttributeError | ImportErr
     if is_import and find_spec(f"{package}.{name}") is None:
         return ImportError(f"cannot import name {name!r} from {package!r}{way_out}", name=package)
     return AttributeError(f"module {package!r} has no attribute {name!r}{way_out}")
+
+
+def suggestions(package: str) -> Any:
+    """The `__getattr__` of a family of names: the error for one that it does not have, with what to write."""
+
+    def refuse(name: str) -> Never:
+        near = nearest(name, dir(sys.modules[package]))
+        raise missing(package, name, "" if name.startswith("_") else f".{near}" if near else way_out(name))
+
+    return refuse

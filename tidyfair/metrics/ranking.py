@@ -7,7 +7,7 @@ truth the relevance. Items with equal scores share their positions: each gets th
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any, Literal, NamedTuple, TypeAlias, cast
 
@@ -36,13 +36,15 @@ from tidyfair.tallies import ListedRows
 Array: TypeAlias = np.ndarray[Any, Any]
 
 __all__ = [
-    "attention_gap", "exposure", "exposure_per_relevance", "max_skew", "min_skew", "ndcg", "ndkl", "rnd", "skew",
+    "attention_gap", "dcg", "exposure", "exposure_per_relevance", "max_skew", "min_skew", "ndcg", "ndkl", "rnd", "skew",
 ]  # fmt: skip
 
 Discount: TypeAlias = Literal["log2", "geometric", "reciprocal"]
 _DISCOUNTS = ("log2", "geometric", "reciprocal")
 _GEYIK = "Geyik et al. (2019), Fairness-aware ranking in search and recommendation systems"
 _GAINS = ("linear", "exponential")
+Target: TypeAlias = "tuple[tuple[object, float], ...] | None"
+"""The wanted shares of groups; None for their shares of the list."""
 
 
 # Quantities of an item in its list
@@ -83,6 +85,31 @@ def attention_gap_of(lists: ListedRows, **settings: Any) -> Array:
     return np.where(total > 0, share - relevance / np.where(total > 0, total, 1), 0.0)
 
 
+def attention_beside_target(lists: ListedRows, *, target: Target, **settings: Any) -> Array:
+    """An item's share of the attention of its list, less an even part of the wanted share of its group in the list."""
+    attention = attention_of(lists, **settings)
+    wanted = list_shares(lists)
+    if target is not None:
+        ((codes, groups),) = lists.others
+        is_group = codes == np.arange(len(groups))[:, None]
+        shares = np.array(wanted_shares("attention_gap", target, groups)) @ is_group
+        size = np.sum([lists.to_rows(lists.total(own.astype(float))) * own for own in is_group], axis=0)
+        wanted = shares / size
+        # shares of the groups that a list has
+        wanted = wanted / lists.to_rows(lists.total(wanted))
+    return attention / lists.to_rows(lists.total(attention)) - wanted
+
+
+def wanted_shares(function: str, target: Target, groups: Sequence[object]) -> list[float]:
+    """The wanted share of each group."""
+    shares = dict(target or ())
+    for group in groups:
+        if group not in shares:
+            msg = f"{function}(): `target` has no share for the group {group!r}; it has {listed(list(shares))}."
+            raise ArgumentError(msg)
+    return [shares[group] for group in groups]
+
+
 def relevant_lists_of(lists: ListedRows) -> Array:
     """An item's share of one list; 0 in lists without relevance."""
     return np.where(lists.to_rows(lists.total(relevance_of(lists))) > 0, 1 / lists.to_rows(lists.sizes), 0.0)
@@ -106,22 +133,25 @@ def gain_shares(lists: ListedRows, *, gain: str, **settings: Any) -> Array:
     return np.where(ideal > 0, gains * attention_of(lists, **settings) / np.where(ideal > 0, ideal, 1), 0.0)
 
 
-def divergences(lists: ListedRows, *, k: int | None, target: tuple[tuple[object, float], ...] | None) -> Array:
+def discounted_gains(lists: ListedRows, *, gain: str, **settings: Any) -> Array:
+    """The discounted gain of an item."""
+    relevance = relevance_of(lists)
+    return (relevance if gain == "linear" else 2.0**relevance - 1) * attention_of(lists, **settings)
+
+
+def divergences(lists: ListedRows, *, k: int | None, target: Target) -> Array:
     """An item's part of the discounted divergence of all tops of its list from the wanted shares of groups."""
     ((codes, groups),) = lists.others
     position = lists.position
     weight = discounts(lists, discount="log2", patience=0.0, k=k)
-    wanted_shares = dict(target) if target is not None else None
+    shares = None if target is None else wanted_shares("ndkl", target, groups)
     divergence = np.zeros(len(position))
-    for code, group in enumerate(groups):
+    for code in range(len(groups)):
         is_group = codes == code
         share = lists.expected_count(is_group) / position
         wanted = lists.to_rows(lists.total(is_group.astype(float)) / lists.sizes)
-        if wanted_shares is not None:
-            if group not in wanted_shares:
-                msg = f"ndkl(): `target` has no share for the group {group!r}; it has {listed(list(wanted_shares))}."
-                raise ArgumentError(msg)
-            wanted = np.full(len(position), wanted_shares[group])
+        if shares is not None:
+            wanted = np.full(len(position), shares[code])
         divergence += np.where(share > 0, share * np.log(share / wanted), 0.0)
     return weight * divergence / lists.to_rows(lists.total(weight))
 
@@ -198,6 +228,16 @@ def attention_per_relevance(attention: Number, relevance: Number) -> Rate:
 def mean_gap(attention_gap: Number, overall_relevant_lists: Number) -> Rate:
     """Mean over lists of the share of attention less the share of relevance."""
     return attention_gap, overall_relevant_lists
+
+
+def mean_gap_to_target(attention_gap: Number, overall_lists: Number) -> Rate:
+    """Mean over lists of the share of attention less the wanted share."""
+    return attention_gap, overall_lists
+
+
+def mean_discounted_gain(discounted_gain: Number, lists: Number) -> Rate:
+    """Mean over lists of the discounted gain."""
+    return discounted_gain, lists
 
 
 def mean_gain(gain_share: Number, relevant_lists: Number) -> Rate:
@@ -284,18 +324,30 @@ def exposure_per_relevance(
 
 @makes_metric('"query"')
 def attention_gap(
-    lists: ColumnLike | Iterable[ColumnLike], *, discount: Discount = "log2", patience: float = 0.5,
-    k: int | None = None, name: str = "attention_gap",
+    lists: ColumnLike | Iterable[ColumnLike], *,
+    target: Literal["relevance", "items"] | Mapping[Any, float] = "relevance", by: ColumnLike | None = None,
+    discount: Discount = "log2", patience: float = 0.5, k: int | None = None, name: str = "attention_gap",
 ) -> Metric:  # fmt: skip
-    """Make a metric of the share of attention less the share of relevance, as a mean over lists.
+    """Make a metric of the share of attention less the share of relevance, or another target, as a mean over lists.
 
     Both are shares of a list, so that lists count alike. Of a group it is what the group gets too much (above 0) or too
     little; by item, the sum of absolute values is the unfairness of Biega et al. (2018) per list, equity of amortized
-    attention. Lists without relevant items are left out. Reads the relevance as `truth` and the score as `estimate`;
-    arguments are those of `exposure`. Of all items together it is 0. Null without relevant items.
+    attention. Lists without relevant items are left out. Reads the relevance as `truth` and the score as `estimate`. Of
+    all items together it is 0. Null without relevant items.
+
+    Args:
+        lists: As for `exposure`, as are the arguments that are not named here.
+        target: `"relevance"`; `"items"`, for the same attention to all items of a list; or the wanted share of each
+            group of the column `by`, which its items in a list have evenly, and groups that the list lacks leave to the
+            others (Sapiezynski et al., 2019). The last two read no truth, and leave no list out.
+        by: The column of the groups of a target.
+        discount: As for `exposure`.
+        patience: As for `exposure`.
+        k: As for `exposure`.
+        name: The name in `.metric`.
 
     Raises:
-        ArgumentError: As for `exposure`.
+        ArgumentError: As for `exposure`; and for a target of groups without `by`, or one that lacks a group.
         ColumnError: At the call, for negative relevance or a list without a name.
 
     >>> import polars as pl
@@ -305,6 +357,19 @@ def attention_gap(
     [0.167, -0.167]
     """
     settings = _settings("attention_gap()", discount, patience, k)
+    has_groups = isinstance(target, Mapping)
+    if has_groups != (by is not None):
+        msg = 'attention_gap(): a target of groups needs their column, as `by="group", target={"a": 0.5, "b": 0.5}`.'
+        raise ArgumentError(msg)
+    if has_groups or one_of("target", target, ("relevance", "items")) == "items":
+        groups = () if by is None else (("by", Column.of(by, "by")),)
+        settings["target"] = _target("attention_gap", cast("Any", target)) if has_groups else None
+        quantities = {
+            "attention_gap": _Quantity(attention_beside_target, settings, groups), "lists": _Quantity(list_shares),
+        }  # fmt: skip
+        return _metric(
+            "attention_gap", lists, name, mean_gap_to_target, "zero", (-1, 1), reads=score_column, quantities=quantities
+        )
     quantities = {
         "attention_gap": _Quantity(attention_gap_of, settings), "relevant_lists": _Quantity(relevant_lists_of),
     }  # fmt: skip
@@ -354,6 +419,33 @@ def ndcg(
     )  # fmt: skip
 
 
+@makes_metric('"query"')
+def dcg(
+    lists: ColumnLike | Iterable[ColumnLike], *, k: int | None = None,
+    gain: Literal["linear", "exponential"] = "linear", discount: Discount = "log2", patience: float = 0.5,
+    name: str = "dcg",
+) -> Metric:  # fmt: skip
+    """Make a metric of DCG: the discounted gain of each list, which `ndcg` divides by that of its ideal order; a mean.
+
+    Lists without relevant items count with 0. Arguments, and what is read, are those of `ndcg`. Null without rows.
+
+    Raises:
+        ArgumentError: As for `ndcg`.
+        ColumnError: As for `ndcg`.
+
+    >>> import polars as pl
+    >>> found = pl.DataFrame({"query": [1, 1, 2, 2], "score": [2, 1, 2, 1], "relevance": [3, 0, 0, 1]})
+    >>> dcg("query")(found, "relevance", "score")[".estimate"].round(3)[0]
+    1.815
+    """
+    settings = {**_settings("dcg()", discount, patience, k), "gain": one_of("gain", gain, _GAINS)}
+    quantities = {"discounted_gain": _Quantity(discounted_gains, settings), "lists": _Quantity(list_shares)}
+    return _metric(
+        "dcg", lists, name, mean_discounted_gain, "maximize", (0, math.inf), reads=score_and_relevance,
+        quantities=quantities, undivided=True,
+    )  # fmt: skip
+
+
 @makes_metric('"query", "group"')
 def ndkl(
     lists: ColumnLike | Iterable[ColumnLike], by: ColumnLike, *, k: int | None = None,
@@ -384,7 +476,7 @@ def ndkl(
     >>> ndkl("query", by="group")(found, estimate="score")[".estimate"].round(3)[0]
     0.425
     """
-    settings = {"k": _last_position("ndkl()", k), "target": _target(target)}
+    settings = {"k": _last_position("ndkl()", k), "target": _target("ndkl", target)}
     groups = (("by", Column.of(by, "by")),)
     quantities = {"divergence": _Quantity(divergences, settings, groups), "lists": _Quantity(list_shares)}
     return _metric(
@@ -505,16 +597,16 @@ def _last_position(caller: str, k: object) -> int | None:
     return None if k is None else whole("k", k, 1, of=caller)
 
 
-def _target(target: Mapping[Any, float] | None) -> tuple[tuple[object, float], ...] | None:
+def _target(function: str, target: Mapping[Any, float] | None) -> Target:
     """The wanted shares of groups, which add up to 1."""
     if target is None:
         return None
     if not isinstance(cast("object", target), Mapping):
-        msg = f'ndkl(): `target` maps groups to shares, such as `{{"a": 0.5, "b": 0.5}}`, not {in_short(target)}.'
+        msg = f'{function}(): `target` maps groups to shares, such as `{{"a": 0.5, "b": 0.5}}`, not {in_short(target)}.'
         raise ArgumentError(msg)
     shares = tuple((group, number(f"target of {in_short(group)}", share, 0, 1)) for group, share in target.items())
     total = math.fsum(share for _, share in shares)
     if not math.isclose(total, 1, abs_tol=1e-9):
-        msg = f"ndkl(): the shares in `target` add up to {total:g}, not 1."
+        msg = f"{function}(): the shares in `target` add up to {total:g}, not 1."
         raise ArgumentError(msg)
     return shares

@@ -36,6 +36,8 @@ __all__ = [
     "mse",
     "pinball_loss",
     "poisson_log_loss",
+    "prediction_total",
+    "ratio_of_means",
     "residual_bias",
     "rmse",
     "rmse_relative",
@@ -357,6 +359,26 @@ def squared_shift(
     0.5
     """
     return (estimate_mean - overall_estimate_mean) ** 2 * overall_instances, overall_estimate_variation
+
+
+@numeric_metric(direction="zero", range=(-math.inf, math.inf))
+def prediction_total(estimate_mean: Number, instances: Number) -> Number:
+    """Sum of the estimates; with the weights of a survey, that of the population. Null without rows.
+
+    >>> prediction_total.formula(estimate_mean=1.5, instances=4)
+    6.0
+    """
+    return estimate_mean * instances
+
+
+@numeric_metric(direction="one", range=(-math.inf, math.inf))
+def ratio_of_means(estimate_mean: Number, truth_mean: Number) -> Number:
+    """Mean estimate over mean truth, such as spending over income; null where the latter is 0.
+
+    >>> ratio_of_means.formula(estimate_mean=3, truth_mean=4)
+    0.75
+    """
+    return estimate_mean / np.where(truth_mean == 0, np.nan, truth_mean)
 
 
 @numeric_metric(direction="zero", range=(-math.inf, math.inf))

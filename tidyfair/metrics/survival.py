@@ -106,33 +106,42 @@ def _signed(estimate: Array, *, risk: bool) -> Array:
     return -estimate if risk else estimate
 
 
+def _influence_on_harrell(sample: SurvivalSample, units: Array | None, *, risk: bool, tau: float | None) -> Influence:
+    """Sampling variation of Harrell's concordance."""
+    of_events = _events_up_to(sample.columns["time"], 1.0, tau)
+    return _influence_of_pairs(sample, units, risk=risk, of_events=of_events)
+
+
 def _ones(weight: Array | None, like: Array) -> Array:
     return np.ones(len(like)) if weight is None else weight
 
 
-@array_metric(kind="survival", influence=_influence_of_pairs)
+@array_metric(kind="survival", influence=_influence_on_harrell)
 def concordance_survival(
-    time: Array, event: Array, estimate: Array, weight: Array | None = None, *, risk: bool = False
-) -> float:
+    time: Array, event: Array, estimate: Array, weight: Array | None = None, *, risk: bool = False,
+    tau: float | None = None,
+) -> float:  # fmt: skip
     """Share of comparable pairs in which the row that survives longer has the larger estimate (Harrell et al., 1982).
 
     A pair is comparable if one has the event before the other one's time, or at the time at which the other one is
     censored; ties of estimates count half. With `risk` the estimate is a risk: larger ones die sooner. It depends on
-    the pattern of censoring, unlike `concordance_survival_uno`. Null without comparable pairs.
+    the pattern of censoring, unlike `concordance_survival_uno`. `tau` leaves out pairs whose event is at that time or
+    later. Null without comparable pairs.
 
     >>> concordance_survival.formula(time=[1, 2, 3, 4], event=[True, True, False, True], estimate=[2, 1, 4, 3])
     0.8
     """
     weight = _ones(weight, time)
-    return _concordance(*concordant_pairs(time, event, _signed(estimate, risk=risk), weight, weight, both_sides=False))
+    of_event = weight * _events_up_to(time, 1.0, tau)
+    return _concordance(
+        *concordant_pairs(time, event, _signed(estimate, risk=risk), of_event, weight, both_sides=False)
+    )
 
 
-def _events_up_to(time: Array, event_weight: Array, tau: float | None) -> Array:
+def _events_up_to(time: Array, event_weight: Array | float, tau: float | None) -> Array:
     """The squared censoring weights of events before the time `tau`."""
-    squared = event_weight**2
-    if tau is None:
-        return squared
-    return np.where(time < number("tau", tau, 0), squared, 0.0)
+    squared = np.broadcast_to(np.square(event_weight), time.shape)
+    return squared if tau is None else np.where(time < number("tau", tau, 0), squared, 0.0)
 
 
 def _influence_on_uno(sample: SurvivalSample, units: Array | None, *, risk: bool, tau: float | None) -> Influence:

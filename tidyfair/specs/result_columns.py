@@ -63,7 +63,7 @@ COLUMNS: Mapping[str, Mapping[str, str]] = {
         ".rest": "the value of the rows outside the group",
         ".one": "the value of the first model",
         ".raw": "the rate of the group by itself, before it learns from the others",
-        ".mean": "the mean over resamples, or of the scores of a group",
+        ".mean": "the mean over resamples, of the scores of a group, or of the distribution of rates",
         ".quantile": "the quantile of the group",
         ".difference": "the difference, in the direction that the function documents",
         ".change": "the second value minus the first",
@@ -99,6 +99,10 @@ COLUMNS: Mapping[str, Mapping[str, str]] = {
         ".flip_rate": "the share of pairs whose labels differ",
         ".statistic": "the statistic of the test",
         ".df": "its degrees of freedom",
+        ".statistic_homogeneity": "the statistic of the test of equal differences in all strata (Cochran's Q)",
+        ".df_homogeneity": "its degrees of freedom",
+        ".statistic_equal_odds": "the statistic of the test of equal odds ratios in all strata",
+        ".df_equal_odds": "its degrees of freedom",
         ".relative_rate": "the rate of those not selected, over that of the reference",
         ".marginal_effect": "the rate of the reference minus that of the group",
         ".marginal_effect_lower": "its lower limit within segments",
@@ -172,13 +176,19 @@ COLUMNS: Mapping[str, Mapping[str, str]] = {
     },
     "How many rows they are of": {
         ".n": "the rows of the group, or of all groups that are compared",
+        ".only_one": "the rows that only the first model has right, or selects",
+        ".only_other": "the rows that only the other one has right, or selects",
         ".n_other": "the rows of the other group",
         ".n_events": "the rows with the event",
+        ".n_at_risk": "the rows without an event, and not censored, just before a time",
         ".n_missing": "the rows with a truth that lack the prediction of the model",
         ".n_expected": "the expected rows of a group that is known by probability",
         ".denominator": (
             "the rows, or their weight, that the value is a share of: for sensitivity, those with the event; `.n` "
             "for metrics that are no rates"
+        ),
+        ".design_effect": (
+            "the variance of a value of labels over that of as many rows drawn one by one, by the design of a survey"
         ),
         ".effective_n": "the effective sample size of weighted rows",
         ".rows": "the number of rows that the row is about",
@@ -186,6 +196,7 @@ COLUMNS: Mapping[str, Mapping[str, str]] = {
         ".strata": "the number of strata",
         ".share": "the share of the rows",
         ".weight": "the weight of the rows",
+        ".precision": "the rows that the mean of the distribution of rates counts for (alpha + beta)",
         ".vpc": "the share of the variance of logits that lies between groups",
         ".interaction_share": "the part of it that main effects do not explain",
         ".searched": "the conjunctions that were searched",
@@ -194,6 +205,7 @@ COLUMNS: Mapping[str, Mapping[str, str]] = {
         ".shortfall": (
             "the further selections with which the group has the rate of the reference; negative if it has more"
         ),
+        ".shortfall_four_fifths": "the further selections with which it has four fifths of that rate",
         ".numerator": "the rows that count, such as those selected",
         ".numerator_reference": "the same of the reference",
         ".denominator_reference": "the denominator of the reference",

@@ -9,7 +9,7 @@ import polars as pl
 from tidyfair.specs.result_columns import CUTS, RESERVED
 
 _CUTS = " ".join(CUTS)
-_INTERVAL = ".lower .upper .std_error .method .replicates_lost"
+_INTERVAL = ".lower .upper .std_error .df .design_effect .method .replicates_lost"
 _EXPLAINED = (
     ".n .status .group_min .group_max .level .base_metric .metrics_left_out .groups_left_out .groups_outside .left_out"
 )
@@ -72,7 +72,8 @@ GROUPS = _kind(
 )  # fmt: skip
 SHRUNKEN = _kind(
     "Rates of groups that learn from each other", ".metric .by .group .estimate .raw",
-    ".metric .by .group .estimator .estimate .lower .upper .raw .n .weight .additive .vpc .interaction_share",
+    ".metric .by .group .estimator .estimate .lower .upper .raw .n .weight .mean .precision .additive .vpc "
+    ".interaction_share",
 )  # fmt: skip
 WORST = _kind(
     "Groups by the probability of being the worst", ".metric .by .group .estimate .worst",
@@ -85,10 +86,10 @@ BOUNDS = _kind(
 )  # fmt: skip
 COMPARISONS = _kind(
     "Groups compared with a reference", ".metric .group .reference .disparity",
-    f".metric .by .group .level .estimator {_CUTS} .n .share .estimate .reference .estimate_reference .scale .method "
-    ".p_value .test .status .numerator .denominator .numerator_reference .denominator_reference .shortfall "
-    ".deviations .flip_flop .spread .disparity .lower .upper .p_adjusted .note .marginal_effect .odds_ratio "
-    ".relative_rate " + _JUDGED,
+    f".metric .by .group .level .estimator {_CUTS} .n .share .estimate .reference .estimate_reference .scale "
+    ".std_error .method .statistic .df .p_value .test .status .numerator .denominator .numerator_reference "
+    ".denominator_reference .shortfall .shortfall_four_fifths .deviations .flip_flop .spread .disparity .lower .upper "
+    ".p_adjusted .note .marginal_effect .odds_ratio .relative_rate " + _JUDGED,
 )  # fmt: skip
 FOUR_FIFTHS = _kind(
     "Groups compared by the four-fifths rule", ".metric .group .reference .disparity .below_four_fifths",
@@ -97,7 +98,8 @@ FOUR_FIFTHS = _kind(
 )  # fmt: skip
 STANDARDIZED = _kind(
     "Standardized differences of means", ".group .mean .reference .disparity",
-    ".by .group .n .share .mean .reference .spread .disparity .lower .upper .p_value .p_adjusted .status .note",
+    ".by .group .n .share .mean .reference .spread .std_error .disparity .lower .upper .p_value .p_adjusted .status "
+    ".note",
 )  # fmt: skip
 QUANTILES = _kind(
     "Ratios of quantiles", ".group .quantile .reference .disparity",
@@ -105,8 +107,9 @@ QUANTILES = _kind(
 )  # fmt: skip
 PAIRS = _kind(
     "Groups compared pair by pair", ".metric .group .other .scale .disparity",
-    f".metric .by {_CUTS} .group .other .level .estimator .n .n_other .estimate .estimate_other .scale .method "
-    f".p_value .test .adjustment .status .disparity .lower .upper .p_adjusted {_JUDGED}",
+    f".metric .by {_CUTS} .group .other .level .estimator .n .n_other .estimate .estimate_other .scale "
+    ".std_error .method .statistic .df .p_value .test .adjustment .status .disparity .lower .upper .p_adjusted "
+    + _JUDGED,
 )  # fmt: skip
 PAIRED = _kind(
     "Groups compared on the same items", ".metric .group .other .disparity .pairs",
@@ -119,8 +122,9 @@ COCHRANS_Q = _kind(
 )  # fmt: skip
 STRATA = _kind(
     "Groups compared within strata", ".metric .group .other .crude .adjusted",
-    f".metric .by .group .other {_CUTS} .strata .crude .std_error .p_value .p_homogeneity .p_equal_odds .pattern "
-    ".ratio .ratio_lower .ratio_upper .odds_ratio .odds_ratio_lower .odds_ratio_upper .n .n_other .adjustment "
+    f".metric .by .group .other {_CUTS} .strata .crude .estimate .estimate_other .std_error .statistic .df "
+    ".p_value .statistic_homogeneity .df_homogeneity .p_homogeneity .statistic_equal_odds .df_equal_odds .p_equal_odds "
+    ".pattern .ratio .ratio_lower .ratio_upper .odds_ratio .odds_ratio_lower .odds_ratio_upper .n .n_other .adjustment "
     ".adjusted .lower .upper .p_adjusted .marginal_effect .marginal_effect_within .marginal_effect_lower "
     ".marginal_effect_upper .note",
 )  # fmt: skip
@@ -165,9 +169,9 @@ SMALLEST = _kind(
 )  # fmt: skip
 MODELS = _kind(
     "Two models on the same rows", ".metric .by .one .other .change",
-    f".metric .by .one .other .estimator {_CUTS} .n .std_error .groups_left_out .groups_outside .left_out .unknown "
-    ".unknown_share .with_unknown .model_one .model_other .change .lower .upper .p_value .p_adjusted .margin "
-    + _JUDGED,
+    f".metric .by .one .other .estimator {_CUTS} .n .only_one .only_other .std_error .groups_left_out .groups_outside "
+    ".left_out .unknown .unknown_share .with_unknown .model_one .model_other .change .lower .upper .p_value "
+    ".p_adjusted .margin " + _JUDGED,
 )  # fmt: skip
 RESAMPLES = _kind(
     "Mean differences of two models over resamples", ".metric .by .difference .n .std_error",
@@ -234,6 +238,10 @@ CUMULATIVE_CURVE = _kind(
     "Events less scores, cumulated", ".share .cumulative_error .std_error",
     ".level .score .share .cumulative_error .std_error",
 )  # fmt: skip
+SURVIVAL_CURVE = _kind(
+    "The probability to survive each time", ".eval_time .n_at_risk .n_events .estimate",
+    ".eval_time .n_at_risk .n_events .estimate .lower .upper .std_error",
+)  # fmt: skip
 CONFUSION = _kind(
     "Rows by true and predicted label", ".truth .predicted .n",
     f"{_CUTS} .truth .predicted .n .weight",
@@ -249,7 +257,7 @@ KINDS = (
     PAIRED, COCHRANS_Q, STRATA, TESTS, PROBABILITIES, SUBGROUPS, CERTIFICATE, HALVES, SENSITIVITY, MISSING_TRUTH,
     SMALLEST, MODELS, RESAMPLES, FRONTIER, SUMMARIES, LOOK, LOOKS, GROUPS_OF_LOOKS, PERIODS, CHANGES,
     COMPONENTS, ROC_CURVE, PR_CURVE, GAIN_CURVE, LIFT_CURVE, CALIBRATION_CURVE, CUMULATIVE_CURVE, MISCALIBRATION,
-    CONFUSION, PAY_GAPS, PAY_BANDS, UNKNOWN_ROWS,
+    SURVIVAL_CURVE, CONFUSION, PAY_GAPS, PAY_BANDS, UNKNOWN_ROWS,
 )  # fmt: skip
 """All kinds of results. No columns are those of two kinds."""
 

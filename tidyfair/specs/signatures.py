@@ -130,6 +130,9 @@ class _Parameters:
     def check(self, args: tuple[Any, ...], keywords: Mapping[str, Any]) -> None:
         """Refuse arguments that the function does not take, and a call without those that it needs."""
         given = args[self.is_method :]
+        if not (self.positional or self.takes_any_number) and inspect.isfunction(next(iter(given), None)):
+            msg = f"{self.name}() makes a decorator: write `@{self.name}()`, with parentheses, above the function."
+            raise ArgumentError(msg)
         if not self.takes_any_number and len(given) > len(self.positional):
             raise ArgumentError(self._too_many())
         # the first one may be a stored result, which is a frame

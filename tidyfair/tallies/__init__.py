@@ -2,7 +2,7 @@
 
 # pyright: reportUnusedImport=false
 from tidyfair.tallies.arrays import ARRAY, frame_of_arrays
-from tidyfair.tallies.censoring import censoring_distribution
+from tidyfair.tallies.censoring import censoring_distribution, checked_weights, kaplan_meier
 from tidyfair.tallies.compared_rows import ListedRows
 from tidyfair.tallies.count_plan import CountPlan, refuse_outer
 from tidyfair.tallies.counting import check_size, count, recounted

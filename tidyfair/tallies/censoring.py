@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator, Sequence
+from statistics import NormalDist
 from typing import Any
 
 import numpy as np
@@ -25,12 +26,18 @@ from tidyfair.specs import (
     Floats,
     Forecast,
     Survival,
+    proper_share,
+    refuse_reserved,
     refuse_unknown_settings,
 )
+from tidyfair.specs.result_kinds import SURVIVAL_CURVE
 from tidyfair.tallies.moments import ACTUAL
-from tidyfair.tallies.source import FREQUENCY, WEIGHT, open_frame
+from tidyfair.tallies.source import FREQUENCY, WEIGHT, OuterGroups, open_frame
 
-__all__ = ["censoring_distribution"]
+__all__ = ["censoring_distribution", "kaplan_meier"]
+
+_ALL = "\0all"
+"""The only group of data that are not grouped."""
 
 
 @refuse_unknown_settings
@@ -68,7 +75,7 @@ def censoring_distribution(
         wanted[WEIGHT] = ("case_weights", Column.of(case_weights, "case_weights"))
     rows = _with_event(source.read(wanted), wanted[EVENT][1], wanted[ACTUAL][1])
     if case_weights is not None:
-        rows = rows.with_columns(_checked_weights(rows[WEIGHT], wanted[WEIGHT][1].name))
+        rows = rows.with_columns(checked_weights(rows[WEIGHT], wanted[WEIGHT][1].name))
     rows = rows.drop_nulls(ACTUAL)
     if rows.is_empty():
         msg = (
@@ -83,7 +90,56 @@ def censoring_distribution(
     return kaplan_meier_of_censoring(rows[ACTUAL].to_numpy(), rows[EVENT].to_numpy(), weight)
 
 
-def _checked_weights(weights: pl.Series, name: str) -> pl.Series:
+@refuse_unknown_settings
+def kaplan_meier(
+    data: object, truth: Survival, *, group_by: OuterGroups | None = None, conf_level: float = 0.95
+) -> Any:
+    """Estimate the survival of rows over time, by group (Kaplan and Meier, 1958).
+
+    Args:
+        data: A frame, as in a call of a metric, grouped or not.
+        truth: The survival times, `survival.outcome("time", "event")`; rows without one of the two are left out.
+        group_by: Columns whose groups each have a curve.
+        conf_level: Confidence level of the limits at each time, which are on the scale of log(-log) (Kalbfleisch and
+            Prentice, 1980).
+
+    Returns:
+        A row for each time with an event: outer keys, `.eval_time`, the rows `.n_at_risk` just before and the events
+        `.n_events` then, `.estimate` (the probability to survive the time), `.lower`, `.upper` and `.std_error`
+        (Greenwood, 1926; null where it is 0).
+
+    >>> import polars as pl
+    >>> from tidyfair.survival import outcome
+    >>> people = pl.DataFrame({"days": [10, 20, 30, 40], "died": [True, False, True, False]})
+    >>> kaplan_meier(people, outcome("days", "died")).select(".eval_time", ".n_at_risk", ".estimate").rows()
+    [(10.0, 4, 0.75), (30.0, 2, 0.375)]
+    """
+    if not isinstance(truth, Survival):  # pyright: ignore[reportUnnecessaryIsInstance] - user input
+        msg = f'kaplan_meier() takes `survival.outcome("time", "event")`, not {in_short(truth)}.'
+        raise ArgumentError(msg)
+    z = NormalDist().inv_cdf((1 + proper_share("conf_level", conf_level)) / 2)
+    source = open_frame(data, group_by)
+    refuse_reserved("group_by", source.outer)
+    wanted = {ACTUAL: ("truth", truth.column_of_time), EVENT: ("truth", truth.column_of_events)}
+    outer = {f"outer {index}": key for index, key in enumerate(source.outer)}
+    wanted |= {name: ("group_by", key) for name, key in outer.items()}
+    rows = _with_event(source.read(wanted), truth.column_of_events, truth.column_of_time).drop_nulls(ACTUAL)
+    keys = list(outer) or [_ALL]
+    steps = rows.with_columns(pl.lit(0).alias(_ALL)).group_by(*keys, ACTUAL)
+    steps = steps.agg(pl.len().cast(pl.Int64).alias("rows"), pl.col(EVENT).sum().cast(pl.Int64).alias(".n_events"))
+    at_risk = pl.col("rows").cum_sum(reverse=True).over(keys).alias(".n_at_risk")
+    steps = steps.sort(*keys, ACTUAL, nulls_last=True).with_columns(at_risk).filter(pl.col(".n_events") > 0)
+    events, risk, survival = pl.col(".n_events"), pl.col(".n_at_risk"), pl.col(".estimate")
+    greenwood = (events / (risk * (risk - events))).cum_sum().over(keys).sqrt()
+    steps = steps.with_columns((1 - events / risk).cum_prod().over(keys).alias(".estimate"), greenwood.alias("error"))
+    error, reach = pl.col("error"), z * pl.col("error") / survival.log()
+    limits = {".lower": survival ** (-reach).exp(), ".upper": survival ** reach.exp(), ".std_error": survival * error}
+    known = steps.with_columns(pl.when(survival > 0).then(limit).alias(name) for name, limit in limits.items())
+    table = known.select(*outer, pl.col(ACTUAL).alias(".eval_time"), *SURVIVAL_CURVE.columns[1:])
+    return source.restore(table.rename({name: key.name for name, key in outer.items()}))
+
+
+def checked_weights(weights: pl.Series, name: str) -> pl.Series:
     """Weights as floats, which are finite and not negative."""
     if not (weights.dtype.is_numeric() or weights.dtype == pl.Boolean):
         msg = f"`case_weights`: the column {name!r} is {weights.dtype}; weights must be numbers."

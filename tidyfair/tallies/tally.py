@@ -396,7 +396,9 @@ class Tally:
         """Refuse another tally whose keys or labels are of another kind."""
         for name, shown in self.names_of_labels.items():
             own_kind, other_kind = self.kinds[name], other.kinds[name]
-            if not alike(own_kind, other_kind):
+            # labels match by value; of keys, true is no number
+            is_truth = [kind == pl.Boolean for kind in (own_kind, other_kind) if kind != pl.Null]
+            if not alike(own_kind, other_kind) or (name not in LABELS and len({*is_truth}) > 1):
                 msg = (
                     f"The column {shown!r} is {own_kind} in one part and {other_kind} in another; cast it to one type."
                 )

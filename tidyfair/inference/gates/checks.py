@@ -47,7 +47,7 @@ from tidyfair.inference.models import (
     PairedModels,
     paired_with_each,
 )
-from tidyfair.inference.on_data import CalledOnTallies, GroupwiseOnData, MetricSetOnData
+from tidyfair.inference.on_data import CalledOnTallies, GroupwiseOnData, MetricSetOnData, refuse_given
 from tidyfair.inference.unknown_groups import (
     UNKNOWN_ROWS,
     UNKNOWN_SHARE,
@@ -64,6 +64,7 @@ from tidyfair.specs import (
     FeatureLike,
     Options,
     Prediction,
+    SurveyCallOptions,
     Treatment,
     TruthLike,
     flag,
@@ -267,10 +268,10 @@ class ChangeGate:
                 )
                 raise ArgumentError(msg)
 
-    @show_keywords(CallOptions, without=REFUSED_OF_MODELS | _REFUSED)
+    @show_keywords(SurveyCallOptions, without=REFUSED_OF_MODELS | _REFUSED)
     def __call__(
         self, data: object, truth: TruthLike | None = None, *, one: Prediction, other: Prediction | None = None,
-        others: Sequence[Prediction] | Mapping[str, Prediction] | None = None, **options: Unpack[CallOptions],
+        others: Sequence[Prediction] | Mapping[str, Prediction] | None = None, **options: Unpack[SurveyCallOptions],
     ) -> Any:  # fmt: skip
         """Give a verdict on the change of each metric from `one` to `other`, or to each of `others`.
 
@@ -280,6 +281,7 @@ class ChangeGate:
             The results of the comparison, with one-sided limits `.lower` and `.upper`, the groups that are left out or
             outside the policy, the rows of unknown groups, the `.limit` and the `.verdict`.
         """
+        refuse_given("A gate", options, _REFUSED)
         models = paired_with_each(self.comparison, data, truth, one, other, others, options)
         counted = [*models.values()]
         judged = [(metric.name, metric.by.text if metric.by else None) for metric in self.comparison.metrics]
@@ -369,6 +371,11 @@ class GroupsCompared(GroupwiseOnData):
     def is_chosen_by_value(self) -> bool:
         """True if the values say which group is the reference of a metric."""
         return False
+
+    def _result_of_tally(self, tally: Tally, options: Options, keywords: Mapping[str, Any]) -> pl.DataFrame:
+        if keywords.get("on_undefined") == "raise":
+            metric_set(*self.metrics).run.refuse_undefined(tally, replace(options, on_undefined="raise"))
+        return super()._result_of_tally(tally, options, keywords)
 
     def _counting_options(self, options: Options) -> Options:
         # intervals need to see how much sums vary from part to part
@@ -527,6 +534,12 @@ def check(
     one_of("outside", outside, ("hold", "state"))
     level = _level(conf_level)
     if isinstance(given, ModelComparison):
+        if given.margins is not None:
+            msg = (
+                "check(): the change up to which a model passes is the limit of the gate, `above=` or `below=`; leave "
+                "`margin=` of compare_models() out."
+            )
+            raise ArgumentError(msg)
         return ChangeGate(given, *limited("check", below, above, least=-math.inf), level, outside)
     if isinstance(given, GroupsCompared):
         return ComparisonGate(given, *limited("check", below, above), level, outside)

@@ -43,6 +43,7 @@ from tidyfair.intervals import (
     DrawnCells,
     DrawnUnits,
     Draws,
+    LeftOutPSUs,
     Share,
     Summary,
     Uncertainty,
@@ -57,6 +58,7 @@ from tidyfair.intervals import (
     share_of,
     warn_of_few_clusters,
     without_parts,
+    without_psus,
     without_rows_of_cells,
     z_value,
 )
@@ -64,13 +66,14 @@ from tidyfair.metrics.fairness import demographic_parity
 from tidyfair.specs import (
     Booleans,
     By,
-    CallOptions,
     Column,
     Floats,
     Integers,
     MetricSpec,
     Options,
     Prediction,
+    ReplicateWeights,
+    SurveyCallOptions,
     TruthLike,
     UserAggregate,
     display,
@@ -121,10 +124,10 @@ class ModelComparison:
     """The change of each metric up to which models are as good as each other."""
 
     @refuse_unknown_keywords
-    @show_keywords(CallOptions, without=REFUSED_OF_MODELS)
+    @show_keywords(SurveyCallOptions, without=REFUSED_OF_MODELS)
     def __call__(
         self, data: object, truth: TruthLike | None = None, *, one: Prediction, other: Prediction | None = None,
-        others: Sequence[Prediction] | Mapping[str, Prediction] | None = None, **options: Unpack[CallOptions],
+        others: Sequence[Prediction] | Mapping[str, Prediction] | None = None, **options: Unpack[SurveyCallOptions],
     ) -> Any:  # fmt: skip
         """Compare the predictions `one` with `other`, or with each of `others`.
 
@@ -139,9 +142,12 @@ class ModelComparison:
         Returns:
             One row for each metric, outer group and model of `others`: the values `.one` and `.other`, their `.change`
             (other minus one) with `.lower`, `.upper` and `.std_error` (Bonett and Price, 2012, for rates of the same
-            rows; the jackknife for other functions of sums, areas under curves, and their comparisons; else the
-            bootstrap), and McNemar's `.p_value` for rates among rows that do not depend on the prediction, such as
-            accuracy, sensitivity and the selection rate; null for all others. `.model_one` and `.model_other` are the
+            rows; the jackknife for other functions of sums, areas under curves, and their comparisons, with `design`
+            without one sampling unit of a survey; else the bootstrap), the rows `.n`, and a `.p_value`: McNemar's for
+            rates among rows that do not depend on the prediction, such as accuracy, sensitivity and the selection rate,
+            whose rows that only one of the models has right (or selects) are `.only_one` and `.only_other`; that of the
+            interval for areas and their comparisons (DeLong et al., 1988), and with a `design`; null for all others.
+            `.model_one` and `.model_other` are the
             names of the columns, null for several columns of scores. With a margin, or `others`, `.verdict` says what
             the limits show: `better`, `worse`, `equivalent` (the change is smaller than `.margin`), `not worse` (by the
             margin or more) or `not shown`; `different` in place of better and worse for metrics that have no better
@@ -170,14 +176,17 @@ class ModelComparison:
     @refuse_unknown_settings
     def paired(
         self, data: object, truth: TruthLike | None = None, *, one: Prediction, other: Prediction,
-        **options: Unpack[CallOptions],
+        **options: Unpack[SurveyCallOptions],
     ) -> PairedModels:  # fmt: skip
         """Count the rows with both predictions once, to compare them at several confidence levels."""
         refuse_given("compare_models()", options, REFUSED_OF_MODELS)
-        checked = replace(self.metrics.run.options(options, truth=truth), on_undefined="ignore")
+        on_undefined = options.get("on_undefined", "warn")
+        checked = self.metrics.run.options(options, SurveyCallOptions, truth=truth)
+        checked = replace(checked, on_undefined="null" if on_undefined == "null" else "ignore")
+        self._check_design(checked.design)
         source = open_frame(data, checked.group_by)
-        self._check_other(other, source)
-        if checked.cluster is not None or not all(map(is_of_labels, self.metrics.specs)):
+        self._check_predictions(source, one=one, other=other)
+        if checked.cluster is not None or checked.design is not None or not all(map(is_of_labels, self.metrics.specs)):
             pairs = self._rows(source, one, other, checked)
         else:
             # the second prediction is one more key
@@ -185,7 +194,6 @@ class ModelComparison:
             both = metric_set(*self.metrics, demographic_parity(second, name="\0other"))
             tally = both.run.count(source, replace(checked, estimate=one)).on_sides()
             pairs = _Cells(tally, Column.of(second, "other"))
-        on_undefined = options.get("on_undefined", "warn")
         notes = on_undefined == "warn"
         if checked.na_rm:
             if notes:
@@ -194,8 +202,6 @@ class ModelComparison:
         if on_undefined == "raise":
             for side in pairs.sides:
                 self.metrics.run.refuse_undefined(side, replace(checked, on_undefined="raise"))
-        if notes:
-            self.metrics.run.warn_of_unknown_groups(pairs.sides[:1])
         return PairedModels(self, source, pairs, checked)
 
     def __repr__(self) -> str:
@@ -205,12 +211,26 @@ class ModelComparison:
     def _repr_html_(self) -> str:
         return display("", columns_of(self.metrics), name="ModelComparison", call=COMPARISON_CALL)
 
-    def _check_other(self, other: object, source: Source) -> None:
-        """Refuse a second prediction that is not a column, or by which the data are grouped."""
+    def _check_design(self, design: object) -> None:
+        """Refuse designs, and metrics with a design, whose changes have no interval."""
+        if isinstance(design, ReplicateWeights):
+            msg = "compare_models() takes the strata and clusters of a survey, `surveys.design(…)`, not replicates."
+            raise ArgumentError(msg)
+        for metric in self.metrics if design is not None else ():
+            if not _is_smooth(metric):
+                msg = f"compare_models(): changes of {metric.name} have no interval for a survey design; leave it out."
+                raise ArgumentError(msg)
+
+    def _check_predictions(self, source: Source, *, one: Any, other: Any) -> None:
+        """Refuse predictions that are no columns, and a second one by which the data are grouped."""
+        are_labels = all(map(is_of_labels, self.metrics.specs))
+        for role, prediction in (("one", one), ("other", other)):
+            # several columns of scores are checked where they are counted
+            if are_labels or isinstance(prediction, str | pl.Expr):
+                Column.of(prediction, role).check(source.columns, role)
         if not isinstance(other, str | pl.Expr):
-            return  # several columns of scores are checked where they are counted
+            return
         second = Column.of(other, "other")
-        second.check(source.columns, "other")
         features = [spec.by.columns for spec in self.metrics.specs if spec.by]
         if second in (*source.outer, *itertools.chain(*features)):
             msg = f"`other`: the data are grouped by {second.name!r}; give a column of predictions."
@@ -239,13 +259,17 @@ class ModelComparison:
 
 def paired_with_each(
     comparison: ModelComparison, data: object, truth: TruthLike | None, one: Prediction, other: Prediction | None,
-    others: Sequence[Prediction] | Mapping[str, Prediction] | None, options: CallOptions,
+    others: Sequence[Prediction] | Mapping[str, Prediction] | None, options: SurveyCallOptions,
 ) -> dict[str | None, PairedModels]:  # fmt: skip
     """Count the rows of `one` with those of `other`, or with each of `others`, by the name of the model."""
-    return {
+    models = {
         name: comparison.paired(data, truth, one=one, other=model, **options)
         for name, model in named_models(other, others).items()
     }
+    if options.get("on_undefined", "warn") == "warn":
+        # the groups are the same for all models
+        next(iter(models.values())).warn_of_unknown_groups()
+    return models
 
 
 @dataclass(frozen=True, eq=False)
@@ -264,26 +288,33 @@ class PairedModels:
         options = self.options if conf_level is None else replace(self.options, conf_level=conf_level)
         metrics, run = self.comparison.metrics.metrics, self.comparison.metrics.run
         one, other = (run.evaluate(side, options)[0] for side in self.pairs.sides)
-        results, second = (tidy_results(side, undefined_is_null=False) for side in (one, other))
+        is_null = options.on_undefined == "null"
+        results, second = (tidy_results(side, undefined_is_null=is_null, explain=True) for side in (one, other))
         both = pl.col(".estimate").alias(".one"), second[".estimate"].alias(".other")
-        results = results.select(*self._outer, ".metric", ".by", ".estimator", *both)
+        results = results.select(*self._outer, ".metric", ".by", ".estimator", ".n", *both)
         results = results.with_columns((pl.col(".other") - pl.col(".one")).alias(".change"))
         rates = self._rates(one, options.conf_level)
         left = [number for number in range(len(metrics)) if number not in rates]
-        limits = self._limits((one, other), left, options)
+        *limits, p_values = self._limits((one, other), left, options)
         change = results[".change"].fill_null(math.nan).to_numpy().reshape(limits[0].shape)
         lower, upper = np.minimum(limits[0], change), np.maximum(limits[1], change)
         limits = np.where(np.isfinite(change + lower + upper), [lower, upper, limits[2]], np.nan)
-        p_values = np.full(change.shape, np.nan)
-        for number, (limits_of_rate, p_values_of_rate) in rates.items():
-            limits[:, number], p_values[number] = limits_of_rate, p_values_of_rate
+        disagreeing = np.full((2, *change.shape), np.nan)
+        for number, (limits_of_rate, p_values_of_rate, only_in_either) in rates.items():
+            limits[:, number], p_values[number], disagreeing[:, number] = (
+                limits_of_rate, p_values_of_rate, only_in_either,
+            )  # fmt: skip
         # without `na_rm`, a change with missing predictions is undefined, and so is its test
         p_values[~np.isfinite(change)] = np.nan
         # a single row or cluster does not vary, so it has no interval
         lone = [Draws(Uncertainty(side, options)).lone_results.reshape(change.shape) for side in (one, other)]
         limits[:, lone[0] | lone[1]] = np.nan
         columns = zip((".lower", ".upper", ".std_error", ".p_value"), (*limits, p_values), strict=True)
-        return results.with_columns(pl.Series(name, values.ravel(), nan_to_null=True) for name, values in columns)
+        counts = zip((".only_one", ".only_other"), disagreeing, strict=True)
+        return results.with_columns(
+            *(pl.Series(name, values.ravel(), nan_to_null=True).cast(pl.Int64) for name, values in counts),
+            *(pl.Series(name, values.ravel(), nan_to_null=True) for name, values in columns),
+        )
 
     def _of(self, specs: Sequence[MetricSpec]) -> PairedModels:
         """The same comparison of some of its metrics."""
@@ -302,8 +333,11 @@ class PairedModels:
         """The names of the columns of outer groups."""
         return names_of(self.pairs.sides[0].outer_columns)
 
-    def _rates(self, evaluated: Evaluated, level: float) -> dict[int, tuple[list[Floats], list[float]]]:
-        """The limits and McNemar's p-values of rates among rows that do not depend on the prediction, by metric."""
+    def _rates(self, evaluated: Evaluated, level: float) -> dict[int, tuple[list[Floats], list[float], list[Integers]]]:
+        """The limits and McNemar's p-values of rates among rows that do not depend on the prediction, by metric.
+
+        And the rows that are hits of the first model alone, and of the other alone.
+        """
         pairs, labels = self.pairs, evaluated.labels
         if isinstance(pairs, _Rows) or labels.event is None or pairs.tally.weights is not None:
             return {}
@@ -317,7 +351,7 @@ class PairedModels:
             codes = [[_CODES[label] for label in CELLS[name]] for name in names]
             return np.any([(truth == truth_code) & (guess == guess_code) for truth_code, guess_code in codes], axis=0)
 
-        rates: dict[int, tuple[list[Floats], list[float]]] = {}
+        rates: dict[int, tuple[list[Floats], list[float], list[Integers]]] = {}
         for number, metric in enumerate(self.comparison.metrics):
             share = share_of_same_rows(metric)
             if share is None:
@@ -332,36 +366,42 @@ class PairedModels:
                 mcnemar(*changed, mid_p=self.comparison.mid_p) if size else math.nan
                 for *changed, size in zip(only_one.tolist(), only_other.tolist(), every.tolist(), strict=True)
             ]
-            rates[number] = _limits_of_changed_rows(only_one, only_other, every, level), p_values
+            limits = _limits_of_changed_rows(only_one, only_other, every, level)
+            rates[number] = limits, p_values, [only_one, only_other]
         return rates
 
     def _limits(self, sides: Sequence[Evaluated], numbers: Sequence[int], options: Options) -> Floats:
-        """Limits and errors of changes, metrics by outer groups: by leaving out rows where smooth, else by drawing."""
+        """Limits, errors and p-values of changes, metrics by outer groups: by leaving out rows, else by drawing."""
         metrics, pairs = self.comparison.metrics.metrics, self.pairs
-        limits = np.full((3, len(metrics), len(sides[0].group_cells.outer_keys)), np.nan)
+        limits = np.full((4, len(metrics), len(sides[0].group_cells.outer_keys)), np.nan)
         smooth: dict[By | None, list[int]] = {}
         for number in numbers:
             metric = metrics[number]
-            of_sums = all(not formula.is_of_rows or _is_of_areas(formula) for formula in formulas_of(metric))
-            if of_sums and not isinstance(metric.aggregate, UserAggregate):
-                # a single row changes the metric only a little
+            if _is_smooth(metric):
                 smooth.setdefault(metric.by, []).append(number)
                 continue
             changes = _changes(pairs.redrawn(sides, number, options))[:, 0]
             summary = Summary.of(changes, options.conf_level, clusters_of(pairs.sides[0]))
-            limits[:, number] = summary.lower, summary.upper, summary.error
+            limits[:3, number] = summary.lower, summary.upper, summary.error
         for numbers_of_feature in smooth.values():
             units, results = pairs.left_out(sides, numbers_of_feature, options)
             ranges = [metrics[number].range for number in numbers_of_feature]
             width = np.array([[float(highest) - float(lowest)] for lowest, highest in ranges])
             # shares have the rounding errors of 1, and others those of their values
             size = np.fmax(np.abs(results[:, 0]).max(axis=0), np.where(np.isfinite(width), 1.0, 0.0))
-            added = _ADDED_CHANGES if isinstance(pairs, _Rows) else 0.0
-            lower, upper, error = units.limits(_changes(results), size, options.conf_level, added_changes=added)
-            limits[:, numbers_of_feature] = np.maximum(lower, -width), np.minimum(upper, width), error
-        if smooth:
+            added = _ADDED_CHANGES if isinstance(pairs, _Rows) and options.design is None else 0.0
+            found = units.limits(_changes(results), size, options.conf_level, added_changes=added)
+            lower, upper, error, p_value = found
+            has_test = [[options.design is not None or _is_of_areas(metrics[number])] for number in numbers_of_feature]
+            p_value = np.where(has_test, p_value, np.nan)
+            limits[:, numbers_of_feature] = np.maximum(lower, -width), np.minimum(upper, width), error, p_value
+        if smooth and options.design is None:
             warn_of_few_clusters(pairs.sides[0])
         return limits
+
+    def warn_of_unknown_groups(self) -> None:
+        """Say how many people of unknown groups are counted and not compared."""
+        self.comparison.metrics.run.warn_of_unknown_groups(self.pairs.sides[:1])
 
     def left_out(self) -> pl.DataFrame:
         """The groups that are left out of either model, and why, and those of them outside the policy, in order."""
@@ -405,11 +445,22 @@ def _changes(results: Floats) -> Floats:
         return results[1] - results[0]
 
 
-def _is_of_areas(formula: Formula) -> bool:
+def _is_smooth(metric: Metric | GroupwiseMetric) -> bool:
+    """Check whether a single row changes a metric only a little."""
+    of_sums = all(not formula.is_of_rows or _is_area(formula) for formula in formulas_of(metric))
+    return of_sums and not isinstance(metric.aggregate, UserAggregate)
+
+
+def _is_of_areas(metric: Metric | GroupwiseMetric) -> bool:
+    """Check whether a metric is an area, or compares areas."""
+    return all(map(_is_area, formulas_of(metric)))
+
+
+def _is_area(formula: Formula) -> bool:
     """Check whether a formula is an area under a ROC curve, a concordance, or a combination of these."""
     parts = [part for _, part in formula.parts]
     counts_pairs = formula.variation == "area" or (formula.kind == "survival" and formula.influence is not None)
-    return counts_pairs or (bool(parts) and all(map(_is_of_areas, parts)))
+    return counts_pairs or (bool(parts) and all(map(_is_area, parts)))
 
 
 def _limits_of_changed_rows(only_one: Integers, only_other: Integers, rows: Integers, level: float) -> list[Floats]:
@@ -529,10 +580,16 @@ class _Rows:
         frames = zip(self.sides, self.frames, strict=True)
         return _Rows(*(recounted(side, frame.filter(both), side.keys) for side, frame in frames))
 
-    def left_out(self, sides: Sequence[Evaluated], numbers: Sequence[int], options: Options) -> tuple[Units, Floats]:
-        """The results of metrics of one feature, of replicates without a part of the rows, or a cluster."""
+    def left_out(
+        self, sides: Sequence[Evaluated], numbers: Sequence[int], options: Options
+    ) -> tuple[Units | LeftOutPSUs, Floats]:
+        """The results of metrics of one feature, of replicates without a part of the rows, a cluster, or a PSU."""
         specs = [sides[0].specs[number] for number in numbers]
-        units, drawn = without_parts(self.one, self._both, _features(specs[0]), generator(options.seed, "parts"))
+        random = generator(options.seed, "parts")
+        if options.design is not None:
+            psus, drawn = without_psus(self.one, self._both, random)
+            return psus, self._results(specs, options, drawn)
+        units, drawn = without_parts(self.one, self._both, _features(specs[0]), random)
         return units, self._results(specs, options, drawn)
 
     def redrawn(self, sides: Sequence[Evaluated], number: int, options: Options) -> Floats:

@@ -187,6 +187,13 @@ class ChangeSearch(RateTest):
         yield no_rows(others, schema)
         numbered = keys.with_row_index("\0outer")
         series = numbered.partition_by(others.columns, maintain_order=True) if others.width else [numbered]
+        longest = max(map(len, series))
+        if self.window is not None and 2 * self.window > longest > 0:
+            msg = (
+                f"compare_periods(): `window={self.window}` compares {2 * self.window} periods, and the data have "
+                f"{longest}; take a window of {longest // 2} or less."
+            )
+            raise ArgumentError(msg)
         for periods in series if len(keys) else ():
             outers = periods["\0outer"].to_list()
             subjects = list(self._subjects(case, outers))
@@ -295,6 +302,7 @@ def _rates(case: Case, outers: list[int]) -> list[_RateSeries]:
         np.add.at(hits, (period, group), hits_of_value.astype(np.int64))
         reference = np.unique(group[rows["is_reference"].to_numpy()]).tolist()
         series = _RateSeries(name, share.among, hits, all_rows, texts[groups.example].to_list(), reference)
-        least = max(1, spec.policy.min_n, spec.policy.min_share * all_rows.sum())
+        # a metric of all rows has its row also where nothing is counted
+        least = max(1, spec.policy.min_n, spec.policy.min_share * all_rows.sum()) if spec.by is not None else 0
         rates.append(series.of_groups(np.flatnonzero(all_rows.sum(axis=0) >= least)))
     return rates

@@ -50,7 +50,8 @@ _LEVEL = 0.95
 _OF_DRAWS = ("conf_level", "times", "seed")
 """The options of a call that are those of draws from a model."""
 _SHRUNKEN = schema_of("""
-    .metric .by .group .estimator .estimate .lower .upper .raw .n .weight .additive .vpc .interaction_share
+    .metric .by .group .estimator .estimate .lower .upper .raw .n .weight .mean .precision .additive .vpc
+    .interaction_share
 """)  # fmt: skip
 _WORST = schema_of(".metric .by .group .estimate .lower .upper .worst .p_worst .n")
 
@@ -122,9 +123,11 @@ def shrunken_rates(
     Returns:
         One row for each rate, group and outer group: the `.estimate`, `.estimator` (the `pooling`), `.lower` and
         `.upper` (credible limits, which allow for the unknown variance of rates), the `.raw` rate and `.n` rows. With
-        `"beta_binomial"` also the `.weight` of the raw rate; with `"additive"` the `.additive` rate from the main
-        effects without an interaction, `.vpc`, the share of the variance of logits that lies between groups, and
-        `.interaction_share`, the share of the variance between groups that main effects do not explain.
+        `"beta_binomial"` also the `.weight` of the raw rate, and the `.mean` of the beta distribution and its
+        `.precision`, the rows that the mean counts for (alpha + beta; infinite where rates vary no more than by
+        chance): the weight is n / (n + precision); with `"additive"` the `.additive` rate from the main effects without
+        an interaction, `.vpc`, the share of the variance of logits that lies between groups, and `.interaction_share`,
+        the share of the variance between groups that main effects do not explain.
 
     Raises:
         ArgumentError: For `"additive"` with a single feature, or with `privileged(…)`.
@@ -176,7 +179,9 @@ class _ShrunkenRates(_TableOfRates):
 
     def _results(self, tally: Tally, options: Options) -> pl.DataFrame:
         columns_of_other_model = (
-            [".weight"] if self.pooling == "additive" else [".additive", ".vpc", ".interaction_share"]
+            [".weight", ".mean", ".precision"]
+            if self.pooling == "additive"
+            else [".additive", ".vpc", ".interaction_share"]
         )
         return super()._results(tally, options).drop(columns_of_other_model)
 
@@ -189,6 +194,7 @@ class _ShrunkenRates(_TableOfRates):
         }  # fmt: skip
         if isinstance(rates, BetaBinomial):
             columns[".weight"] = rates.weight
+            columns[".mean"], columns[".precision"] = rates.fit
         if isinstance(rates, Additive):
             columns[".additive"] = rates.additive
             columns[".vpc"], columns[".interaction_share"] = rates.variance_shares

@@ -87,7 +87,9 @@ class Decomposition(RateOnData):
 
     def _results(self, tally: Tally, options: Options) -> pl.DataFrame:
         # people of unknown group are not compared
-        self.metric.difference(self.between.source).run.warn_of_unknown_groups([tally], may_ignore=False)
+        self.metric.difference(self.between.source).run.warn_of_unknown_groups(
+            [tally], may_ignore=False, may_compare=False
+        )
         clustered = replace(self, clusters=tuple(key.column for key in tally.clusters))
         return super(Decomposition, clustered)._results(tally, options)
 
@@ -99,15 +101,28 @@ class Decomposition(RateOnData):
         size = rows["counted_rows"].fill_null(0).to_numpy().astype(float)
         counts = np.stack([np.round(rows["rate"].fill_null(0.0).to_numpy() * size), size], axis=1)
         is_counted = ~policy.is_unknown(groups).to_numpy() & (size > 0)
+        named = self._named(placed(keys.filter(is_counted), [self.between.name])[1])
         for outer in range(len(evaluated.group_cells.outer_keys)):
             chosen = np.flatnonzero(is_counted & (rows["outer"] == outer).to_numpy())
-            yield frame_of(self._rows_of_groups(keys[chosen], counts[chosen]), _SHOWN)
+            yield frame_of(self._rows_of_groups(keys[chosen], counts[chosen], named), _SHOWN)
 
-    def _rows_of_groups(self, keys: pl.DataFrame, counts: Array) -> list[dict[str, Any]]:
-        """The decomposition of the difference of each group from the one that others are compared with."""
+    def _rows_of_groups(
+        self, keys: pl.DataFrame, counts: Array, named: tuple[object, ...] | None
+    ) -> list[dict[str, Any]]:
+        """The decomposition of the difference of each group from the one that others are compared with.
+
+        Without any number where an outer group lacks the one that is named.
+        """
         of_group, groups = placed(keys, [self.between.name])
-        texts, reference = texts_of(groups), self._reference(groups)
-        rows: list[dict[str, Any]] = []
+        texts, rows = texts_of(groups), list[dict[str, Any]]()
+        if named is not None and named not in groups.rows():
+            alone: dict[str, Any] = {".metric": self.metric.name, ".by": self.between.name, ".other": str(self.to)}
+            for group, text in enumerate(texts):
+                size = int(counts[of_group == group, 1].sum())
+                for component in (*names_of(self.features), RATES, TOTAL):
+                    rows.append(alone | {".group": text, ".n": size, ".n_other": 0, ".component": component})
+            return rows
+        reference = 0 if named is None else groups.rows().index(named)
         for group in range(len(groups)):
             if group != reference:
                 chosen = np.flatnonzero((of_group == group) | (of_group == reference))
@@ -115,15 +130,15 @@ class Decomposition(RateOnData):
                 rows += self._components(sample, {".group": texts[group], ".other": texts[reference]})
         return rows
 
-    def _reference(self, groups: pl.DataFrame) -> int:
-        """The index of the group that others are compared with: the one given, or the first."""
+    def _named(self, groups: pl.DataFrame) -> tuple[object, ...] | None:
+        """The key of the group that others are compared with; None for the first of each outer group."""
         if self.to is None:
-            return 0
+            return None
         named = named_groups(groups.with_columns(texts_of(groups).alias("\0text")), self.to)
         if len(named) != 1:
             msg = f"decompose(): `to={self.to!r}` is not a group of {self.between.name!r}: {listed(texts_of(groups))}."
             raise ArgumentError(msg)
-        return groups.rows().index(named[0])
+        return named[0]
 
     def _sample(self, keys: pl.DataFrame, counts: Array, group: Array) -> _Sample:
         """The counts of two groups by the cells of the features, and by the units that were sampled."""

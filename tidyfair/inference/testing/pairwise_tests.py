@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import lru_cache, partial
+from functools import lru_cache
 from statistics import NormalDist
-from typing import Any, ClassVar, Literal, cast
+from typing import Any, ClassVar, Literal, cast, get_args
 
 import numpy as np
 import polars as pl
@@ -15,11 +15,12 @@ import polars as pl
 from tidyfair.calling import GroupwiseMetric, MetricSet, Run, metric_set
 from tidyfair.errors import ArgumentError, Status
 from tidyfair.evaluation import GROUP_CELL, Evaluated
-from tidyfair.inference.contingency import chi_squared, fisher, likelihood_ratio, within_strata
+from tidyfair.inference.contingency import Standard, chi_squared, fisher, likelihood_ratio, within_strata
 from tidyfair.inference.gates import GroupsCompared
 from tidyfair.inference.rate_tests import (
     ADJUSTMENTS,
     FAMILIES,
+    REFUSED,
     AdjustedTest,
     CountedRate,
     Family,
@@ -57,6 +58,7 @@ from tidyfair.specs import (
     ColumnLike,
     Contrast,
     Options,
+    SurveyCallOptions,
     difference,
     flag,
     how_often,
@@ -73,8 +75,8 @@ from tidyfair.tallies import Tally
 __all__ = ["PairwiseTest", "StratifiedTest", "pairwise", "stratified"]
 
 _PAIRS = schema_of("""
-    .group .other .level .estimator .n .n_other .estimate .estimate_other .scale .disparity .lower .upper .method
-    .p_value .p_adjusted .test .adjustment .status
+    .group .other .level .estimator .n .n_other .estimate .estimate_other .scale .disparity .lower .upper .std_error
+    .method .statistic .df .p_value .p_adjusted .test .adjustment .status
 """)  # fmt: skip
 _TESTS = {"chi_squared": chi_squared, "g": likelihood_ratio}
 """The tests of two groups by their counts, but Fisher's."""
@@ -86,8 +88,9 @@ _BLOCK = 2**18
 _MANY_GROUPS = 100
 """With more groups, all remaining pairs are assumed to be equal."""
 _STRATIFIED = schema_of("""
-    .metric .by .group .other .strata .crude .adjusted .lower .upper .std_error .p_value .p_homogeneity .p_equal_odds
-    .pattern .ratio .ratio_lower .ratio_upper .odds_ratio .odds_ratio_lower .odds_ratio_upper .n .n_other
+    .metric .by .group .other .strata .crude .estimate .estimate_other .adjusted .lower .upper .std_error .statistic
+    .df .p_value .statistic_homogeneity .df_homogeneity .p_homogeneity .statistic_equal_odds .df_equal_odds
+    .p_equal_odds .pattern .ratio .ratio_lower .ratio_upper .odds_ratio .odds_ratio_lower .odds_ratio_upper .n .n_other
 """)  # fmt: skip
 
 
@@ -126,10 +129,21 @@ class _Comparison:
             quantities = self.family.estimates
             blocks = [p_values(quantities, one[part], other[part], self.scale) for part in _blocks(len(one))]
             return np.concatenate(blocks)
-        rows = self.rows_of_values()
+        from scipy.special import chdtrc
+
+        return chdtrc(1, self.statistics(test)) if test in _TESTS else fisher(*self.counts, mid_p=mid_p)
+
+    @property
+    def counts(self) -> tuple[Array, Array, Array, Array]:
+        """The hits and rows of both groups of all pairs."""
+        (one, other), rows = self.pairs, self.rows_of_values()
         hits = np.round(self.family.estimates.value * rows).astype(np.int64)
-        test_of_counts = _TESTS.get(test) or partial(fisher, mid_p=mid_p)
-        return test_of_counts(hits[one], rows[one], hits[other], rows[other])
+        return hits[one], rows[one], hits[other], rows[other]
+
+    def statistics(self, test: str) -> Array:
+        """The chi-squared statistics of all pairs, of one degree of freedom; nan of tests that have none."""
+        has_statistic = test in _TESTS and self.counts_rows
+        return _TESTS[test](*self.counts) if has_statistic else np.full(len(self.pairs[0]), np.nan)
 
     def covariance(self) -> Array:
         """The covariances of the values of groups by chance, if all are equal; those of rates but for a factor."""
@@ -168,6 +182,9 @@ class PairwiseTest(AdjustedTest, GroupsCompared):
 
     subject: ClassVar[str] = "pairwise()"
     follows_points: ClassVar[bool] = True
+    follows_designs: ClassVar[bool] = True
+    accepted: ClassVar[type[Any]] = SurveyCallOptions
+    refused: ClassVar[Mapping[str, str]] = {name: why for name, why in REFUSED.items() if name != "on_undefined"}
     kind: ClassVar[ResultKind] = PAIRS
     test: str = "fisher"
     scales: tuple[Scale, ...] = ()
@@ -297,6 +314,8 @@ class PairwiseTest(AdjustedTest, GroupsCompared):
         upper = np.where(upper_is_open, equality, np.where(is_rejected, upper, np.maximum(upper, equality)))
         method = method_of(comparison.family.estimates, comparison.scale)
         test = self.test if comparison.counts_rows else "interval"
+        statistic = comparison.statistics(self.test)
+        error = comparison.family.estimates.error_compared(one, other, comparison.scale)
         adjustment = {"max_t": "max_t over the pairs of each comparison", "holm": f"closed holm over {self.family}"}
         # all pairs have the same keys
         keys = pl.DataFrame(comparison.evaluated.key_columns(rows[:1])).with_columns(rows["name"][:1].alias(".metric"))
@@ -306,7 +325,8 @@ class PairwiseTest(AdjustedTest, GroupsCompared):
             ".estimator": keys[".estimator"].item(),
             ".n": size[one], ".n_other": size[other], ".estimate": value[one], ".estimate_other": value[other],
             ".scale": comparison.scale, ".disparity": disparity, ".lower": lower, ".upper": upper,
-            ".method": method,
+            ".std_error": error, ".method": method, ".statistic": statistic,
+            ".df": np.where(np.isnan(statistic), np.nan, 1),
             ".p_value": p_values, ".p_adjusted": adjusted_values, ".test": "mid_p" if self.mid_p else test,
             ".adjustment": adjustment.get(self.adjust, f"{self.adjust} over {self.family}"), ".status": str(Status.OK),
         }  # fmt: skip
@@ -407,13 +427,14 @@ def check_single(function: str, metric: GroupwiseMetric) -> None:
             raise ArgumentError(msg)
 
 
+@dataclass(frozen=True, repr=False)
 class StratifiedTest(OuterGroupTest):
     """Compares groups within strata; made by `stratified`."""
 
     subject: ClassVar[str] = "stratified()"
     kind: ClassVar[ResultKind] = STRATA
-
     _schema: ClassVar[Schema] = _STRATIFIED
+    standard: Standard | None = None
 
     def _tested(self, outer_group: OuterGroup) -> Iterator[Content]:
         metric = outer_group.case.metric
@@ -441,7 +462,7 @@ class StratifiedTest(OuterGroupTest):
             return row | {".pattern": "no common stratum"}
         hits, other_hits = count.numerator[is_common][:, [group, reference]].T.astype(float)
         rows, other_rows = count.denominator[is_common][:, [group, reference]].T.astype(float)
-        row |= within_strata(hits, rows, other_hits, other_rows, self.conf_level)
+        row |= within_strata(hits, rows, other_hits, other_rows, self.conf_level, self.standard)
         differences = hits / rows - other_hits / other_rows
         pattern = "alike"
         if ((differences > 0).all() and crude < 0) or ((differences < 0).all() and crude > 0):
@@ -515,7 +536,8 @@ def pairwise(
         A callable that takes what a metric takes, and gives one row for each pair, label, evaluation time or quantile
         level, and outer group: `.group`, `.other`, the rows of both (`.n`, `.n_other`: of rates those that count), both
         values, `.scale` (`difference`, group less other, `ratio`, group over other, or `odds_ratio`), `.disparity` with
-        `.lower`, `.upper` and `.method`, `.p_value`, `.p_adjusted`, `.test`, `.adjustment` and `.status`. Limits are
+        `.lower`, `.upper`, `.std_error` (null where limits do not rest on one) and `.method`, `.statistic` and `.df` of
+        the tests that have them, `.p_value`, `.p_adjusted`, `.test`, `.adjustment` and `.status`. Limits are
         those of `compare_groups` (Newcombe's for differences of rates, Miettinen and Nurminen's for ratios), at a level
         at which they hold for
         all pairs together, without steps: by Bonferroni's inequality for `"holm"`, by the quantile of the largest
@@ -558,6 +580,7 @@ def pairwise(
 def stratified(
     *metrics: GroupwiseMetric | MetricSet,
     within: ColumnLike | Iterable[ColumnLike],
+    standard: Standard | None = None,
     adjust: Literal["holm", "bh", "by", "none"] = "holm",
     family: Family = "all",
     conf_level: float = 0.95,
@@ -569,20 +592,24 @@ def stratified(
     Args:
         metrics: Groupwise metrics of one rate each.
         within: The columns whose groups are the strata.
+        standard: Whose strata both rates are standardized to: those of the `"reference"`, as if the group had them; of
+            the `"group"`; or of `"both"`. By default Mantel and Haenszel's weights, by which differences are most
+            precise.
         adjust: The adjustment of p-values, as for `pairwise`.
         family: The comparisons that are adjusted together.
         conf_level: Confidence level of the intervals, and of the test of homogeneity.
 
     Returns:
         A callable that takes what a metric takes, and gives one row for each group and outer group: the `.crude`
-        difference, the `.adjusted` one (Mantel and Haenszel's) with `.lower` and `.upper` (Miettinen and Nurminen's, by
-        the same weights) and `.std_error` (Sato's; null where all rates are 0 or 1, of which it knows nothing),
-        `.p_value` (Cochran, Mantel and Haenszel's), `.p_homogeneity` of the differences (Cochran's Q), and
-        `.p_equal_odds`, of the odds ratios (Breslow and Day's, with Tarone's correction; null where no odds ratio is
-        common to strata).
+        difference, the rates of both standardized to the same strata (`.estimate`, `.estimate_other`), the `.adjusted`
+        difference of these (by default Mantel and Haenszel's) with `.lower` and `.upper` (Miettinen and Nurminen's, by
+        the same weights) and `.std_error` (by default Sato's; null where all rates are 0 or 1, of which it knows
+        nothing), `.p_value` (by default Cochran, Mantel and Haenszel's), `.p_homogeneity` of the differences (Cochran's
+        Q), and `.p_equal_odds`, of the odds ratios (Breslow and Day's, with Tarone's correction; null where no odds
+        ratio is common to strata), each with the `.statistic…` and its degrees of freedom `.df…`.
         `.pattern` is `simpson` where all strata have the other sign than the crude difference, `heterogeneous` where
-        differences vary so that one number for all of them says little, else `alike`. `.ratio` and `.odds_ratio` are
-        Mantel and Haenszel's ratio of rates (group over reference) and common odds ratio, each with limits; null where
+        differences vary so that one number for all of them says little, else `alike`. `.ratio` is that of both rates
+        (group over reference) and `.odds_ratio` Mantel and Haenszel's common odds ratio, each with limits; null where
         one side has no hits, or nothing else. Strata without one of the two groups do not count.
 
     >>> from tidyfair import demographic_parity
@@ -601,4 +628,5 @@ def stratified(
     return StratifiedTest(
         groupwise(metrics, "stratified"), columns, adjust=one_of("adjust", adjust, ADJUSTMENTS),
         family=one_of("family", family, FAMILIES), conf_level=proper_share("conf_level", conf_level),
+        standard=None if standard is None else cast("Standard", one_of("standard", standard, get_args(Standard))),
     )  # fmt: skip

@@ -255,8 +255,14 @@ class Formula:
         raise NotImplementedError
 
     def check_given(self, given: Mapping[str, object]) -> None:
-        """Refuse numbers without one that it needs."""
+        """Refuse numbers without one that it needs, and those that it has no name for."""
         parts = dict(self.parts)
+        named = {*SUMS[self.kind], *ROW_COLUMNS[self.kind], *self.needs, *parts, *STEPS}
+        named |= {own for part in parts.values() for own in (*part.statistics, *part.needs, *dict(part.terms))}
+        for name in given:
+            if unprefixed(name) not in named and name not in named:
+                kind = f"number of {self.name}.formula()"
+                raise ArgumentError.unknown_keyword(kind, name, self.needs)
         missing = [name for name in self.needs if name not in given and name not in parts and name != "rank"]
         for name, part in parts.items():
             if name not in given:
