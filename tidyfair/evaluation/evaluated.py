@@ -12,6 +12,7 @@ import polars as pl
 from tidyfair.errors import ArgumentError, ColumnError, LabelError, listed
 from tidyfair.evaluation.evaluator import Evaluator, RequestedFormula
 from tidyfair.evaluation.group_cells import GroupCells, number_group_cells
+from tidyfair.evaluation.judged import JudgedEvaluator
 from tidyfair.evaluation.labels import NUMBERS, Labels, has_own_order, read_labels
 from tidyfair.evaluation.states import NO_LEVEL
 from tidyfair.evaluation.statistics import LabelReading
@@ -303,7 +304,8 @@ def _evaluate(
         steps=plan.counts_steps and not one_event,
         squares=tally.weights is not None and (with_variances or plan.reads_squares),
     )
-    evaluator = Evaluator(tally, labels, group_cells, cells, reading, specs, plan.tables, with_variances)
+    evaluates = Evaluator if tally.judge is None else JudgedEvaluator
+    evaluator = evaluates(tally, labels, group_cells, cells, reading, specs, plan.tables, with_variances)
     values = {key: evaluator.values(metric) for key, metric in plan.distinct.items()}
     if not with_variances:
         evaluator.forget_sums()

@@ -407,6 +407,19 @@ class Shares(Estimates):
         return score_of_equality(self.value[one], self.rows[one], self.value[other], self.rows[other])
 
 
+@dataclass(frozen=True, eq=False, repr=False, kw_only=True)
+class JudgedShares(Shares):
+    """Shares from labels of people and of a judge, of as many rows as people would have to label for them alone."""
+
+    known_error: Floats
+    sampling: str = "judged"
+
+    @property
+    def shown_error(self) -> Floats:
+        """The standard error of PPI++."""
+        return np.where(self.known_error > 0, self.known_error, np.nan)
+
+
 @dataclass(frozen=True, eq=False, repr=False)
 class Smooth(Estimates):
     """Values of a function of sums or ranks, with limits by Student's t on the scale of their range."""

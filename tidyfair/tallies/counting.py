@@ -50,6 +50,7 @@ from tidyfair.tallies.tally import (
     LABELS,
     ROW,
     TRUTH,
+    Judge,
     Key,
     Scores,
     Tally,
@@ -66,6 +67,8 @@ _EXACT = 2.0**53
 _SMALLEST, _LARGEST = 1e-100, 1e100
 """Squares of numbers between these limits can be weighted and summed."""
 _AUTOMATIC_BINS = 2**12
+_DECIMALS = 3
+"""Scores of a judge are read to so many decimals."""
 _FEW_ROWS = 20_000
 """At most so many rows are parts of their own, where the tally is not kept."""
 
@@ -107,6 +110,8 @@ def _here(source: Source, plan: CountPlan) -> Tally:
     rows = cells = None
     with blaming_expressions(plan.columns):
         frame, exact = _as_numbers(frame, plan)
+        if tally.judge is not None:
+            frame = _with_rounded_scores(frame, tally, tally.judge)
         if plan.frequencies is not None:
             frame = _with_frequencies(frame, plan, plan.frequencies, engine)
         if tally.forecast is not None and tally.forecast.is_survival and tally.truth is not None:
@@ -185,7 +190,7 @@ def _elsewhere(source: Source, plan: CountPlan) -> Tally:
 def _counted_there(source: Source, plan: CountPlan, exact: frozenset[str]) -> Tally | None:
     """The tally counted by another engine; None if it needs rows."""
     tally = plan.tally
-    if plan.parts is not None or plan.numbers_rows or tally.forecast is not None:
+    if plan.parts is not None or plan.numbers_rows or tally.forecast is not None or tally.judge is not None:
         return None
     cells, rows, scores = pushed_down(source, plan), None, tally.scores
     if cells is None:
@@ -391,6 +396,24 @@ def _as_numbers(frame: pl.LazyFrame, plan: CountPlan) -> tuple[pl.LazyFrame, fro
             raise WeightError(msg)
         casts.append(pl.col(name).cast(pl.Float64))
     return frame.with_columns(casts) if casts else frame, frozenset(exact)
+
+
+def _with_rounded_scores(frame: pl.LazyFrame, tally: Tally, judge: Judge) -> pl.LazyFrame:
+    """The frame with scores of a judge to three decimals, so that rows share cells, and checked probabilities."""
+    schema, (judged, *probability) = frame.collect_schema(), tally.names(judge.columns)
+    if judge.probability is not None:
+        (name,) = probability
+        is_labelled = pl.col(TRUTH).is_not_null()
+        is_share = pl.col(name).is_between(0, 1, closed="right").fill_null(value=False)
+        if not schema[name].is_numeric() or frame.select((is_labelled & ~is_share).any()).collect().item():
+            msg = (
+                f"`label_probability`: {judge.probability.name!r} must be above 0 and at most 1 in rows with a label; "
+                "it is the probability with which such a row was drawn to be labelled."
+            )
+            raise ColumnError(msg)
+        # other rows need none
+        frame = frame.with_columns(pl.when(is_labelled).then(pl.col(name).cast(pl.Float64)).alias(name))
+    return frame.with_columns(pl.col(judged).round(_DECIMALS)) if schema[judged].is_float() else frame
 
 
 def _why_numbers(name: str, role: str, plan: CountPlan) -> str:

@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any, Literal
+from typing import Any, Literal, cast
 
 import numpy as np
 import polars as pl
@@ -49,6 +49,8 @@ BLOCK = "\0block"
 """Key of random parts of the rows, to estimate the variance of sums."""
 TRUTH = "truth"
 LABELS = (TRUTH, ESTIMATE)
+GOLD = "\0gold"
+"""Key of the label by people, where the truth is that of a judge."""
 ROW = "\0row"
 """Key of the row number, for designs that sample single rows."""
 THRESHOLD = "\0threshold"
@@ -64,12 +66,26 @@ class Key:
     """A column that the tally is counted by, and its role."""
 
     column: Column
-    role: Literal["outer", "by", "side", "threshold", "cluster"]
+    role: Literal["outer", "by", "side", "threshold", "cluster", "judged"]
 
 
 def key_names(keys: Sequence[Key], role: str | None = None) -> list[str]:
     """The names in `cells` of all keys, or of those in one role."""
     return [f"k{index}" for index, key in enumerate(keys) if role in (None, key.role)]
+
+
+@dataclass(frozen=True)
+class Judge:
+    """The labels of a judge, or its scores of the event, for all rows, of which people labelled some."""
+
+    column: Column
+    probability: Column | None
+    """The probability with which a row was drawn to be labelled; None if it is the same in a group."""
+
+    @property
+    def columns(self) -> list[Column]:
+        """The columns that rows are counted by."""
+        return [self.column] if self.probability is None else [self.column, self.probability]
 
 
 @dataclass(frozen=True)
@@ -114,6 +130,7 @@ class Tally:
     """The survey design of the rows."""
     forecast: Forecast | None = None
     """The columns of survival times, of an interval or of quantiles."""
+    judge: Judge | None = None
     is_at_points: bool = False
     """True if sums and rows are those at the points of predictions."""
 
@@ -160,6 +177,8 @@ class Tally:
         seen: dict[str, list[Any]] = {}
         for name in LABELS:
             column = self.cells[name]
+            if name == TRUTH and self.judge is not None and not self.has_scores_of_judge:
+                column = column.append(self._labels_of_judge)
             # categories are in their own order, not in that of their texts
             if self.cells.height > _FEW_CELLS or isinstance(column.dtype, pl.Enum | pl.Categorical):
                 seen[name] = column.drop_nulls().unique().sort().to_list()
@@ -211,6 +230,61 @@ class Tally:
         """True if some rows have no estimate or score; of predictions at points, if some may have none."""
         has_missing_scores = SCORE in self.cells.columns and self.cells[SCORE].null_count() > 0
         return self.forecast is not None or has_missing_scores or self.cells[ESTIMATE].null_count() > 0
+
+    @cached_property
+    def has_scores_of_judge(self) -> bool:
+        """True if the judge gives numbers between 0 and 1: probabilities of the event, instead of labels."""
+        if self.judge is None:
+            return False
+        judged = self.keys_of_cells([self.judge.column]).to_series()
+        return judged.dtype.is_float() and bool(judged.is_between(0, 1).all())
+
+    @cached_property
+    def _labels_of_judge(self) -> pl.Series:
+        """The labels of the judge in the dtype of those of people."""
+        column = cast("Judge", self.judge).column
+        judged = self.keys_of_cells([column]).to_series().alias(TRUTH)
+        dtype = self.kinds[TRUTH]
+        labels = judged if dtype == pl.Null else judged.cast(dtype, strict=False)
+        if not alike(judged.dtype, dtype) or labels.null_count() > judged.null_count():
+            msg = (
+                f"`judged`: the column {column.name!r} ({judged.dtype}) holds other labels than the truth ({dtype}); "
+                "use the same labels, or scores of the event between 0 and 1."
+            )
+            raise ColumnError(msg)
+        return labels
+
+    def labelled_by(self, source: Literal["people", "judge", "judge of all"], event: object, other: object) -> Tally:
+        """The tally with the labels of people as the truth, or of the judge: for the rows that people labelled, or all.
+
+        Rows without such a label have none. The label of people becomes the last key, so that the cells of all three
+        are the same; a score of the judge divides them into the event and another label.
+        """
+        judge, gold = cast("Judge", self.judge), self.cells[TRUTH]
+        names = self.names(judge.columns)
+        cells, weights = self.cells.with_columns(gold.alias(f"k{len(self.keys)}")), self.weights
+        is_labelled = gold.is_not_null()
+        if source != "people":
+            judged = cells[names[0]] if self.has_scores_of_judge else self._labels_of_judge
+            cells = cells.with_columns(judged.set(~is_labelled & (source == "judge"), None).alias(TRUTH))
+        if (judge.probability is not None or self.has_scores_of_judge) and weights is None:
+            weights, count = judge.column, pl.col("n").cast(pl.Float64)
+            cells = cells.with_columns(count.alias("w"), count.alias("w2"))
+        if judge.probability is not None and source != "judge of all":
+            drawn = pl.when(is_labelled).then(1 / pl.col(names[1])).otherwise(1.0)
+            cells = cells.with_columns(pl.col("w") * drawn, pl.col("w2") * drawn**2)
+        if self.has_scores_of_judge and source != "people":
+            sides = [
+                cells.with_columns(
+                    pl.when(pl.col(TRUTH).is_not_null()).then(pl.lit(label, gold.dtype)).alias(TRUTH),
+                    pl.col("w") * pl.coalesce(share, 1.0), pl.col("w2") * pl.coalesce(share, 1.0) ** 2,
+                )  # fmt: skip
+                for label, share in ((event, pl.col(TRUTH)), (other, 1 - pl.col(TRUTH)))
+            ]
+            cells = pl.concat(sides)
+        keys = (*self.keys, Key(Column(GOLD), "judged"))
+        cells = cells.select(*key_names(keys), pl.exclude(key_names(keys)))
+        return replace(self, cells=cells, keys=keys, weights=weights, judge=None)
 
     def in_few_parts(self) -> Tally:
         """The tally with random parts put together, unless these are few; replicates draw parts."""
@@ -354,7 +428,7 @@ class Tally:
         """The settings of the count; only tallies with the same settings add up."""
         return (
             self.keys, self.truth, self.estimate, self.cut, self.weights, self.scores, self.needs, self.sides,
-            self.design, self.forecast,
+            self.design, self.forecast, self.judge,
         )  # fmt: skip
 
     @property
