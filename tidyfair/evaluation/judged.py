@@ -46,8 +46,8 @@ class Powered:
     power: Floats
     """The weight of the judge, from 0 to 1."""
     variance: Floats
-    """The variance of PPI++, of independent units."""
     variance_of_people: Floats
+    """The variance by the labels of people alone."""
     ratio: Floats
     """The variance over that by people alone, with one more row that nobody has seen."""
     rows: Floats
@@ -82,7 +82,7 @@ class JudgedEvaluator(Evaluator):
                 'labelled at different rates; compare with one group, `to="majority"`, or all pairs.'
             )
             raise ArgumentError(msg)
-        values = self._sources[0].values(requested)
+        values = self.sources[0].values(requested)
         estimate = np.full(values.estimate.shape, np.nan)
         for by, (first, size) in self.group_cells.spans.items():
             estimate[first : first + size] = self.powered(requested, by).value
@@ -92,7 +92,7 @@ class JudgedEvaluator(Evaluator):
         return replace(values, estimate=np.where(few, np.nan, estimate.clip(least, most)), reason=reason)
 
     @cached_property
-    def _sources(self) -> list[Evaluator]:
+    def sources(self) -> list[Evaluator]:
         """The evaluators with the labels of people, of the judge on the same rows, and of the judge on all."""
         labels, others = self.labels, list(self.labels.values)
         event = others.pop(labels.event or 0)
@@ -123,7 +123,7 @@ class JudgedEvaluator(Evaluator):
         return self._powered[key]
 
     def _with_power(self, requested: RequestedFormula, by: By | None) -> Powered:
-        people, judge, everyone = (self._linearized(source, requested, by) for source in self._sources)
+        people, judge, everyone = (self._linearized(source, requested, by) for source in self.sources)
         group, labelled, alike, size = self._units(by)
         if self.tally.cluster_names:
             alike = np.ones_like(alike)
@@ -148,7 +148,7 @@ class JudgedEvaluator(Evaluator):
         alone = squares + more
         both = alone - 2 * power * products + power**2 * (squares_of_judge + more_of_judge)
         first, count = self.group_cells.spans[by]
-        used = self._sources[0].values(requested)
+        used = self.sources[0].values(requested)
         return Powered(
             value=people[0] - power * np.where(known, difference, 0.0), people=people[0], judge=judge[0],
             judge_of_all=everyone[0], power=power,
@@ -182,7 +182,7 @@ class JudgedEvaluator(Evaluator):
     def _units(self, by: By | None) -> tuple[Integers, Array, Floats, Floats]:
         """The group of each unit, whether it has a label by people, the root of the share of each of its rows in the
         square of its weight, and its rows in effect."""
-        people = self._sources[0]
+        people = self.sources[0]
         units = self._index_of_units(people, by)
         weight, square = (np.bincount(units.of_cell, people.cells.measure(name), len(units)) for name in ("w", "w2"))
         labelled = people.cells.truth[units.example] >= 0
@@ -194,7 +194,7 @@ class JudgedEvaluator(Evaluator):
         self, by: By | None, group: Integers, labelled: Array, *of_units: Floats
     ) -> tuple[Integers, Integers, Array, list[Floats]]:
         """The groups of clusters, these, whether they have labels by people, and the sums of what units add."""
-        source = self._sources[0]
+        source = self.sources[0]
         codes, units = KeyCodes(source.tally.cells), self._index_of_units(source, by)
         cluster = codes.index(self.tally.cluster_names).of_cell[units.example]
         both, index = np.unique(group * (int(cluster.max(initial=0)) + 1) + cluster, return_inverse=True)

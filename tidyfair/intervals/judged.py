@@ -1,35 +1,46 @@
-"""Standard errors of values from labels of people for some rows and of a judge for all (prediction-powered inference).
+"""Errors of values from labels of people for some rows and of a judge for all (prediction-powered inference).
 
-A rate has the limits of a share of as many rows as people would have to label for a value that varies as little, so
-that its intervals, and those of comparisons, are those of rates. Other values have limits by Student's t.
+Estimates are those of the labels of people alone, moved to the values of both, as if people had labelled more rows: so
+many more that variances are as small as those of both. Their small samples are thus treated as in all other calls.
 """
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 
 from tidyfair.evaluation import JudgedEvaluator, RequestedFormula
-from tidyfair.intervals.estimates import Influences, JudgedShares, Scale, Smooth, known_errors
+from tidyfair.intervals.estimates import Influences, JudgedShares, MadeOfShares, Scale, Smooth
+from tidyfair.intervals.jackknife import by_jackknife
+from tidyfair.intervals.shares import Share, SumOfShares
 from tidyfair.specs import By
 
 
 @np.errstate(divide="ignore", invalid="ignore")
-def by_judge(
-    evaluator: JudgedEvaluator, requested: RequestedFormula, by: By | None, scale: Scale, *, is_rate: bool
-) -> JudgedShares | Smooth:
-    """The values of a formula in the groups of a feature, by groups and labels."""
+def rates_by_judge(evaluator: JudgedEvaluator, requested: RequestedFormula, by: By | None) -> JudgedShares:
+    """The values of a rate in the groups of a feature, by groups and labels."""
     both = evaluator.powered(requested, by)
-    labelled = both.labelled[:, None]
-    if is_rate:
-        people, error = both.people, np.sqrt(both.variance)
-        # the rows that the labels of people alone are of; all that count where they agree
-        rows = np.where(both.variance_of_people > 0, people * (1 - people) / both.variance_of_people, both.rows)
-        return JudgedShares(both.value.ravel(), (rows / both.ratio).ravel(), known_error=error.ravel())
-    error = np.sqrt(both.ratio * both.variance_of_people * labelled / (labelled - 1))
-    error = known_errors(error, both.value)
-    values = Smooth.about(both.value, error, labelled - 1, scale, sampling="judged")
-    if both.cluster is None or by is None:
-        return values
-    in_errors = both.influence / error[both.group]
-    influences = Influences.of_units(in_errors, both.group, both.cluster, len(both.value))
-    return Smooth.about(both.value, error, labelled - 1, scale, sampling="judged", influences=influences)
+    people, variance = both.people, both.variance_of_people
+    # the rows that the labels of people alone are of; all that count where these agree
+    rows = np.where(variance > 0, people * (1 - people) / variance, both.rows)
+    error = np.sqrt(both.variance)
+    return JudgedShares(both.value.ravel(), (rows / both.ratio).ravel(), known_error=error.ravel())
+
+
+@np.errstate(divide="ignore", invalid="ignore")
+def by_judge(
+    evaluator: JudgedEvaluator, requested: RequestedFormula, by: By | None, scale: Scale,
+    made_of: Share | SumOfShares | None,
+) -> Smooth:  # fmt: skip
+    """The values of other formulas, which may be made of shares, in the groups of a feature, by groups and labels."""
+    both = evaluator.powered(requested, by)
+    people = by_jackknife(evaluator.sources[0], requested, by, scale)
+    shift, ratio = (both.value - both.people).ravel(), both.ratio.ravel()
+    centre, error = people.below[0] + shift, people.error * np.sqrt(ratio)
+    values = Smooth.about(centre, error, people.freedom, scale, sampling="judged")
+    values = replace(values, value=both.value.ravel())
+    if both.cluster is not None and by is not None:
+        in_errors = both.influence / error.reshape(both.value.shape)[both.group]
+        return replace(values, influences=Influences.of_units(in_errors, both.group, both.cluster, len(both.value)))
+    return values if made_of is None else MadeOfShares.of(people, made_of).moved(values, shift, ratio)

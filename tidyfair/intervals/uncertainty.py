@@ -13,9 +13,16 @@ from tidyfair.evaluation import GROUP_CELL, LEVEL, Evaluated, JudgedEvaluator, R
 from tidyfair.intervals.calibration_errors import CalibrationErrors
 from tidyfair.intervals.comparisons import Family
 from tidyfair.intervals.estimates import Estimates, MadeOfShares, Scale, Shares, Smooth
-from tidyfair.intervals.judged import by_judge
 from tidyfair.intervals.jackknife import by_jackknife, has_jackknife
-from tidyfair.intervals.shares import is_share_of_flags, rising_share_of, share_of, sum_of_shares_of
+from tidyfair.intervals.judged import by_judge, rates_by_judge
+from tidyfair.intervals.shares import (
+    Share,
+    SumOfShares,
+    is_share_of_flags,
+    rising_share_of,
+    share_of,
+    sum_of_shares_of,
+)
 from tidyfair.intervals.small_samples import area_errors, area_sides
 from tidyfair.intervals.survey import by_design, has_survey_error
 from tidyfair.specs import (
@@ -46,10 +53,9 @@ def kind_of(tally: Tally, formula: Formula, average: Average) -> Kind | None:  #
     if tally.design is not None:
         return "smooth" if has_survey_error(formula, average, tally) else None
     is_of_one, clustered = average.by_label, bool(tally.cluster_names)
-    if is_judged(tally, formula):
-        is_rate = not clustered and share_of(formula) is not None and (is_of_one or average is MULTICLASS)
-        return "rate" if is_rate else "smooth"
     is_plain = not clustered and tally.weights is None
+    if is_judged(tally, formula) and tally.judge is not None:
+        is_plain = is_plain and tally.judge.probability is None
     if not clustered and share_of(formula) is not None and (is_of_one or average is MULTICLASS):
         return "rate"
     if is_plain and is_share_of_flags(formula):
@@ -149,19 +155,23 @@ class Uncertainty:
             return self.resampled[number].at(rows)
         if method == "jackknife":
             kind = "smooth"
-        if is_judged(self.tally, requested.formula):
-            return self._of_groups(requested, rows)
-        if kind == "rate":
+        is_of_judge = is_judged(self.tally, requested.formula)
+        if kind == "rate" and not is_of_judge:
             return self._shares(rows)
         if kind == "area":
             return self._areas(requested, rows)
         values = self._of_groups(requested, rows)
-        made_of = rising_share_of(requested.formula) if kind == "function_of_rate" else None
-        if kind == "sum_of_rates":
-            made_of = sum_of_shares_of(requested.formula)
-        if made_of is None or not isinstance(values, Smooth):
+        made_of = self._made_of(requested)
+        if is_of_judge or made_of is None or not isinstance(values, Smooth):
             return values
         return MadeOfShares.of(values, made_of)
+
+    def _made_of(self, requested: RequestedFormula) -> Share | SumOfShares | None:
+        """The share, or the sum of shares, that values of a formula are made of, where their limits are, too."""
+        kind = kind_of(self.tally, requested.formula, requested.average)
+        if kind == "function_of_rate":
+            return rising_share_of(requested.formula)
+        return sum_of_shares_of(requested.formula) if kind == "sum_of_rates" else None
 
     def _shares(self, rows: Integers) -> Shares:
         """Shares of rows, or of as many as weights leave of them."""
@@ -203,8 +213,11 @@ class Uncertainty:
         key = (formula if binned is None else (binned.bins_of, binned.options), average, by)
         if key not in self._estimates:
             if isinstance(evaluator, JudgedEvaluator) and is_judged(self.tally, formula):
-                is_rate = kind_of(self.tally, formula, average) == "rate"
-                self._estimates[key] = by_judge(evaluator, requested, by, self.scale(requested), is_rate=is_rate)
+                if kind_of(self.tally, formula, average) == "rate":
+                    self._estimates[key] = rates_by_judge(evaluator, requested, by)
+                else:
+                    made_of = self._made_of(requested)
+                    self._estimates[key] = by_judge(evaluator, requested, by, self.scale(requested), made_of)
             elif self.tally.design is not None:
                 values = by_design(evaluator, requested, by, self.scale(requested))
                 self._estimates[key] = replace(values, sampling=self.sampling(formula))

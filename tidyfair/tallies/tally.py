@@ -267,13 +267,14 @@ class Tally:
         if source != "people":
             judged = cells[names[0]] if self.has_scores_of_judge else self._labels_of_judge
             cells = cells.with_columns(judged.set(~is_labelled & (source == "judge"), None).alias(TRUTH))
-        if (judge.probability is not None or self.has_scores_of_judge) and weights is None:
+        is_divided = self.has_scores_of_judge and source != "people"
+        if (judge.probability is not None or is_divided) and weights is None:
             weights, count = judge.column, pl.col("n").cast(pl.Float64)
             cells = cells.with_columns(count.alias("w"), count.alias("w2"))
         if judge.probability is not None and source != "judge of all":
             drawn = pl.when(is_labelled).then(1 / pl.col(names[1])).otherwise(1.0)
             cells = cells.with_columns(pl.col("w") * drawn, pl.col("w2") * drawn**2)
-        if self.has_scores_of_judge and source != "people":
+        if is_divided:
             sides = [
                 cells.with_columns(
                     pl.when(pl.col(TRUTH).is_not_null()).then(pl.lit(label, gold.dtype)).alias(TRUTH),
