@@ -104,6 +104,7 @@ class GroupComparison(GroupsCompared):
     lists_unknown: ClassVar[bool] = True
     kind: ClassVar[ResultKind] = COMPARISONS
     follows_designs: ClassVar[bool] = True
+    follows_judges: ClassVar[bool] = True
     accepted: ClassVar[type[Any]] = SurveyCallOptions
     refused: ClassVar[Mapping[str, str]] = _REFUSED
     _in_words: ClassVar[tuple[str, ...]] = ("metrics", "times", "seed", "standardization")
@@ -156,7 +157,7 @@ class GroupComparison(GroupsCompared):
             options, interval="auto", on_undefined="ignore", conf_level=self.conf_level, times=self.times,
             seed=self.seed,
         )  # fmt: skip
-        plain = tally.weights is None and tally.design is None
+        plain = tally.weights is None and tally.design is None and tally.judge is None
         plain = plain and all(key.column.name == BLOCK for key in tally.clusters)
         if "standardized" in self.scale and not plain:
             msg = (

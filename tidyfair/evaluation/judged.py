@@ -18,10 +18,10 @@ import numpy as np
 from tidyfair.errors import ArgumentError, LabelError, Status, listed
 from tidyfair.evaluation.evaluator import Evaluator, RequestedFormula
 from tidyfair.evaluation.group_cells import number_group_cells
-from tidyfair.evaluation.group_index import GroupIndex, KeyCodes
+from tidyfair.evaluation.group_index import KeyCodes
 from tidyfair.evaluation.statistics import pooled, sums_of
 from tidyfair.evaluation.values import Values, values_of
-from tidyfair.specs import Array, Average, By, Floats, Integers, Segments
+from tidyfair.specs import Array, Average, Booleans, By, Floats, Integers, Segments
 from tidyfair.specs.formulas import Formula
 from tidyfair.tallies import ESTIMATE, HIDDEN, is_centre, is_end
 
@@ -34,32 +34,80 @@ _ROUNDED = 1e-6
 
 
 @dataclass(frozen=True, eq=False)
-class Powered:
-    """Values of a formula in groups, from labels of people and of a judge: arrays of groups by labels."""
+class JudgedValues:
+    """Values of a formula in groups, from labels of people and of a judge, and what units add to them.
 
-    value: Floats
+    Values are arrays of groups by labels. Units are rows of a cell, or clusters, sorted by group; what they add are
+    arrays of units by labels, whose squares add up to variances.
+    """
+
     people: Floats
     """The values by the labels of people alone."""
     judge: Floats
-    """The values by the labels of the judge on the same rows."""
-    judge_of_all: Floats
-    power: Floats
-    """The weight of the judge, from 0 to 1."""
-    variance: Floats
-    variance_of_people: Floats
-    """The variance by the labels of people alone."""
-    ratio: Floats
-    """The variance over that by people alone, with one more row that nobody has seen."""
-    rows: Floats
-    """The rows with labels by people that the values are of; with weights, in effect."""
-    labelled: Floats
-    """The units that people labelled in each group."""
-    influence: Floats
-    """What each unit adds to values: an array of units by labels."""
+    """The values by the labels of the judge on all rows."""
+    error: Floats
+    """How far the values of the judge on the rows that people labelled are from those on all rows; 0 if unknown."""
+    of_people: Floats
+    """What each unit adds to the values by people."""
+    of_error: Floats
     group: Integers
-    """The group of each unit."""
+    size: Floats
+    """The number of independent rows of each unit, in effect."""
+    is_labelled: Booleans
     cluster: Integers | None
-    """The cluster that each unit is; None where units are rows of a cell, which are independent."""
+    """The cluster that each unit is; None where rows are independent."""
+
+    def less(self, other: JudgedValues) -> JudgedValues:
+        """The changes from other values of the same units."""
+        names = ("people", "judge", "error", "of_people", "of_error")
+        return replace(self, **{name: getattr(self, name) - getattr(other, name) for name in names})
+
+    def at(self, power: Floats) -> Floats:
+        """The values with some weight of the judge."""
+        return self.people - power * self.error
+
+    @property
+    def value(self) -> Floats:
+        """The values with the power that has the least variance."""
+        return self.at(self.power)
+
+    @cached_property
+    def segments(self) -> Segments:
+        """The units of each group."""
+        return Segments.of(self.group)
+
+    @cached_property
+    def power(self) -> Floats:
+        """The weight of the judge, from 0 to 1: the slope of the influences of people on those of the judge."""
+        with np.errstate(divide="ignore", invalid="ignore"):
+            slope = self.segments.sum(self.of_people * self.of_error) / self.segments.sum(self.of_error**2)
+        return np.nan_to_num(slope).clip(0, 1)
+
+    @property
+    def influence(self) -> Floats:
+        """What each unit adds to the values."""
+        return self.of_people - self.segments.to_rows(self.power) * self.of_error
+
+    @cached_property
+    def ratio(self) -> Floats:
+        """The variance over that by people alone, both with one more row that has not been seen.
+
+        Its label by people has nothing to do with that by the judge: few rows may agree by luck.
+        """
+        counted = np.where(self.is_labelled, 1 / self.size, 0.0)[:, None]
+        with np.errstate(divide="ignore", invalid="ignore"):
+            more, more_of_error = (
+                np.nan_to_num(self.segments.sum(own**2 * counted) / self.segments.sum((own * counted != 0).astype(float)))
+                for own in (self.of_people, self.of_error)
+            )
+            alone = self.segments.sum(self.of_people**2) + more
+            both = self.segments.sum(self.influence**2) + more + self.power**2 * more_of_error
+            return np.where(alone > 0, both / alone, 1.0)
+
+    @property
+    def labelled(self) -> Floats:
+        """The number of labelled units of each group."""
+        return self.segments.sum(np.where(self.is_labelled, self.size, 0.0))[:, None]
 
 
 @dataclass(eq=False, repr=False)
@@ -73,9 +121,6 @@ class JudgedEvaluator(Evaluator):
         formula = requested.formula
         if "truth" not in formula.reads:
             return super().values(requested)
-        if HIDDEN in self.tally.cells.columns:
-            msg = "`judged`: values need all cells, but some are suppressed; take the data, or a tally of all cells."
-            raise ArgumentError(msg)
         if contexts := self._contexts.get(formula):
             msg = (
                 f"`judged`: {requested.name} is compared with {listed(contexts)}, in which groups may have been "
@@ -83,9 +128,7 @@ class JudgedEvaluator(Evaluator):
             )
             raise ArgumentError(msg)
         values = self.sources[0].values(requested)
-        estimate = np.full(values.estimate.shape, np.nan)
-        for by, (first, size) in self.group_cells.spans.items():
-            estimate[first : first + size] = self.powered(requested, by).value
+        estimate = np.concatenate([self.judged(requested, by).value for by in self.group_cells.spans])
         least, most = self.specs[requested.spec].range_of(requested.name)
         few = np.broadcast_to(values.denominator, estimate.shape) < _FEWEST_LABELS
         reason = np.where(few & ~np.isnan(estimate), Status.TOO_FEW_LABELS.value, values.reason)
@@ -96,6 +139,9 @@ class JudgedEvaluator(Evaluator):
         """The evaluators with the labels of people, of the judge on the same rows, and of the judge on all."""
         labels, others = self.labels, list(self.labels.values)
         event = others.pop(labels.event or 0)
+        if HIDDEN in self.tally.cells.columns:
+            msg = "`judged`: values need all cells, but some are suppressed; take the data, or a tally of all cells."
+            raise ArgumentError(msg)
         if self.tally.has_scores_of_judge and labels.event is None:
             msg = f"`judged` holds scores of one event: give it as `pos_label=`, one of {listed(labels.values)}."
             raise LabelError(msg)
@@ -110,108 +156,68 @@ class JudgedEvaluator(Evaluator):
         return evaluators
 
     @cached_property
-    def _powered(self) -> dict[tuple[object, ...], Powered]:
+    def _judged(self) -> dict[tuple[object, ...], JudgedValues]:
         """Values that were computed, by formula and feature."""
         return {}
 
     @np.errstate(divide="ignore", invalid="ignore")
-    def powered(self, requested: RequestedFormula, by: By | None) -> Powered:
+    def judged(self, requested: RequestedFormula, by: By | None) -> JudgedValues:
         """The values of a formula in the groups of a feature."""
         key = (requested.formula, requested.average, by)
-        if key not in self._powered:
-            self._powered[key] = self._with_power(requested, by)
-        return self._powered[key]
+        if key not in self._judged:
+            self._judged[key] = self._linearized(requested, by)
+        return self._judged[key]
 
-    def _with_power(self, requested: RequestedFormula, by: By | None) -> Powered:
-        people, judge, everyone = (self._linearized(source, requested, by) for source in self.sources)
-        group, labelled, alike, size = self._units(by)
-        if self.tally.cluster_names:
-            alike = np.ones_like(alike)
-        difference = judge[0] - everyone[0]
-        # a judge without a value in a group says nothing about it
-        known = ~np.isnan(difference)
-        of_people, of_judge = people[1] * alike, np.where(known[group], judge[1] - everyone[1], 0.0) * alike
-        cluster = None
-        if self.tally.cluster_names:
-            group, cluster, labelled, (of_people, of_judge) = self._in_clusters(by, group, labelled, of_people, of_judge)
-            size = np.ones(len(group))
-        segments = Segments.of(group)
-        squares, products, squares_of_judge = (
-            segments.sum(one * other)
-            for one, other in ((of_people, of_people), (of_people, of_judge), (of_judge, of_judge))
-        )
-        power = np.nan_to_num(products / squares_of_judge).clip(0, 1)
-        # one more row, whose label by people has nothing to do with that of the judge
-        more, more_of_judge = (
-            np.nan_to_num(_mean_square(own, size, labelled, segments)) for own in (of_people, of_judge)
-        )
-        alone = squares + more
-        both = alone - 2 * power * products + power**2 * (squares_of_judge + more_of_judge)
-        first, count = self.group_cells.spans[by]
-        used = self.sources[0].values(requested)
-        return Powered(
-            value=people[0] - power * np.where(known, difference, 0.0), people=people[0], judge=judge[0],
-            judge_of_all=everyone[0], power=power,
-            variance=squares - 2 * power * products + power**2 * squares_of_judge, variance_of_people=squares,
-            ratio=np.where(alone > 0, both / alone, 1.0),
-            rows=np.broadcast_to(used.denominator, used.estimate.shape)[first : first + count],
-            labelled=segments.sum(np.where(labelled, size, 0.0)), influence=of_people - segments.to_rows(power) * of_judge, group=group, cluster=cluster,
-        )  # fmt: skip
-
-    def _linearized(self, source: Evaluator, requested: RequestedFormula, by: By | None) -> tuple[Floats, Floats]:
-        """The values of groups by the labels of a source, and what each unit adds to them."""
-        formula, average = requested.formula, requested.average
-        units = self._index_of_units(source, by)
-        sums = sums_of(formula.table(average), formula.all_terms, source.cells, units, source.reading)
-        group = source.group_cells.indices[by].of_cell[units.example]
-        value, change = derivatives(formula, average, sums, Segments.of(group))
-        total = np.abs(Segments.of(group).sum(change))
-        if (total > _ROUNDED * Segments.of(group).sum(np.abs(change)) + _ROUNDED).any():
-            msg = (
-                f"`judged`: {requested.name} depends on the number of rows, of which people labelled some; "
-                "leave `judged` out, or take a rate."
-            )
-            raise ArgumentError(msg)
-        return value, change
-
-    def _index_of_units(self, source: Evaluator, by: By | None) -> GroupIndex:
-        """The rows of a group with the same labels by people, judge and model, and the same cluster, as a unit."""
-        names = [f"k{index}" for index, key in enumerate(source.tally.keys) if key.role in {"judged", "cluster"}]
-        return KeyCodes(source.tally.cells).index([*names, ESTIMATE], within=source.group_cells.indices[by])
-
-    def _units(self, by: By | None) -> tuple[Integers, Array, Floats, Floats]:
-        """The group of each unit, whether it has a label by people, the root of the share of each of its rows in the
-        square of its weight, and its rows in effect."""
-        people = self.sources[0]
-        units = self._index_of_units(people, by)
-        weight, square = (np.bincount(units.of_cell, people.cells.measure(name), len(units)) for name in ("w", "w2"))
-        labelled = people.cells.truth[units.example] >= 0
-        alike = np.where(weight > 0, np.sqrt(square) / weight, 0.0)
+    def _linearized(self, requested: RequestedFormula, by: By | None) -> JudgedValues:
+        """The same, from the values of all sources and what rows with the same labels add to each."""
+        formula, average, people = requested.formula, requested.average, self.sources[0]
+        # rows with the same labels by all, and the same cluster, which the sources have in the same order
+        names = [f"k{index}" for index, key in enumerate(people.tally.keys) if key.role in {"judged", "cluster"}]
+        values: list[Floats] = []
+        changes: list[Floats] = []
+        for source in self.sources:
+            index = source.group_cells.indices[by]
+            units = KeyCodes(source.tally.cells).index([*names, ESTIMATE], within=index)
+            sums = sums_of(formula.table(average), formula.all_terms, source.cells, units, source.reading)
+            segments = Segments.of(index.of_cell[units.example])
+            value, change = derivatives(formula, average, sums, segments)
+            if (np.abs(segments.sum(change)) > _ROUNDED * (segments.sum(np.abs(change)) + 1)).any():
+                msg = (
+                    f"`judged`: {requested.name} depends on the number of rows, of which people labelled some; leave "
+                    "`judged` out, or take a rate."
+                )
+                raise ArgumentError(msg)
+            values.append(value)
+            changes.append(change)
+        codes = KeyCodes(people.tally.cells)
+        units = codes.index([*names, ESTIMATE], within=people.group_cells.indices[by])
         group = people.group_cells.indices[by].of_cell[units.example]
-        return group, labelled, alike[:, None], np.where(weight > 0, weight**2 / square, 0.0)
-
-    def _in_clusters(
-        self, by: By | None, group: Integers, labelled: Array, *of_units: Floats
-    ) -> tuple[Integers, Integers, Array, list[Floats]]:
-        """The groups of clusters, these, whether they have labels by people, and the sums of what units add."""
-        source = self.sources[0]
-        codes, units = KeyCodes(source.tally.cells), self._index_of_units(source, by)
-        cluster = codes.index(self.tally.cluster_names).of_cell[units.example]
-        both, index = np.unique(group * (int(cluster.max(initial=0)) + 1) + cluster, return_inverse=True)
-        sums: list[Floats] = []
-        for own in of_units:
-            total = np.zeros((len(both), own.shape[1]))
-            np.add.at(total, index, own)
-            sums.append(total)
-        group_of_cluster, cluster_of_cluster = np.divmod(both, int(cluster.max(initial=0)) + 1)
-        return group_of_cluster, cluster_of_cluster, np.bincount(index, labelled) > 0, sums
+        weight, square = (np.bincount(units.of_cell, people.cells.measure(name), len(units)) for name in ("w", "w2"))
+        error = values[1] - values[2]
+        # a judge without a value in a group says nothing about it
+        of_error = np.where(np.isnan(error)[group], 0.0, changes[1] - changes[2])
+        judged = JudgedValues(
+            people=values[0], judge=values[2], error=np.nan_to_num(error), of_people=changes[0], of_error=of_error,
+            group=group, size=np.where(square > 0, weight**2 / square, 1.0),
+            is_labelled=people.cells.truth[units.example] >= 0, cluster=None,
+        )  # fmt: skip
+        if self.tally.cluster_names:
+            return _in_clusters(judged, codes.index(self.tally.cluster_names).of_cell[units.example])
+        # from what rows with the same labels add together to the root of the sum of what each adds, squared
+        root = np.sqrt(judged.size)[:, None]
+        return replace(judged, of_people=judged.of_people / root, of_error=judged.of_error / root)
 
 
-def _mean_square(influence: Floats, size: Floats, labelled: Array, segments: Segments) -> Floats:
-    """The mean square of the influences of single rows over the units that people labelled, and that count."""
-    counted = labelled[:, None] & (influence != 0)
-    of_rows = np.where(counted, influence**2 / size[:, None], 0.0)
-    return segments.sum(of_rows) / segments.sum(counted.astype(float))
+def _in_clusters(judged: JudgedValues, cluster: Integers) -> JudgedValues:
+    """The values with the sums of what the units of each cluster add."""
+    both, index = np.unique(np.stack([judged.group, cluster]), axis=1, return_inverse=True)
+    sums = np.zeros((2, both.shape[1], judged.of_people.shape[1]))
+    for total, own in zip(sums, (judged.of_people, judged.of_error), strict=True):
+        np.add.at(total, index, own)
+    return replace(
+        judged, of_people=sums[0], of_error=sums[1], group=both[0], cluster=both[1], size=np.ones(len(both[0])),
+        is_labelled=np.bincount(index, judged.is_labelled) > 0,
+    )  # fmt: skip
 
 
 def derivatives(

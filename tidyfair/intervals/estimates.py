@@ -508,7 +508,7 @@ class MadeOfShares(Smooth):
         return cls(**columns, made_of=made_of, shares=shares)
 
     def moved(self, values: Smooth, shift: Floats, ratio: Floats) -> MadeOfShares:
-        """The same at other values, which are shifted, of shares whose variances have some ratio to the present ones."""
+        """The same at other values, which are shifted, of shares whose variances have a ratio to the present ones."""
         columns: dict[str, Any] = {own.name: getattr(values, own.name) for own in fields(values)}
         to_shares = [0.0 if isinstance(self.made_of, SumOfShares) else np.nan_to_num(shift / self._slopes[0])] * 2
         shares = tuple(

@@ -20,12 +20,14 @@ from tidyfair.specs import By
 @np.errstate(divide="ignore", invalid="ignore")
 def rates_by_judge(evaluator: JudgedEvaluator, requested: RequestedFormula, by: By | None) -> JudgedShares:
     """The values of a rate in the groups of a feature, by groups and labels."""
-    both = evaluator.powered(requested, by)
-    people, variance = both.people, both.variance_of_people
+    both = evaluator.judged(requested, by)
+    first, count = evaluator.group_cells.spans[by]
+    variance = both.segments.sum(both.of_people**2)
     # the rows that the labels of people alone are of; all that count where these agree
-    rows = np.where(variance > 0, people * (1 - people) / variance, both.rows)
-    error = np.sqrt(both.variance)
-    return JudgedShares(both.value.ravel(), (rows / both.ratio).ravel(), known_error=error.ravel())
+    counted = evaluator.sources[0].values(requested).denominator[first : first + count]
+    rows = np.where(variance > 0, both.people * (1 - both.people) / variance, counted) / both.ratio
+    error = np.sqrt(both.segments.sum(both.influence**2))
+    return JudgedShares(both.value.ravel(), rows.ravel(), known_error=error.ravel())
 
 
 @np.errstate(divide="ignore", invalid="ignore")
@@ -34,11 +36,11 @@ def by_judge(
     made_of: Share | SumOfShares | None,
 ) -> Smooth:  # fmt: skip
     """The values of other formulas, which may be made of shares, in the groups of a feature, by groups and labels."""
-    both = evaluator.powered(requested, by)
+    both = evaluator.judged(requested, by)
     people = by_jackknife(evaluator.sources[0], requested, by, scale)
     shift, ratio = (both.value - both.people).ravel(), both.ratio.ravel()
-    centre, error = people.below[0] + shift, people.error * np.sqrt(ratio)
-    values = Smooth.about(centre, error, people.freedom, scale, sampling="judged")
+    error = people.error * np.sqrt(ratio)
+    values = Smooth.about(people.below[0] + shift, error, people.freedom, scale, sampling="judged")
     values = replace(values, value=both.value.ravel())
     if both.cluster is not None and by is not None:
         in_errors = both.influence / error.reshape(both.value.shape)[both.group]

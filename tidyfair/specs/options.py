@@ -226,7 +226,7 @@ class Options:
                 msg = f"`judged` and `{name}` cannot be combined: {way_out}."
                 raise ArgumentError(msg)
         if not self.na_rm:
-            msg = "`judged` is for rows without a label by people, which `na_rm=False` does not leave out; leave it out."
+            msg = "`judged` is for rows without a label by people, so leave `na_rm=False` out."
             raise ArgumentError(msg)
         if self.interval not in _IN_CLOSED_FORM:
             msg = f'`interval={self.interval!r}` does not support `judged`; use `interval="auto"`.'

@@ -245,8 +245,9 @@ class Tally:
         column = cast("Judge", self.judge).column
         judged = self.keys_of_cells([column]).to_series().alias(TRUTH)
         dtype = self.kinds[TRUTH]
-        labels = judged if dtype == pl.Null else judged.cast(dtype, strict=False)
-        if not alike(judged.dtype, dtype) or labels.null_count() > judged.null_count():
+        is_alike = alike(judged.dtype, dtype)
+        labels = judged.cast(dtype, strict=False) if is_alike and dtype != pl.Null else judged
+        if not is_alike or labels.null_count() > judged.null_count():
             msg = (
                 f"`judged`: the column {column.name!r} ({judged.dtype}) holds other labels than the truth ({dtype}); "
                 "use the same labels, or scores of the event between 0 and 1."
@@ -279,7 +280,7 @@ class Tally:
                 cells.with_columns(
                     pl.when(pl.col(TRUTH).is_not_null()).then(pl.lit(label, gold.dtype)).alias(TRUTH),
                     pl.col("w") * pl.coalesce(share, 1.0), pl.col("w2") * pl.coalesce(share, 1.0) ** 2,
-                )  # fmt: skip
+                )
                 for label, share in ((event, pl.col(TRUTH)), (other, 1 - pl.col(TRUTH)))
             ]
             cells = pl.concat(sides)
