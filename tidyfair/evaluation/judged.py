@@ -88,9 +88,21 @@ class JudgedValues:
         """What each unit adds to the values."""
         return self.of_people - self.segments.to_rows(self.power) * self.of_error
 
-    @cached_property
+    @property
     def ratio(self) -> Floats:
-        """The variance over that by people alone, both with one more row that has not been seen.
+        """The variance over that by people alone."""
+        variance, alone = self._variances
+        with np.errstate(divide="ignore", invalid="ignore"):
+            return np.where(alone > 0, variance / alone, 1.0)
+
+    @property
+    def variance(self) -> Floats:
+        """The variance of values."""
+        return self._variances[0]
+
+    @cached_property
+    def _variances(self) -> tuple[Floats, Floats]:
+        """The variance of values, and of those by people alone, with one more row that has not been seen.
 
         Its label by people has nothing to do with that by the judge: few rows may agree by luck.
         """
@@ -100,9 +112,8 @@ class JudgedValues:
                 np.nan_to_num(self.segments.sum(own**2 * counted) / self.segments.sum((own * counted != 0).astype(float)))
                 for own in (self.of_people, self.of_error)
             )
-            alone = self.segments.sum(self.of_people**2) + more
-            both = self.segments.sum(self.influence**2) + more + self.power**2 * more_of_error
-            return np.where(alone > 0, both / alone, 1.0)
+        alone = self.segments.sum(self.of_people**2) + more
+        return self.segments.sum(self.influence**2) + more + self.power**2 * more_of_error, alone
 
     @property
     def labelled(self) -> Floats:
@@ -175,7 +186,9 @@ class JudgedEvaluator(Evaluator):
         names = [f"k{index}" for index, key in enumerate(people.tally.keys) if key.role in {"judged", "cluster"}]
         values: list[Floats] = []
         changes: list[Floats] = []
-        for source in self.sources:
+        # what does not read the truth is from all rows
+        sources = self.sources if "truth" in formula.reads else [self.sources[2]] * 3
+        for source in sources:
             index = source.group_cells.indices[by]
             units = KeyCodes(source.tally.cells).index([*names, ESTIMATE], within=index)
             sums = sums_of(formula.table(average), formula.all_terms, source.cells, units, source.reading)

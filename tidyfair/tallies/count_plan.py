@@ -146,15 +146,11 @@ class CountPlan:
                 msg = f"`cluster`: {cluster.name!r} already defines groups, and groups cannot serve as clusters."
                 raise ColumnError(msg)
             keys[cluster] = Key(cluster, "cluster")
-        judge = self.tally.judge
-        for column in judge.columns if judge is not None else ():
-            if column in keys:
-                msg = f"`judged`: {column.name!r} already defines groups; give the column of the judge's labels."
-                raise ColumnError(msg)
-            keys[column] = Key(column, "judged")
         # a stratum may be a group as well
         for column in design.keys if design is not None else ():
             keys.setdefault(column, Key(column, "cluster"))
+        if self.tally.judge is not None:
+            keys |= self.tally.judge.keys(keys)
         return replace(self, specs=specs, tally=replace(self.tally, keys=tuple(keys.values())))
 
     # What is read

@@ -110,8 +110,6 @@ def _here(source: Source, plan: CountPlan) -> Tally:
     rows = cells = None
     with blaming_expressions(plan.columns):
         frame, exact = _as_numbers(frame, plan)
-        if tally.judge is not None:
-            frame = _with_rounded_scores(frame, tally, tally.judge)
         if plan.frequencies is not None:
             frame = _with_frequencies(frame, plan, plan.frequencies, engine)
         if tally.forecast is not None and tally.forecast.is_survival and tally.truth is not None:
@@ -395,7 +393,8 @@ def _as_numbers(frame: pl.LazyFrame, plan: CountPlan) -> tuple[pl.LazyFrame, fro
             msg = f"`{ROLE}`: the replicate {column.name!r} is {schema[name]}; weights must be numbers."
             raise WeightError(msg)
         casts.append(pl.col(name).cast(pl.Float64))
-    return frame.with_columns(casts) if casts else frame, frozenset(exact)
+    frame = frame.with_columns(casts) if casts else frame
+    return frame if tally.judge is None else _with_rounded_scores(frame, tally, tally.judge), frozenset(exact)
 
 
 def _with_rounded_scores(frame: pl.LazyFrame, tally: Tally, judge: Judge) -> pl.LazyFrame:

@@ -49,8 +49,8 @@ BLOCK = "\0block"
 """Key of random parts of the rows, to estimate the variance of sums."""
 TRUTH = "truth"
 LABELS = (TRUTH, ESTIMATE)
-GOLD = "\0gold"
-"""Key of the label by people, where the truth is that of a judge."""
+GOLD, OWN = "\0gold", "\0own"
+"""Keys of the label by people, where the truth is that of a judge, and of the estimate of one of two models."""
 ROW = "\0row"
 """Key of the row number, for designs that sample single rows."""
 THRESHOLD = "\0threshold"
@@ -86,6 +86,14 @@ class Judge:
     def columns(self) -> list[Column]:
         """The columns that rows are counted by."""
         return [self.column] if self.probability is None else [self.column, self.probability]
+
+    def keys(self, others: Mapping[Column, Key]) -> dict[Column, Key]:
+        """The keys of these columns, beside others."""
+        for column in self.columns:
+            if column in others:
+                msg = f"`judged`: {column.name!r} already defines groups; give the column of the judge's labels."
+                raise ColumnError(msg)
+        return {column: Key(column, "judged") for column in self.columns}
 
 
 @dataclass(frozen=True)
@@ -254,6 +262,14 @@ class Tally:
             )
             raise ColumnError(msg)
         return labels
+
+    def with_rivals(self, rival: Column) -> tuple[Tally, Tally]:
+        """The tallies with the estimate and with a rival of it, a key, whose cells are told apart by both."""
+        keys = [replace(key, role="judged") if key.column == rival else key for key in self.keys]
+        own, (name,) = f"k{len(keys)}", self.names([rival])
+        cells = self.cells.select(*key_names(keys), pl.col(ESTIMATE).alias(own), pl.exclude(key_names(keys)))
+        tally = replace(self, cells=cells, keys=(*keys, Key(Column(OWN), "judged")))
+        return tally, replace(tally, cells=cells.with_columns(pl.col(name).alias(ESTIMATE)))
 
     def labelled_by(self, source: Literal["people", "judge", "judge of all"], event: object, other: object) -> Tally:
         """The tally with the labels of people as the truth, or of the judge: for the rows that people labelled, or all.
