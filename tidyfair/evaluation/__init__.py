@@ -11,7 +11,7 @@ from tidyfair.evaluation.group_cells import (
     UNGROUPED, group_cell_of_kept_rows, named_groups, number_group_cells, rows_of, slice_of, text_of, texts_of,
 )  # fmt: skip
 from tidyfair.evaluation.group_index import GroupIndex, KeyCodes
-from tidyfair.evaluation.judged import JudgedEvaluator, JudgedValues, derivatives
+from tidyfair.evaluation.judged import JUDGED, JudgedEvaluator, JudgedValues, derivatives
 from tidyfair.evaluation.label_counts import LabelCounts
 from tidyfair.evaluation.labels import Labels, check_label, read_labels
 from tidyfair.evaluation.missing_predictions import lacks_prediction, missing_by_group, missing_in_words

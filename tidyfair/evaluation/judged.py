@@ -25,6 +25,8 @@ from tidyfair.specs import Array, Average, Booleans, By, Floats, Integers, Segme
 from tidyfair.specs.formulas import Formula
 from tidyfair.tallies import ESTIMATE, HIDDEN, is_centre, is_end
 
+JUDGED = (".people", ".judge_labelled", ".judge", ".judge_weight", ".labels_worth", ".labelled_share")
+"""The columns of groups with labels of a judge."""
 _STEP = 1e-3
 """The part of a sum by which it is moved for a derivative, and by half as much again."""
 _FEWEST_LABELS = 2
@@ -141,9 +143,23 @@ class JudgedEvaluator(Evaluator):
         values = self.sources[0].values(requested)
         estimate = np.concatenate([self.judged(requested, by).value for by in self.group_cells.spans])
         least, most = self.specs[requested.spec].range_of(requested.name)
+        for name, columns in self._beside(requested).items():
+            values = values.beside(name, columns)
         few = np.broadcast_to(values.denominator, estimate.shape) < _FEWEST_LABELS
         reason = np.where(few & ~np.isnan(estimate), Status.TOO_FEW_LABELS.value, values.reason)
         return replace(values, estimate=np.where(few, np.nan, estimate.clip(least, most)), reason=reason)
+
+    def _beside(self, requested: RequestedFormula) -> dict[str, Array]:
+        """What values are made of, by the columns of `JUDGED`."""
+        columns: dict[str, list[Array]] = {name: [] for name in JUDGED}
+        for by, (first, size) in self.group_cells.spans.items():
+            both = self.judged(requested, by)
+            denominator = self.sources[0].values(requested).denominator[first : first + size]
+            share = both.labelled / both.segments.sum(both.size)[:, None]
+            numbers = both.people, both.judge + both.error, both.judge, both.power, denominator / both.ratio, share
+            for own, values in zip(columns.values(), numbers, strict=True):
+                own.append(np.broadcast_to(values, both.people.shape))
+        return {name: np.concatenate(own) for name, own in columns.items()}
 
     @cached_property
     def sources(self) -> list[Evaluator]:

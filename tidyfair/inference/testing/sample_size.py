@@ -11,6 +11,7 @@ import numpy as np
 import polars as pl
 
 from tidyfair.errors import ArgumentError, ColumnError
+from tidyfair.evaluation import JUDGED
 from tidyfair.inference.gates import FAIL, PASS, Side, check, limited
 from tidyfair.inference.result_frames import frame_of, no_rows, schema_of
 from tidyfair.inference.testing.studentized import joint_ranks, rate_distances
@@ -27,10 +28,10 @@ from tidyfair.specs import (
     refuse_unknown_settings,
     whole,
 )
-from tidyfair.specs.result_kinds import SMALLEST
+from tidyfair.specs.result_kinds import GROUPS, SMALLEST
 from tidyfair.tallies import open_frame
 
-__all__ = ["rows_needed", "smallest_difference"]
+__all__ = ["labels_needed", "rows_needed", "smallest_difference"]
 
 _HALVINGS = 14
 _MOST_GROUPS = 10_000
@@ -157,6 +158,40 @@ def rows_needed(
         return _fewest_rows(gate.is_sure, f"for the gate to {gate.verdict}", gate.first_guess, 50)
     goal = f"to detect a difference of {difference:g}"
     return _fewest_rows(lambda rows: study.detects(difference, [rows] * groups, share), goal, 2, 200)
+
+
+@refuse_unknown_settings
+def labels_needed(groups: pl.DataFrame, width: float, *, conf_level: float = 0.95) -> pl.DataFrame:
+    """The labels of people that each group needs for intervals of a given width, beside those of a judge.
+
+    The values of people and judge keep their correlation, and the variance by people falls with the number of labels.
+
+    Args:
+        groups: The result of `by_group(…, judged=…, interval="auto")`.
+        width: The distance of the limits.
+        conf_level: Their confidence level.
+
+    Returns:
+        The groups with `.labels_needed`, those that there are included; null where labels for all rows are too few.
+
+    >>> from tidyfair import accuracy
+    >>> rows = {"gold": [1, 0, 1, 0, None, None, None, None], "judge": [1, 1, 1, 0, 1, 0, 1, 0], "guess": [1, 0] * 4}
+    >>> people = pl.concat([pl.DataFrame(rows)] * 20)
+    >>> values = accuracy.by_group(people, "gold", "guess", judged="judge", interval="auto")
+    >>> labels_needed(values.with_columns(pl.lit(0.05).alias(".std_error")), 0.15)[".labels_needed"].item() > 80
+    True
+    """
+    missing = [name for name in (*JUDGED, ".std_error", ".n") if name not in groups.columns]
+    if missing:
+        msg = f"`groups` lacks {missing[0]!r}: give the result of `by_group(…, judged=…, interval=\"auto\")`."
+        raise ColumnError(msg)
+    half = number("width", width, 0, math.inf) / 2 / z_value(proper_share("conf_level", conf_level))
+    ratio, share = pl.col(".denominator") / pl.col(".labels_worth"), pl.col(".labelled_share")
+    # of a variance by people, (1 - explained) / labels + explained / rows is left
+    explained, alone = (1 - ratio) / (1 - share), pl.col(".std_error") ** 2 / ratio
+    factor = alone * (1 - explained) / (half**2 - alone * explained * share)
+    needed = pl.when((factor > 0) & (factor <= 1 / share)).then((pl.col(".n") * factor).ceil().cast(pl.Int64))
+    return GROUPS.frame(groups.with_columns(needed.alias(".labels_needed")))
 
 
 def _fewest_rows(is_enough: Callable[[int], bool], goal: str, guess: int, precision: int) -> int:
