@@ -109,11 +109,10 @@ class JudgedValues:
         Its label by people has nothing to do with that by the judge: few rows may agree by luck.
         """
         counted = np.where(self.is_labelled, 1 / self.size, 0.0)[:, None]
-        with np.errstate(divide="ignore", invalid="ignore"):
-            more, more_of_error = (
-                np.nan_to_num(self.segments.sum(own**2 * counted) / self.segments.sum((own * counted != 0).astype(float)))
-                for own in (self.of_people, self.of_error)
-            )
+        more, more_of_error = (
+            self.segments.sum(own**2 * counted) / np.fmax(self.segments.sum((own * counted != 0).astype(float)), 1)
+            for own in (self.of_people, self.of_error)
+        )
         alone = self.segments.sum(self.of_people**2) + more
         return self.segments.sum(self.influence**2) + more + self.power**2 * more_of_error, alone
 

@@ -508,15 +508,11 @@ class MadeOfShares(Smooth):
         return cls(**columns, made_of=made_of, shares=shares)
 
     def moved(self, values: Smooth, shift: Floats, ratio: Floats) -> MadeOfShares:
-        """The same at other values, which are shifted, of shares whose variances have a ratio to the present ones."""
-        columns: dict[str, Any] = {own.name: getattr(values, own.name) for own in fields(values)}
-        to_shares = [0.0 if isinstance(self.made_of, SumOfShares) else np.nan_to_num(shift / self._slopes[0])] * 2
-        shares = tuple(
-            Shares((share.value + to_share).clip(0, 1), share.rows / ratio)
-            for share, to_share in zip(self.shares, to_shares, strict=False)
-        )
-        changed = {"kind": self.kind, "formula": self.formula, "made_of": self.made_of, "shares": shares}
-        return MadeOfShares(**columns | changed)
+        """The same at values that are shifted, whose variances have some ratio to the present ones."""
+        to_share = 0.0 if isinstance(self.made_of, SumOfShares) else np.nan_to_num(shift / self._slopes[0])
+        shares = tuple(Shares((share.value + to_share).clip(0, 1), share.rows / ratio) for share in self.shares)
+        names = ("value", "error", "below", "above", "sampling")
+        return replace(self, shares=shares, **{name: getattr(values, name) for name in names})
 
     @property
     def far(self) -> MadeOfShares:

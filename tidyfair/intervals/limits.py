@@ -298,7 +298,8 @@ def _put_values(
         refuse_under_design(uncertainty.tally, spec)
         if interval in {"analytic", "exact"}:
             raise no_closed_form([spec.name], interval)
-    method = required(Case(kind or "resampled", "alone", uncertainty.sampling(requested.formula)), interval, requested.name)
+    case = Case(kind or "resampled", "alone", uncertainty.sampling(requested.formula))
+    method = required(case, interval, requested.name)
     if method.name in {"bootstrap", "dirichlet"}:
         return False
     if not len(rows):

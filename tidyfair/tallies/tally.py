@@ -295,7 +295,8 @@ class Tally:
             sides = [
                 cells.with_columns(
                     pl.when(pl.col(TRUTH).is_not_null()).then(pl.lit(label, gold.dtype)).alias(TRUTH),
-                    pl.col("w") * pl.coalesce(share, 1.0), pl.col("w2") * pl.coalesce(share, 1.0) ** 2,
+                    pl.col("w") * pl.coalesce(share, 1.0),
+                    pl.col("w2") * pl.coalesce(share, 1.0) ** 2,
                 )
                 for label, share in ((event, pl.col(TRUTH)), (other, 1 - pl.col(TRUTH)))
             ]

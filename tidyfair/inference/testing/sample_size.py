@@ -161,15 +161,14 @@ def rows_needed(
 
 
 @refuse_unknown_settings
-def labels_needed(groups: pl.DataFrame, width: float, *, conf_level: float = 0.95) -> pl.DataFrame:
+def labels_needed(groups: pl.DataFrame, width: float) -> pl.DataFrame:
     """The labels of people that each group needs for intervals of a given width, beside those of a judge.
 
     The values of people and judge keep their correlation, and the variance by people falls with the number of labels.
 
     Args:
-        groups: The result of `by_group(…, judged=…, interval="auto")`.
+        groups: The result of `by_group(…, judged=…, interval="auto")`, with intervals of the wanted level.
         width: The distance of the limits.
-        conf_level: Their confidence level.
 
     Returns:
         The groups with `.labels_needed`, those that there are included; null where labels for all rows are too few.
@@ -178,18 +177,20 @@ def labels_needed(groups: pl.DataFrame, width: float, *, conf_level: float = 0.9
     >>> rows = {"gold": [1, 0, 1, 0, None, None, None, None], "judge": [1, 1, 1, 0, 1, 0, 1, 0], "guess": [1, 0] * 4}
     >>> people = pl.concat([pl.DataFrame(rows)] * 20)
     >>> values = accuracy.by_group(people, "gold", "guess", judged="judge", interval="auto")
-    >>> labels_needed(values.with_columns(pl.lit(0.05).alias(".std_error")), 0.15)[".labels_needed"].item() > 80
+    >>> values.select(".n", pl.col(".upper") - pl.col(".lower") < 0.2).row(0)
+    (80, True)
+    >>> labels_needed(values, 0.15)[".labels_needed"].item() > 80
     True
     """
-    missing = [name for name in (*JUDGED, ".std_error", ".n") if name not in groups.columns]
+    missing = [name for name in (*JUDGED, ".lower", ".upper", ".n", ".denominator") if name not in groups.columns]
     if missing:
-        msg = f"`groups` lacks {missing[0]!r}: give the result of `by_group(…, judged=…, interval=\"auto\")`."
+        msg = f'`groups` lacks {missing[0]!r}: give the result of `by_group(…, judged=…, interval="auto")`.'
         raise ColumnError(msg)
-    half = number("width", width, 0, math.inf) / 2 / z_value(proper_share("conf_level", conf_level))
+    squared_width = number("width", width, 0, math.inf) ** 2
     ratio, share = pl.col(".denominator") / pl.col(".labels_worth"), pl.col(".labelled_share")
-    # of a variance by people, (1 - explained) / labels + explained / rows is left
-    explained, alone = (1 - ratio) / (1 - share), pl.col(".std_error") ** 2 / ratio
-    factor = alone * (1 - explained) / (half**2 - alone * explained * share)
+    # the judge explains a part of the variance by people, as far as there are more rows than labels
+    explained, alone = (1 - ratio) / (1 - share), (pl.col(".upper") - pl.col(".lower")) ** 2 / ratio
+    factor = alone * (1 - explained) / (squared_width - alone * explained * share)
     needed = pl.when((factor > 0) & (factor <= 1 / share)).then((pl.col(".n") * factor).ceil().cast(pl.Int64))
     return GROUPS.frame(groups.with_columns(needed.alias(".labels_needed")))
 
