@@ -1,9 +1,10 @@
 """Values from labels of people for some rows and of a judge for all rows, and how each row moves them.
 
-A value is that of the labels of people, corrected by how far the value of the judge on the same rows is from that on
-all rows: people - power * (judge - judge of all). The power is between 0, for the labels of people alone, and 1; the
-one with the least variance is taken (Angelopoulos, Duchi and Zrnic, 2023, PPI++). All three are functions of sums of
-the cells of a tally, and so are the influences of cells, of which power and variance are made.
+A value is that of the labels of people, less a part of how far the value of the judge on the same rows is from that on
+all others (Angelopoulos, Duchi and Zrnic, 2023, PPI++). That part, the power, is between 0, for the labels of people
+alone, and 1; the one with the least variance is taken. The distance is that from the value on all rows over the share
+of rows without a label by people, so that labels may also be drawn with unequal probabilities. All are functions of
+sums of the cells of a tally, and so are the influences of cells, of which power and variance are made.
 """
 
 from __future__ import annotations
@@ -45,10 +46,12 @@ class JudgedValues:
 
     people: Floats
     """The values by the labels of people alone."""
+    judge_labelled: Floats
+    """The values by the labels of the judge, on the rows that people labelled."""
     judge: Floats
     """The values by the labels of the judge on all rows."""
     error: Floats
-    """How far the values of the judge on the rows that people labelled are from those on all rows; 0 if unknown."""
+    """How far the values of the judge on the rows that people labelled are from those on all others; 0 if unknown."""
     of_people: Floats
     """What each unit adds to the values by people."""
     of_error: Floats
@@ -56,7 +59,9 @@ class JudgedValues:
     size: Floats
     """The number of independent rows of each unit, in effect."""
     is_labelled: Booleans
-    cluster: Integers | None
+    labelled_share: Floats
+    """The share of the rows of each group that people labelled."""
+    cluster: Integers | None = None
     """The cluster that each unit is; None where rows are independent."""
 
     def less(self, other: JudgedValues) -> JudgedValues:
@@ -92,10 +97,9 @@ class JudgedValues:
 
     @property
     def ratio(self) -> Floats:
-        """The variance over that by people alone."""
+        """The variance over that by people alone, at most 1."""
         variance, alone = self._variances
-        with np.errstate(divide="ignore", invalid="ignore"):
-            return np.where(alone > 0, variance / alone, 1.0)
+        return np.where(alone > 0, variance / np.where(alone > 0, alone, 1.0), 1.0).clip(max=1)
 
     @property
     def variance(self) -> Floats:
@@ -106,20 +110,20 @@ class JudgedValues:
     def _variances(self) -> tuple[Floats, Floats]:
         """The variance of values, and of those by people alone, with one more row that has not been seen.
 
-        Its label by people has nothing to do with that by the judge: few rows may agree by luck.
+        Its label by people has nothing to do with that by the judge: few rows may agree by luck. The first is larger by
+        the degree of freedom that the power takes.
         """
-        counted = np.where(self.is_labelled, 1 / self.size, 0.0)[:, None]
+        counts = self.is_labelled[:, None] & (self.of_people != 0)
+        rows = self.segments.sum(np.where(counts, self.size[:, None], 0.0))
+        units = np.fmax(self.segments.sum(counts.astype(float)), 1)
         more, more_of_error = (
-            self.segments.sum(own**2 * counted) / np.fmax(self.segments.sum((own * counted != 0).astype(float)), 1)
+            self.segments.sum(np.where(counts, own**2 / self.size[:, None], 0.0)) / units
             for own in (self.of_people, self.of_error)
         )
         alone = self.segments.sum(self.of_people**2) + more
-        return self.segments.sum(self.influence**2) + more + self.power**2 * more_of_error, alone
-
-    @property
-    def labelled(self) -> Floats:
-        """The number of labelled units of each group."""
-        return self.segments.sum(np.where(self.is_labelled, self.size, 0.0))[:, None]
+        variance = self.segments.sum(self.influence**2) + more + self.power**2 * more_of_error
+        freedom = np.fmax(rows - 1, 2)
+        return variance * np.where(self.power > 0, freedom / (freedom - 1), 1.0), alone
 
 
 @dataclass(eq=False, repr=False)
@@ -154,8 +158,8 @@ class JudgedEvaluator(Evaluator):
         for by, (first, size) in self.group_cells.spans.items():
             both = self.judged(requested, by)
             denominator = self.sources[0].values(requested).denominator[first : first + size]
-            share = both.labelled / both.segments.sum(both.size)[:, None]
-            numbers = both.people, both.judge + both.error, both.judge, both.power, denominator / both.ratio, share
+            worth = denominator / both.ratio
+            numbers = both.people, both.judge_labelled, both.judge, both.power, worth, both.labelled_share
             for own, values in zip(columns.values(), numbers, strict=True):
                 own.append(np.broadcast_to(values, both.people.shape))
         return {name: np.concatenate(own) for name, own in columns.items()}
@@ -221,13 +225,17 @@ class JudgedEvaluator(Evaluator):
         units = codes.index([*names, ESTIMATE], within=people.group_cells.indices[by])
         group = people.group_cells.indices[by].of_cell[units.example]
         weight, square = (np.bincount(units.of_cell, people.cells.measure(name), len(units)) for name in ("w", "w2"))
-        error = values[1] - values[2]
-        # a judge without a value in a group says nothing about it
-        of_error = np.where(np.isnan(error)[group], 0.0, changes[1] - changes[2])
+        size, is_labelled = np.where(square > 0, weight**2 / square, 1.0), people.cells.truth[units.example] >= 0
+        segments = Segments.of(group)
+        share = (segments.sum(np.where(is_labelled, size, 0.0)) / segments.sum(size))[:, None]
+        error = (values[1] - values[2]) / (1 - share)
+        # a judge without a value in a group, or without other rows, says nothing about it
+        is_known = np.isfinite(error)
+        of_error = np.where(is_known[group], (changes[1] - changes[2]) / (1 - share)[group], 0.0)
         judged = JudgedValues(
-            people=values[0], judge=values[2], error=np.nan_to_num(error), of_people=changes[0], of_error=of_error,
-            group=group, size=np.where(square > 0, weight**2 / square, 1.0),
-            is_labelled=people.cells.truth[units.example] >= 0, cluster=None,
+            people=values[0], judge_labelled=values[1], judge=values[2], error=np.where(is_known, error, 0.0),
+            of_people=changes[0], of_error=of_error, group=group, size=size, is_labelled=is_labelled,
+            labelled_share=share,
         )  # fmt: skip
         if self.tally.cluster_names:
             return _in_clusters(judged, codes.index(self.tally.cluster_names).of_cell[units.example])

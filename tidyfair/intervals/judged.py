@@ -43,6 +43,6 @@ def by_judge(
     values = Smooth.about(people.below[0] + shift, error, people.freedom, scale, sampling="judged")
     values = replace(values, value=both.value.ravel())
     if both.cluster is not None and by is not None:
-        in_errors = both.influence / error.reshape(both.value.shape)[both.group]
+        in_errors = both.influence / np.sqrt(both.segments.to_rows(both.segments.sum(both.influence**2)))
         return replace(values, influences=Influences.of_units(in_errors, both.group, both.cluster, len(both.value)))
     return values if made_of is None else MadeOfShares.of(people, made_of).moved(values, shift, ratio)

@@ -255,7 +255,7 @@ class Tally:
         dtype = self.kinds[TRUTH]
         is_alike = alike(judged.dtype, dtype)
         labels = judged.cast(dtype, strict=False) if is_alike and dtype != pl.Null else judged
-        if not is_alike or labels.null_count() > judged.null_count():
+        if not is_alike or not labels.cast(judged.dtype).eq_missing(judged).all():
             msg = (
                 f"`judged`: the column {column.name!r} ({judged.dtype}) holds other labels than the truth ({dtype}); "
                 "use the same labels, or scores of the event between 0 and 1."
