@@ -1,4 +1,4 @@
-"""Values from labels of people for few rows and of a judge for all, against ppi_py, arithmetic on rows and simulation."""
+"""Values from labels of people for few rows and of a judge for all: ppi_py, arithmetic on rows, simulation."""
 
 import math
 import warnings
@@ -22,7 +22,10 @@ PPI_PY = {
     ("accuracy", "scores", True): (0.7122209821428571, 0.6470915303451236, 0.7773504339405907),
 }
 """`ppi_mean_pointestimate` and the limits of `ppi_mean_ci` (95 %) of ppi_python 0.2.3, on the rows of `answers`."""
-BOTH = {"judged": "labels", "interval": "auto"}
+BOTH: dict[str, Any] = {"judged": "labels", "interval": "auto"}
+
+WITH_AND_WITHOUT: tuple[dict[str, Any], ...] = ({"judged": "labels"}, {})
+COUNTED: tuple[dict[str, Any], ...] = ({}, {"cluster": "person"})
 
 
 def answers() -> pl.DataFrame:
@@ -30,10 +33,16 @@ def answers() -> pl.DataFrame:
     i = np.arange(600)
     truth = (i * 7 % 10 < 4).astype(int)
     score = np.round(np.clip(0.15 + 0.6 * truth + 0.025 * (i * 5 % 11 - 5), 0, 1), 3)
-    rows = pl.DataFrame({
-        "group": i * 13 % 17 < 7, "truth": truth, "labels": np.where(i % 9 == 0, 1 - truth, truth), "scores": score,
-        "guess": np.where(i * 3 % 11 < 3, 1 - truth, truth), "other": np.where(i * 3 % 10 < 2, 1 - truth, truth),
-    })  # fmt: skip
+    rows = pl.DataFrame(
+        {
+            "group": i * 13 % 17 < 7,
+            "truth": truth,
+            "labels": np.where(i % 9 == 0, 1 - truth, truth),
+            "scores": score,
+            "guess": np.where(i * 3 % 11 < 3, 1 - truth, truth),
+            "other": np.where(i * 3 % 10 < 2, 1 - truth, truth),
+        }
+    )
     return rows.with_columns(pl.when(pl.Series(i * 11 % 23 < 5)).then("truth").alias("gold"))
 
 
@@ -89,8 +98,10 @@ def by_rows(influence: Any, value: Any, data: pl.DataFrame) -> tuple[float, floa
         return own, of_rows
 
     (ours, of_people), (labelled, of_labelled), (all_rows, of_all) = (
-        part(gold, people), part(judge, people), part(judge, np.ones(len(gold), dtype=bool))
-    )  # fmt: skip
+        part(gold, people),
+        part(judge, people),
+        part(judge, np.ones(len(gold), dtype=bool)),
+    )
     error, of_error = (labelled - all_rows) / (1 - share), (of_labelled - of_all) / (1 - share)
     weight = float(np.clip((of_people @ of_error) / (of_error @ of_error), 0, 1))
     return ours - weight * error, float(np.sqrt(((of_people - weight * of_error) ** 2).sum())), weight
@@ -128,9 +139,10 @@ def test_columns_of_groups_are_what_values_are_made_of(name: str) -> None:
     groups = values(metric)
     known = ANSWERS.drop_nulls("gold")
     made_of = {
-        ".people": metric.by_group(known, "gold", "guess"), ".judge_labelled": metric.by_group(known, "labels", "guess"),
+        ".people": metric.by_group(known, "gold", "guess"),
+        ".judge_labelled": metric.by_group(known, "labels", "guess"),
         ".judge": metric.by_group(ANSWERS, "labels", "guess"),
-    }  # fmt: skip
+    }
     for column, own in made_of.items():
         assert groups[column].to_list() == pytest.approx(own[".estimate"].to_list(), abs=1e-12)
     assert groups[".n"].to_list() == made_of[".people"][".n"].to_list()
@@ -145,10 +157,13 @@ def test_columns_of_groups_are_what_values_are_made_of(name: str) -> None:
 @pytest.mark.parametrize("estimator", ["macro", "micro", "macro_weighted"])
 def test_several_labels(estimator: Any) -> None:
     i = np.arange(400)
-    rows = pl.DataFrame({
-        "truth": np.array(["a", "b", "c"])[i * 7 % 10 % 3], "labels": np.array(["a", "b", "c"])[(i * 7 % 10 + (i % 8 == 0)) % 3],
-        "guess": np.array(["a", "b", "c"])[(i * 7 % 10 + (i % 5 == 0)) % 3],
-    }).with_columns(pl.when(pl.Series(i * 11 % 23 < 6)).then("truth").alias("gold"))  # fmt: skip
+    rows = pl.DataFrame(
+        {
+            "truth": np.array(["a", "b", "c"])[i * 7 % 10 % 3],
+            "labels": np.array(["a", "b", "c"])[(i * 7 % 10 + (i % 8 == 0)) % 3],
+            "guess": np.array(["a", "b", "c"])[(i * 7 % 10 + (i % 5 == 0)) % 3],
+        }
+    ).with_columns(pl.when(pl.Series(i * 11 % 23 < 6)).then("truth").alias("gold"))
     row = values(tf.sens, rows, estimator=estimator).row(0, named=True)
     known = rows.drop_nulls("gold")
     for column, data, truth in (
@@ -173,9 +188,11 @@ def test_scores_of_0_and_1_are_labels_and_labels_need_no_numbers() -> None:
     assert numbers == pytest.approx(expected.select(pl.col(pl.Float64)).to_numpy())
     with pytest.raises(LabelError, match="holds scores of one event: give it as `pos_label=`"):
         tf.accuracy(
-            pl.DataFrame({"gold": ["a", "b", "c"], "labels": [0.1, 0.2, 0.3], "guess": ["a", "b", "b"]}), "gold", "guess",
+            pl.DataFrame({"gold": ["a", "b", "c"], "labels": [0.1, 0.2, 0.3], "guess": ["a", "b", "b"]}),
+            "gold",
+            "guess",
             judged="labels",
-        )  # fmt: skip
+        )
 
 
 def test_labels_for_all_rows_are_those_of_people_alone() -> None:
@@ -200,7 +217,7 @@ def test_a_judge_that_knows_nothing_has_no_weight_and_one_without_labels_is_not_
 
 def test_metrics_that_read_no_truth_are_of_all_rows() -> None:
     parity = tf.demographic_parity("group")
-    both, alone = (parity(ANSWERS, "gold", "guess", interval="auto", **own) for own in ({"judged": "labels"}, {}))
+    both, alone = (parity(ANSWERS, "gold", "guess", interval="auto", **own) for own in WITH_AND_WITHOUT)
     assert both.equals(alone)
     columns = values(parity)
     assert columns[".judge_weight"].null_count() == 2
@@ -230,9 +247,16 @@ def drawn_by_stratum(seed: int, times: int = 1) -> pl.DataFrame:
     guess = np.where(random.random(rows) < np.where(stratum == 0, 0.9, 0.6), truth, ~truth)
     probability = np.where(stratum == 0, 1 / 3, 1 / 12)
     gold = pl.Series(random.random(rows) < probability)
-    return pl.DataFrame({
-        "draw": np.arange(rows) // 400, "stratum": stratum, "truth": truth, "labels": judge, "guess": guess, "p": probability,
-    }).with_columns(pl.when(gold).then("truth").alias("gold"))  # fmt: skip
+    return pl.DataFrame(
+        {
+            "draw": np.arange(rows) // 400,
+            "stratum": stratum,
+            "truth": truth,
+            "labels": judge,
+            "guess": guess,
+            "p": probability,
+        }
+    ).with_columns(pl.when(gold).then("truth").alias("gold"))
 
 
 def test_labels_by_design_are_weighted_by_their_probability() -> None:
@@ -255,7 +279,9 @@ def test_labels_by_design_are_weighted_by_their_probability() -> None:
 
 
 def test_weights_do_not_depend_on_their_scale_and_equal_ones_change_nothing() -> None:
-    one, ten, none = (values(GROUPS, ANSWERS.with_columns(w=float(w)), case_weights="w") if w else values(GROUPS) for w in (1, 10, 0))  # fmt: skip
+    one, ten, none = (
+        values(GROUPS, ANSWERS.with_columns(w=float(w)), case_weights="w") if w else values(GROUPS) for w in (1, 10, 0)
+    )
     for name in (".estimate", ".std_error", ".judge_weight", ".lower"):
         assert one[name].to_list() == pytest.approx(none[name].to_list(), rel=1e-9)
         assert ten[name].to_list() == pytest.approx(one[name].to_list(), rel=1e-9)
@@ -279,7 +305,7 @@ def test_groups_that_share_clusters_are_correlated() -> None:
     data = ANSWERS.with_row_index("person").with_columns(group=pl.lit("a"))
     both = pl.concat([data, data.with_columns(group=pl.lit("b"))])
     difference = tf.accuracy.difference("group", to="a", signed=True)
-    apart, together = (difference(both, "gold", "guess", **BOTH, **own)[".std_error"].item() for own in ({}, {"cluster": "person"}))  # fmt: skip
+    apart, together = (difference(both, "gold", "guess", **BOTH, **own)[".std_error"].item() for own in COUNTED)
     assert together < 0.01 * apart
 
 
@@ -352,7 +378,7 @@ def test_more_than_two_groups_and_minima() -> None:
         (tf.accuracy, {"judged": pl.col("labels").cast(pl.String).alias("text")}, "holds other labels than the truth"),
         (tf.accuracy, {"judged": (pl.col("labels") + 0.5).alias("high")}, "holds other labels than the truth"),
     ],
-)  # fmt: skip
+)
 def test_what_cannot_use_labels_of_both_is_refused(metric: Any, options: dict[str, Any], message: str) -> None:
     with pytest.raises((ArgumentError, ColumnError), match=message.replace("(", r"\(")):
         metric(ANSWERS, **{"truth": "gold", "estimate": "guess", "judged": "labels", **options})
@@ -420,7 +446,7 @@ def test_changes_of_models_equal_those_of_influences_of_rows() -> None:
 
 def test_changes_of_models_in_groups_gates_and_clusters() -> None:
     compare = tf.compare_models(tf.accuracy, tf.f_meas, tf.selection_rate)
-    call = {"one": "guess", "other": "other", "judged": "labels"}
+    call: dict[str, Any] = {"one": "guess", "other": "other", "judged": "labels"}
     together = compare(ANSWERS, "gold", **call, group_by="group")
     alone = compare(ANSWERS.filter(pl.col("group")), "gold", **call)
     own = together.filter(pl.col("group")).select(".one", ".other", ".change", ".lower", ".std_error")
@@ -440,10 +466,13 @@ def test_changes_of_models_in_groups_gates_and_clusters() -> None:
 def test_more_labels_make_intervals_as_narrow_as_said() -> None:
     random = np.random.default_rng(7)
     truth = random.random(20_000) < 0.4
-    data = pl.DataFrame({
-        "truth": truth, "labels": np.where(random.random(20_000) < 0.9, truth, ~truth),
-        "guess": np.where(random.random(20_000) < 0.75, truth, ~truth),
-    })  # fmt: skip
+    data = pl.DataFrame(
+        {
+            "truth": truth,
+            "labels": np.where(random.random(20_000) < 0.9, truth, ~truth),
+            "guess": np.where(random.random(20_000) < 0.75, truth, ~truth),
+        }
+    )
 
     def labelled(count: int) -> pl.DataFrame:
         return data.with_columns(pl.when(pl.int_range(pl.len()) < count).then("truth").alias("gold"))
@@ -471,35 +500,57 @@ def simulated(seed: int, times: int, labels: int, rows: int, judge: float, share
     by_judge = np.where(random.random(size) < judge, truth, ~truth)
     one = np.where(random.random(size) < 0.8, truth, ~truth)
     order = random.random((times, rows)).argsort(axis=1).argsort(axis=1).ravel()
-    return pl.DataFrame({
-        "draw": np.repeat(np.arange(times), rows), "group": group, "truth": truth, "labels": by_judge, "guess": one,
-    }).with_columns(pl.when(pl.Series(order < labels)).then("truth").alias("gold"))  # fmt: skip
+    return pl.DataFrame(
+        {
+            "draw": np.repeat(np.arange(times), rows),
+            "group": group,
+            "truth": truth,
+            "labels": by_judge,
+            "guess": one,
+        }
+    ).with_columns(pl.when(pl.Series(order < labels)).then("truth").alias("gold"))
 
 
 @pytest.mark.simulation
 @pytest.mark.parametrize(
     ("labels", "rows", "judge", "share"),
-    [(60, 600, 0.9, 0.4), (40, 800, 0.85, 0.45), (100, 1_000, 0.9, 0.2), (100, 1_000, 0.5, 0.4), (300, 1_000, 0.9, 0.4)],
-)  # fmt: skip
+    [
+        (60, 600, 0.9, 0.4),
+        (40, 800, 0.85, 0.45),
+        (100, 1_000, 0.9, 0.2),
+        (100, 1_000, 0.5, 0.4),
+        (300, 1_000, 0.9, 0.4),
+    ],
+)
 def test_intervals_of_both_cover_and_are_not_wider_than_those_of_people(
     labels: int, rows: int, judge: float, share: float
 ) -> None:
-    signed = {"to": "0", "signed": True}
+    signed: dict[str, Any] = {"to": "0", "signed": True}
     metrics = tf.metric_set(
-        tf.accuracy, tf.sens, tf.precision, tf.f_meas, tf.mcc, tf.bal_accuracy, tf.accuracy.difference("group", **signed),
-        tf.accuracy.ratio("group", **signed), tf.f_meas.difference("group", **signed),
-    )  # fmt: skip
+        tf.accuracy,
+        tf.sens,
+        tf.precision,
+        tf.f_meas,
+        tf.mcc,
+        tf.bal_accuracy,
+        tf.accuracy.difference("group", **signed),
+        tf.accuracy.ratio("group", **signed),
+        tf.f_meas.difference("group", **signed),
+    )
     data = simulated(1, 3_000, labels, rows, judge, share)
     true = simulated(2, 1, 0, 4_000_000, judge, share)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         expected = metrics(true, "truth", "guess").select(".metric", pl.col(".estimate").alias("true"))
         both, alone = (
-            metrics(data, "gold", "guess", group_by="draw", interval="auto", **own) for own in ({"judged": "labels"}, {})
-        )  # fmt: skip
+            metrics(data, "gold", "guess", group_by="draw", interval="auto", **own) for own in WITH_AND_WITHOUT
+        )
     covers = pl.col("true").is_between(".lower", ".upper").mean()
     width = (pl.col(".upper") - pl.col(".lower")).mean()
-    summary = [own.join(expected, on=".metric").group_by(".metric", maintain_order=True).agg(covers, width.alias("width")) for own in (both, alone)]  # fmt: skip
+    summary = [
+        own.join(expected, on=".metric").group_by(".metric", maintain_order=True).agg(covers, width.alias("width"))
+        for own in (both, alone)
+    ]
     for (metric, coverage, own), (_, _, of_people) in zip(summary[0].rows(), summary[1].rows(), strict=True):
         assert 0.925 < coverage < 0.975, metric
         assert own < 1.02 * of_people, metric
@@ -511,7 +562,7 @@ def test_intervals_of_labels_by_design_cover() -> None:
     true = drawn_by_stratum(4, times=5_000)
     expected = tf.metric_set(tf.accuracy, tf.f_meas)(true, "truth", "guess")[".estimate"].to_list()
     for metric, value in zip((tf.accuracy, tf.f_meas), expected, strict=True):
-        options = {"group_by": "draw", "judged": "labels", "interval": "auto"}
+        options: dict[str, Any] = {"group_by": "draw", "judged": "labels", "interval": "auto"}
         result = metric(data, "gold", "guess", **options, label_probability="p")
         assert 0.93 < result.select(pl.lit(value).is_between(".lower", ".upper").mean()).item() < 0.97
         # without the probabilities people label other rows than those of the question
@@ -525,9 +576,10 @@ def test_intervals_of_changes_of_models_cover() -> None:
     random = np.random.default_rng(6)
     better = pl.Series(random.random(len(data)) < 0.12)
     data = data.with_columns(other=pl.when(better).then("truth").otherwise("guess"))
-    compare, call = tf.compare_models(tf.accuracy, tf.f_meas), {"one": "guess", "other": "other"}
+    compare = tf.compare_models(tf.accuracy, tf.f_meas)
+    call: dict[str, Any] = {"one": "guess", "other": "other"}
     true = compare(data, "truth", **call)[".change"].to_list()
-    both, alone = (compare(data, "gold", **call, group_by="draw", **own) for own in ({"judged": "labels"}, {}))
+    both, alone = (compare(data, "gold", **call, group_by="draw", **own) for own in WITH_AND_WITHOUT)
     for metric, change in zip(("accuracy", "f_meas"), true, strict=True):
         own, of_people = (result.filter(pl.col(".metric") == metric) for result in (both, alone))
         assert 0.93 < own.select(pl.lit(change).is_between(".lower", ".upper").mean()).item() <= 1
