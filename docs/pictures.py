@@ -139,7 +139,9 @@ def few_labels(width: int) -> Any:
         x=labels, xOffset=offset, color=color, y2="upper:Q",
         y=alt.Y("lower:Q", title="accuracy, with its 95 % interval", scale=alt.Scale(zero=False)),
     )  # fmt: skip
-    points = alt.Chart(table).mark_point(filled=True, size=50).encode(x=labels, xOffset=offset, color=color, y="value:Q")
+    points = (
+        alt.Chart(table).mark_point(filled=True, size=50).encode(x=labels, xOffset=offset, color=color, y="value:Q")
+    )
     return (rules + points).properties(width=width, height=220, title=_lines("A judge makes labels go further", width))
 
 
