@@ -12,7 +12,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, ClassVar
 
 import numpy as np
 
@@ -24,10 +23,13 @@ from tidyfair.evaluation.statistics import pooled, sums_of
 from tidyfair.evaluation.values import Values, values_of
 from tidyfair.specs import Array, Average, Booleans, By, Floats, Integers, Segments
 from tidyfair.specs.formulas import Formula
-from tidyfair.tallies import ESTIMATE, HIDDEN, is_centre, is_end
+from tidyfair.tallies import ESTIMATE, HIDDEN, SOURCES, is_centre, is_end
 
-JUDGED = (".people", ".judge_labelled", ".judge", ".judge_weight", ".labels_worth", ".labelled_share")
-"""The columns of groups with labels of a judge."""
+JUDGED = {
+    ".people": "people", ".judge_labelled": "judge_labelled", ".judge": "judge", ".judge_weight": "power",
+    ".labels_worth": "labels_worth", ".labelled_share": "labelled_share",
+}  # fmt: skip
+"""The columns of groups with labels of a judge, and what they show of values."""
 _STEP = 1e-3
 """The part of a sum by which it is moved for a derivative, and by half as much again."""
 _FEWEST_LABELS = 2
@@ -61,6 +63,8 @@ class JudgedValues:
     is_labelled: Booleans
     labelled_share: Floats
     """The share of the rows of each group that people labelled."""
+    denominator: Floats
+    """The rows with labels by people that values are of."""
     cluster: Integers | None = None
     """The cluster that each unit is; None where rows are independent."""
 
@@ -102,6 +106,11 @@ class JudgedValues:
         return np.where(alone > 0, variance / np.where(alone > 0, alone, 1.0), 1.0).clip(max=1)
 
     @property
+    def labels_worth(self) -> Floats:
+        """The rows that people would have to label for values by them alone that vary as little."""
+        return self.denominator / self.ratio
+
+    @property
     def variance(self) -> Floats:
         """The variance of values."""
         return self._variances[0]
@@ -130,8 +139,6 @@ class JudgedValues:
 class JudgedEvaluator(Evaluator):
     """The values of formulas in the cells of a tally with labels of a judge."""
 
-    SOURCES: ClassVar[tuple[Any, ...]] = ("people", "judge", "judge of all")
-
     def values(self, requested: RequestedFormula) -> Values:
         """The values of a formula; of those that do not read the truth, from all rows."""
         formula = requested.formula
@@ -144,25 +151,18 @@ class JudgedEvaluator(Evaluator):
             )
             raise ArgumentError(msg)
         values = self.sources[0].values(requested)
-        estimate = np.concatenate([self.judged(requested, by).value for by in self.group_cells.spans])
+        of_bys = [self.judged(requested, by) for by in self.group_cells.spans]
+        columns: dict[str, Array] = {}
+        for name, attribute in {"": "value", **JUDGED}.items():
+            arrays = [np.broadcast_to(getattr(judged, attribute), judged.people.shape) for judged in of_bys]
+            columns[name] = np.concatenate(arrays)
+        estimate = columns.pop("")
         least, most = self.specs[requested.spec].range_of(requested.name)
-        for name, columns in self._beside(requested).items():
-            values = values.beside(name, columns)
+        for name, column in columns.items():
+            values = values.beside(name, column)
         few = np.broadcast_to(values.denominator, estimate.shape) < _FEWEST_LABELS
         reason = np.where(few & ~np.isnan(estimate), Status.TOO_FEW_LABELS.value, values.reason)
         return replace(values, estimate=np.where(few, np.nan, estimate.clip(least, most)), reason=reason)
-
-    def _beside(self, requested: RequestedFormula) -> dict[str, Array]:
-        """What values are made of, by the columns of `JUDGED`."""
-        columns: dict[str, list[Array]] = {name: [] for name in JUDGED}
-        for by, (first, size) in self.group_cells.spans.items():
-            both = self.judged(requested, by)
-            denominator = self.sources[0].values(requested).denominator[first : first + size]
-            worth = denominator / both.ratio
-            numbers = both.people, both.judge_labelled, both.judge, both.power, worth, both.labelled_share
-            for own, values in zip(columns.values(), numbers, strict=True):
-                own.append(np.broadcast_to(values, both.people.shape))
-        return {name: np.concatenate(own) for name, own in columns.items()}
 
     @cached_property
     def sources(self) -> list[Evaluator]:
@@ -172,17 +172,16 @@ class JudgedEvaluator(Evaluator):
         if HIDDEN in self.tally.cells.columns:
             msg = "`judged`: values need all cells, but some are suppressed; take the data, or a tally of all cells."
             raise ArgumentError(msg)
-        if self.tally.has_scores_of_judge and labels.event is None:
-            msg = f"`judged` holds scores of one event: give it as `pos_label=`, one of {listed(labels.values)}."
+        if self.tally.has_scores_of_judge and (labels.event is None or not others):
+            way_out = "give it as `pos_label=`" if others else "list all labels as `labels=`, not only one"
+            msg = f"`judged` holds scores of one event among {listed(labels.values)}: {way_out}."
             raise LabelError(msg)
         evaluators: list[Evaluator] = []
-        for source in self.SOURCES:
-            tally = self.tally.labelled_by(source, event, others[0])
+        for source in SOURCES:
+            tally = self.tally.labelled_by(source, event, next(iter(others), None))
             group_cells, cells = number_group_cells(tally, labels, list(self.group_cells.indices))
-            reading = replace(self.reading, squares=False)
-            evaluators.append(
-                Evaluator(tally, labels, group_cells, cells, reading, self.specs, self.tables, with_variances=False)
-            )
+            own = Evaluator(tally, labels, group_cells, cells, self.reading, self.specs, self.tables, False)  # noqa: FBT003
+            evaluators.append(own)
         return evaluators
 
     @cached_property
@@ -228,6 +227,7 @@ class JudgedEvaluator(Evaluator):
         size, is_labelled = np.where(square > 0, weight**2 / square, 1.0), people.cells.truth[units.example] >= 0
         segments = Segments.of(group)
         share = (segments.sum(np.where(is_labelled, size, 0.0)) / segments.sum(size))[:, None]
+        first, count = self.group_cells.spans[by]
         error = (values[1] - values[2]) / (1 - share)
         # a judge without a value in a group, or without other rows, says nothing about it
         is_known = np.isfinite(error)
@@ -235,7 +235,7 @@ class JudgedEvaluator(Evaluator):
         judged = JudgedValues(
             people=values[0], judge_labelled=values[1], judge=values[2], error=np.where(is_known, error, 0.0),
             of_people=changes[0], of_error=of_error, group=group, size=size, is_labelled=is_labelled,
-            labelled_share=share,
+            labelled_share=share, denominator=people.values(requested).denominator[first : first + count],
         )  # fmt: skip
         if self.tally.cluster_names:
             return _in_clusters(judged, codes.index(self.tally.cluster_names).of_cell[units.example])

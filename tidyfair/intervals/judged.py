@@ -21,11 +21,9 @@ from tidyfair.specs import By
 def rates_by_judge(evaluator: JudgedEvaluator, requested: RequestedFormula, by: By | None) -> JudgedShares:
     """The values of a rate in the groups of a feature, by groups and labels."""
     both = evaluator.judged(requested, by)
-    first, count = evaluator.group_cells.spans[by]
     variance = both.segments.sum(both.of_people**2)
     # the rows that the labels of people alone are of; all that count where these agree
-    counted = evaluator.sources[0].values(requested).denominator[first : first + count]
-    rows = np.where(variance > 0, both.people * (1 - both.people) / variance, counted) / both.ratio
+    rows = np.where(variance > 0, both.people * (1 - both.people) / variance, both.denominator) / both.ratio
     error = np.sqrt(both.segments.sum(both.influence**2))
     return JudgedShares(both.value.ravel(), rows.ravel(), known_error=error.ravel())
 

@@ -221,10 +221,6 @@ class Options:
             if getattr(self, option) is not None and getattr(self, needed) is None:
                 msg = f"`{option}` needs `{needed}`: labels of people for some rows, and of a judge for all."
                 raise ArgumentError(msg)
-        for name, way_out in _NOT_JUDGED.items():
-            if getattr(self, name) is not None:
-                msg = f"`judged` and `{name}` cannot be combined: {way_out}."
-                raise ArgumentError(msg)
         if not self.na_rm:
             msg = "`judged` is for rows without a label by people, so leave `na_rm=False` out."
             raise ArgumentError(msg)
@@ -279,13 +275,9 @@ _IN_DESIGN = {
     "cluster": "give the clusters of a survey as `clusters=` of its design",
     "parts": "the design determines the variance",
     "score_bins": "bins of scores keep no strata, clusters or replicates",
+    "judged": "give the weights of the rows as `case_weights` and the clusters as `cluster`",
 }
 """The options that cannot be combined with a design, and the reasons."""
-_NOT_JUDGED = {
-    "design": "give the weights of the rows as `case_weights` and the clusters as `cluster`",
-    "score_bins": "it is for metrics of scores, which read the labels of people alone",
-}
-"""The options that cannot be combined with labels of a judge, and what to do instead."""
 DEFAULTS: dict[str, object] = {option.name: option.default for option in fields(Options)}
 _OF_ROWS = frozenset({"data", "tally"})
 """The arguments that methods read rows or counts from."""

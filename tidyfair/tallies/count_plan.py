@@ -141,16 +141,17 @@ class CountPlan:
                     "`new_groupwise_metric`."
                 )
                 raise ArgumentError(msg)
-        if cluster is not None:
-            if cluster in keys:
-                msg = f"`cluster`: {cluster.name!r} already defines groups, and groups cannot serve as clusters."
+        beside = [Key(cluster, "cluster")] if cluster is not None else []
+        beside += [Key(column, "judged") for column in (self.tally.judge.columns if self.tally.judge else ())]
+        for key in beside:
+            if key.column in keys:
+                what = "clusters" if key.role == "cluster" else "labels of a judge"
+                msg = f"`{key.role}`: {key.column.name!r} already defines groups, and groups cannot serve as {what}."
                 raise ColumnError(msg)
-            keys[cluster] = Key(cluster, "cluster")
+            keys[key.column] = key
         # a stratum may be a group as well
         for column in design.keys if design is not None else ():
             keys.setdefault(column, Key(column, "cluster"))
-        if self.tally.judge is not None:
-            keys |= self.tally.judge.keys(keys)
         return replace(self, specs=specs, tally=replace(self.tally, keys=tuple(keys.values())))
 
     # What is read

@@ -50,7 +50,6 @@ from tidyfair.tallies.tally import (
     LABELS,
     ROW,
     TRUTH,
-    Judge,
     Key,
     Scores,
     Tally,
@@ -393,26 +392,12 @@ def _as_numbers(frame: pl.LazyFrame, plan: CountPlan) -> tuple[pl.LazyFrame, fro
             msg = f"`{ROLE}`: the replicate {column.name!r} is {schema[name]}; weights must be numbers."
             raise WeightError(msg)
         casts.append(pl.col(name).cast(pl.Float64))
-    frame = frame.with_columns(casts) if casts else frame
-    return frame if tally.judge is None else _with_rounded_scores(frame, tally, tally.judge), frozenset(exact)
-
-
-def _with_rounded_scores(frame: pl.LazyFrame, tally: Tally, judge: Judge) -> pl.LazyFrame:
-    """The frame with scores of a judge to three decimals, so that rows share cells, and checked probabilities."""
-    schema, (judged, *probability) = frame.collect_schema(), tally.names(judge.columns)
-    if judge.probability is not None:
-        (name,) = probability
-        is_labelled = pl.col(TRUTH).is_not_null()
-        is_share = pl.col(name).is_between(0, 1, closed="right").fill_null(value=False)
-        if not schema[name].is_numeric() or frame.select((is_labelled & ~is_share).any()).collect().item():
-            msg = (
-                f"`label_probability`: {judge.probability.name!r} must be above 0 and at most 1 in rows with a label; "
-                "it is the probability with which such a row was drawn to be labelled."
-            )
-            raise ColumnError(msg)
-        # other rows need none
-        frame = frame.with_columns(pl.when(is_labelled).then(pl.col(name).cast(pl.Float64)).alias(name))
-    return frame.with_columns(pl.col(judged).round(_DECIMALS)) if schema[judged].is_float() else frame
+    if tally.judge is not None:
+        judged, *probability = tally.names(tally.judge.columns)
+        casts += [pl.col(judged).round(_DECIMALS)] if schema[judged].is_float() else []
+        # only the labels of people were drawn
+        casts += [pl.when(pl.col(TRUTH).is_not_null()).then(pl.col(name)).alias(name) for name in probability]
+    return frame.with_columns(casts) if casts else frame, frozenset(exact)
 
 
 def _why_numbers(name: str, role: str, plan: CountPlan) -> str:

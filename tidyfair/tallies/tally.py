@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any, Literal, cast
+from typing import Any, Literal, TypeAlias, cast, get_args
 
 import numpy as np
 import polars as pl
@@ -55,6 +55,9 @@ ROW = "\0row"
 """Key of the row number, for designs that sample single rows."""
 THRESHOLD = "\0threshold"
 """The column of the value of a list of cuts, among the keys."""
+LabelSource: TypeAlias = Literal["people", "judge", "judge of all"]
+SOURCES: tuple[LabelSource, ...] = get_args(LabelSource)
+"""Those whose labels a judged tally has: people, the judge on the rows that they labelled, and the judge on all."""
 _MEASURES = ("w", "w2", WEIGHT, SQUARED)
 _MOST_WHOLE = 2**63
 _FEW_CELLS = 1_000
@@ -86,14 +89,6 @@ class Judge:
     def columns(self) -> list[Column]:
         """The columns that rows are counted by."""
         return [self.column] if self.probability is None else [self.column, self.probability]
-
-    def keys(self, others: Mapping[Column, Key]) -> dict[Column, Key]:
-        """The keys of these columns, beside others."""
-        for column in self.columns:
-            if column in others:
-                msg = f"`judged`: {column.name!r} already defines groups; give the column of the judge's labels."
-                raise ColumnError(msg)
-        return {column: Key(column, "judged") for column in self.columns}
 
 
 @dataclass(frozen=True)
@@ -263,6 +258,15 @@ class Tally:
             raise ColumnError(msg)
         return labels
 
+    def _probabilities(self, column: Column) -> pl.Series:
+        """The probabilities with which rows were drawn to be labelled, 1 for rows that were not."""
+        drawn = self.keys_of_cells([column]).to_series().set(self.cells[TRUTH].is_null(), 1)
+        is_share = drawn.is_between(0, 1, closed="right") if drawn.dtype.is_numeric() else drawn.is_null()
+        if not is_share.all(ignore_nulls=False):
+            msg = f"`label_probability`: {column.name!r} must be above 0 and at most 1 in rows with a label."
+            raise ColumnError(msg)
+        return drawn
+
     def with_rivals(self, rival: Column) -> tuple[Tally, Tally]:
         """The tallies with the estimate and with a rival of it, a key, whose cells are told apart by both."""
         keys = [replace(key, role="judged") if key.column == rival else key for key in self.keys]
@@ -271,35 +275,30 @@ class Tally:
         tally = replace(self, cells=cells, keys=(*keys, Key(Column(OWN), "judged")))
         return tally, replace(tally, cells=cells.with_columns(pl.col(name).alias(ESTIMATE)))
 
-    def labelled_by(self, source: Literal["people", "judge", "judge of all"], event: object, other: object) -> Tally:
+    def labelled_by(self, source: LabelSource, event: object, other: object) -> Tally:
         """The tally with the labels of people as the truth, or of the judge: for the rows that people labelled, or all.
 
         Rows without such a label have none. The label of people becomes the last key, so that the cells of all three
         are the same; a score of the judge divides them into the event and another label.
         """
-        judge, gold = cast("Judge", self.judge), self.cells[TRUTH]
-        names = self.names(judge.columns)
-        cells, weights = self.cells.with_columns(gold.alias(f"k{len(self.keys)}")), self.weights
-        is_labelled = gold.is_not_null()
+        judge, gold, weights = cast("Judge", self.judge), self.cells[TRUTH], self.weights
+        drawn = None if judge.probability is None else self._probabilities(judge.probability)
+        is_labelled, is_divided = gold.is_not_null(), self.has_scores_of_judge and source != "people"
+        cells = self.cells.with_columns(gold.alias(f"k{len(self.keys)}"))
         if source != "people":
-            judged = cells[names[0]] if self.has_scores_of_judge else self._labels_of_judge
+            judged = self.keys_of_cells([judge.column]).to_series() if is_divided else self._labels_of_judge
             cells = cells.with_columns(judged.set(~is_labelled & (source == "judge"), None).alias(TRUTH))
-        is_divided = self.has_scores_of_judge and source != "people"
-        if (judge.probability is not None or is_divided) and weights is None:
+        if weights is None and (drawn is not None or is_divided):
             weights, count = judge.column, pl.col("n").cast(pl.Float64)
             cells = cells.with_columns(count.alias("w"), count.alias("w2"))
-        if judge.probability is not None and source != "judge of all":
-            drawn = pl.when(is_labelled).then(1 / pl.col(names[1])).otherwise(1.0)
-            cells = cells.with_columns(pl.col("w") * drawn, pl.col("w2") * drawn**2)
+        if drawn is not None and source != "judge of all":
+            cells = cells.with_columns(pl.col("w") / drawn, pl.col("w2") / drawn**2)
         if is_divided:
-            sides = [
-                cells.with_columns(
-                    pl.when(pl.col(TRUTH).is_not_null()).then(pl.lit(label, gold.dtype)).alias(TRUTH),
-                    pl.col("w") * pl.coalesce(share, 1.0),
-                    pl.col("w2") * pl.coalesce(share, 1.0) ** 2,
-                )
-                for label, share in ((event, pl.col(TRUTH)), (other, 1 - pl.col(TRUTH)))
-            ]
+            sides: list[pl.DataFrame] = []
+            for label, share in ((event, pl.col(TRUTH)), (other, 1 - pl.col(TRUTH))):
+                side = pl.when(pl.col(TRUTH).is_not_null()).then(pl.lit(label, gold.dtype)).alias(TRUTH)
+                factor = pl.coalesce(share, 1.0)
+                sides.append(cells.with_columns(side, pl.col("w") * factor, pl.col("w2") * factor**2))
             cells = pl.concat(sides)
         keys = (*self.keys, Key(Column(GOLD), "judged"))
         cells = cells.select(*key_names(keys), pl.exclude(key_names(keys)))
