@@ -398,6 +398,8 @@ def test_counts_and_tests_refuse_labels_of_both(tmp_path: Any) -> None:
     tally = difference.tally(ANSWERS, "gold", "guess", judged="labels")
     with pytest.raises(ArgumentError, match="does not use the labels of a judge"):
         tf.inference.pairwise(difference).compute(tally)
+    with pytest.raises(ArgumentError, match="`interval='bootstrap'` does not support `judged`"):
+        difference.compute(tally, interval="bootstrap")
     with pytest.raises(ArgumentError, match="does not support labels of a judge"):
         tf.save_state(tally, tmp_path / "tally.parquet")
 

@@ -57,10 +57,12 @@ def group_intervals(evaluated: Evaluated, groups: pl.DataFrame, options: Options
 
 
 def _uncertainty_of(evaluated: Evaluated, options: Options) -> Uncertainty:
-    """The values of a call with how far they vary, if its design knows the interval that is asked for."""
-    if evaluated.evaluator.tally.design is not None and options.interval not in {"auto", "analytic"}:
-        msg = f'`interval={options.interval!r}` does not support `design`; use `interval="auto"`.'
-        raise ArgumentError(msg)
+    """The values of a call with how far they vary, if its design, or judge, knows the interval that is asked for."""
+    tally = evaluated.evaluator.tally
+    for option, given in (("design", tally.design), ("judged", tally.judge)):
+        if given is not None and options.interval not in {"auto", "analytic"}:
+            msg = f'`interval={options.interval!r}` does not support `{option}`; use `interval="auto"`.'
+            raise ArgumentError(msg)
     return Uncertainty(evaluated, options)
 
 
