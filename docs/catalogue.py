@@ -370,6 +370,8 @@ SOURCES = """## Sources
   proportions result from adding two successes and two failures. *The American Statistician* 54, 280-288.
 - Agresti, A. and Coull, B. A. (1998). Approximate is better than "exact" for interval estimation of binomial
   proportions. *The American Statistician* 52, 119-126.
+- Angelopoulos, A. N., Duchi, J. C. and Zrnic, T. (2023). PPI++: Efficient prediction-powered inference.
+  arXiv:2311.01453.
 - Berger, R. L. (1982). Multiparameter hypothesis testing and acceptance sampling. *Technometrics* 24, 295-300.
 - Binder, D. A. (1983). On the variances of asymptotically normal estimators from complex surveys. *International
   Statistical Review* 51, 279-292.

@@ -113,6 +113,38 @@ def worst_of_equals(width: int) -> Any:
     return (truth + line).properties(width=width, height=200, title=_lines(title, width))
 
 
+def few_labels(width: int) -> Any:
+    """Intervals of an accuracy by labels of people alone, and with those of a judge, by the number of labels."""
+    import altair as alt  # noqa: PLC0415 - only where pictures are drawn
+
+    random, size = np.random.default_rng(3), 4_000
+    toxic = random.random(size) < 0.4
+    rows = pl.DataFrame({
+        "judge": np.where(random.random(size) < 0.9, toxic, ~toxic),
+        "flagged": np.where(random.random(size) < 0.8, toxic, ~toxic),
+    })  # fmt: skip
+    sources: dict[str, dict[str, Any]] = {"people alone": {}, "people and judge": {"judged": "judge"}}
+    parts: list[pl.DataFrame] = []
+    for labels in (50, 100, 200, 400, 800):
+        gold = pl.when(pl.int_range(pl.len()) < labels).then(pl.Series(toxic)).alias("gold")
+        for name, options in sources.items():
+            result = tdf.accuracy(rows.with_columns(gold), "gold", "flagged", interval="auto", **options)
+            limits = result.select(lower=".lower", upper=".upper", value=".estimate")
+            parts.append(limits.with_columns(labels=pl.lit(labels), source=pl.lit(name)))
+    table, colours = pl.concat(parts), alt.Scale(domain=[*sources], range=[GREY, BLUE])
+    labels = alt.X("labels:O", title="labels by people, of 4,000 rows", axis=alt.Axis(labelAngle=0))
+    offset, color = alt.XOffset("source:N", sort=[*sources]), alt.Color("source:N", scale=colours, title=None)
+    color = color.legend(orient="top")
+    rules = alt.Chart(table).mark_rule(size=3).encode(
+        x=labels, xOffset=offset, color=color, y2="upper:Q",
+        y=alt.Y("lower:Q", title="accuracy, with its 95 % interval", scale=alt.Scale(zero=False)),
+    )  # fmt: skip
+    points = (
+        alt.Chart(table).mark_point(filled=True, size=50).encode(x=labels, xOffset=offset, color=color, y="value:Q")
+    )
+    return (rules + points).properties(width=width, height=220, title=_lines("A judge makes labels go further", width))
+
+
 def _lines(title: str, width: int) -> list[str]:
     """A title in lines that fit above a panel."""
     return wrap(title, int(width / 6.9))
@@ -120,7 +152,7 @@ def _lines(title: str, width: int) -> list[str]:
 
 PICTURES: dict[str, Callable[[int], Any]] = {
     "ranges_by_chance": ranges_by_chance, "disparities_beside_chance": disparities_beside_chance,
-    "worst_of_equals": worst_of_equals,
+    "worst_of_equals": worst_of_equals, "few_labels": few_labels,
 }  # fmt: skip
 
 

@@ -440,7 +440,7 @@ def test_gallery_shows_every_picture_in_both_themes() -> None:
 
 def test_pictures_match_the_script_and_have_alt_text() -> None:
     pictures = script("pictures.py")
-    text = "\n".join(committed(f"how-sure/{page}.md") for page in ("index", "intervals"))
+    text = "\n".join(committed(f"{page}.md") for page in ("how-sure/index", "how-sure/intervals", "how-to/few-labels"))
     shown = re.findall(r"!\[[^\]]+\]\(\.\./pictures/([\w-]+)\.svg#only-(?:light|dark)\)", text)
     drawn = [f"{name}{theme}" for name in pictures.PICTURES for theme in pictures.THEMES]
     assert sorted(shown) == sorted(drawn)

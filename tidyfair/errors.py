@@ -151,6 +151,7 @@ class Status(StrEnum):
     NEGATIVE_TRUTH = "negative_truth"
     NO_POSITIVE_BENEFITS = "no_positive_benefits"
     TOO_FEW_ROWS = "too_few_rows"
+    TOO_FEW_LABELS = "too_few_labels"
     NO_OTHER_GROUP = "no_other_group"
     NO_VALUE = "no_value"
     NOBODY = "nobody"

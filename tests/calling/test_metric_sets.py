@@ -631,6 +631,18 @@ TABLES: dict[str, Callable[[DataFrame, list[str]], DataFrame]] = {
     "compare_resamples": lambda data, keys: tf.inference.compare_resamples(
         GAP(data, **LABELS, group_by=[*keys, "age_band"]), GAP(data, **LABELS, group_by=[*keys, "age_band"]), "age_band"
     ),
+    "labels_needed": lambda data, keys: tf.inference.labels_needed(
+        GAP.by_group(
+            data.with_columns(pl.when(pl.int_range(pl.len()) % 3 == 0).then("repaid").alias("known")),
+            "known",
+            "approved",
+            pos_label="yes",
+            judged="repaid",
+            interval="auto",
+            group_by=keys,
+        ),
+        0.1,
+    ),
     "shrunken_rates": lambda data, keys: tf.inference.shrunken_rates(GAP, data, **LABELS, group_by=keys),
     "additive shrunken_rates": lambda data, keys: tf.inference.shrunken_rates(
         tf.sens.difference("sex", "race"), data, **LABELS, group_by=keys, pooling="additive"

@@ -11,6 +11,7 @@ import pytest
 
 import tidyfair as tf
 from tidyfair.datasets import lending
+from tidyfair.errors import ArgumentError
 from tidyfair.inference import verdict_sensitivity
 
 if TYPE_CHECKING:
@@ -171,6 +172,35 @@ def test_bounds_of_missing_truths_equal_those_of_all_truths_there_may_be(name: s
         else:
             assert highest == pytest.approx(values.max())
             assert values.min() - 0.02 <= lowest - 1e-12 <= values.min()
+
+
+@pytest.mark.parametrize("limit", [0.0, 0.1, 0.3, 1.0])
+def test_bounds_of_missing_truths_that_differ_from_known_ones_by_a_limit(limit: float) -> None:
+    def ends(known: tuple[int, int], rows: int, of_group: float) -> list[float]:
+        """The fewest and the most events among rows without a truth."""
+        share = known[0] / sum(known) if sum(known) else of_group
+        return [rows * min(max(share + sign * limit, 0), 1) for sign in (-1, 1)]
+
+    # nobody who was not selected in the second group has a truth
+    counts: dict[str, dict[str, int]] = {
+        "a": SMALL["a"], "b": {"tp": 36, "fn": 0, "fp": 9, "tn": 0, "selected": 2, "unselected": 31}
+    }  # fmt: skip
+    rates: dict[str, list[float]] = {}
+    for group, own in counts.items():
+        events = own["tp"] + own["fn"]
+        of_group = events / (events + own["fp"] + own["tn"])
+        hits = ends((own["tp"], own["fp"]), own["selected"], of_group)
+        misses = ends((own["fn"], own["tn"]), own["unselected"], of_group)
+        tried = [(own["tp"] + a) / (events + a + b) for a, b in itertools.product(hits, misses)]
+        rates[group] = [min(tried), max(tried)]
+    gate = tf.check(tf.equal_opportunity("g"), below=0.2)
+    result = verdict_sensitivity(gate, missing_difference=limit)(rows_of(counts), "y", "p")
+    row = result.filter(pl.col(".error") == "missing truth", pl.col(".group").is_null())
+    highest = max(rates["a"][1] - rates["b"][0], rates["b"][1] - rates["a"][0], 0)
+    lowest = max(rates["a"][0] - rates["b"][1], rates["b"][0] - rates["a"][1], 0)
+    assert row.select(".lowest", ".highest").row(0) == pytest.approx((lowest, highest), abs=1e-12)
+    with pytest.raises(ArgumentError, match="missing_difference"):
+        verdict_sensitivity(gate, missing_difference=1.5)
 
 
 def test_disparities_that_read_no_truth_have_rows_for_wrong_groups_alone() -> None:

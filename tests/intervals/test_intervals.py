@@ -801,7 +801,7 @@ def test_share_of_recognizes_rates() -> None:
             tf.sens,
             {"interval": "wilsons"},
             snapshot(
-                "`interval=` must be 'auto', 'analytic', 'bootstrap', 'bayes', 'exact', 'wilson', 'clopper_pearson', 'jeffreys', 'agresti_coull', 'wald', 'newcombe', 'agresti_caffo', 'miettinen_nurminen', 'katz', 'mover', 'delong', 'influence', 'folded_normal', 'jackknife', 'information', 'pairwise', 'simultaneous' or 'test_inversion', not 'wilsons'. Did you mean 'wilson'?"
+                "`interval=` must be 'auto', 'analytic', 'bootstrap', 'bayes', 'exact', 'wilson', 'clopper_pearson', 'jeffreys', 'agresti_coull', 'wald', 'newcombe', 'agresti_caffo', 'miettinen_nurminen', 'katz', 'mover', 'delong', 'influence', 'folded_normal', 'jackknife', 'information', 'pairwise', 'simultaneous', 'test_inversion' or 'prediction_powered', not 'wilsons'. Did you mean 'wilson'?"
             ),
         ),
         (

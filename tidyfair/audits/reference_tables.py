@@ -108,6 +108,7 @@ class GroupComparison(GroupsCompared):
     lists_unknown: ClassVar[bool] = True
     kind: ClassVar[ResultKind] = COMPARISONS
     follows_designs: ClassVar[bool] = True
+    follows_judges: ClassVar[bool] = True
     accepted: ClassVar[type[Any]] = SurveyCallOptions
     refused: ClassVar[Mapping[str, str]] = _REFUSED
     _in_words: ClassVar[tuple[str, ...]] = ("metrics", "times", "seed", "standardization")
@@ -167,6 +168,7 @@ class GroupComparison(GroupsCompared):
             seed=self.seed,
         )  # fmt: skip
         independent = tally.design is None and all(key.column.name == BLOCK for key in tally.clusters)
+        independent = independent and tally.judge is None
         if "standardized" in self.scale and not independent:
             msg = (
                 'compare_groups(): `scale="standardized"` accepts neither clusters nor designs, because its intervals '

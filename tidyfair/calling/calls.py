@@ -168,6 +168,12 @@ class Evaluable(ABC):
                 400 random parts. A call with `interval=` leaves out up to 20,000 rows one by one, and does this itself
                 with more.
             keep_rows: Whether a tally keeps its rows even if counts suffice, for tests that permute them.
+            judged: Column of the labels of a judge, such as another model, for all rows, where `truth` holds labels of
+                people for few of them and is null elsewhere; or of its scores of the event between 0 and 1, read to
+                three decimals. Metrics of labels are estimated from both, by prediction-powered inference with power
+                tuning (Angelopoulos, Duchi and Zrnic, 2023).
+            label_probability: Column of the probability, by design, with which a row was drawn to be labelled by
+                people, such as that of its stratum; left out if rows of a group have the same.
             pos_label: The label that is the event; needed unless labels are Boolean, 0/1 or -1/1. Where it does not
                 occur among several labels, everything is null (`unseen_event`).
             labels: All labels in order, if the data do not declare them. Text of engines without levels (Spark, Ibis,

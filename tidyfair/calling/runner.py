@@ -45,6 +45,7 @@ from tidyfair.specs import (
     DesignOptions,
     GroupOptions,
     GroupReadOptions,
+    JudgedOptions,
     MetricSpec,
     Options,
     OptionsOf,
@@ -77,10 +78,11 @@ _HALF, _REVERSED = 0.5, 0.45
 """The concordance of a random order, and the one below which an order may be the reverse of the right one."""
 _OF_COMPARISONS = ("to", "signed", "aggregate", "name", *GroupOptions.__annotations__)
 """Options given with the feature."""
-_STEPS: dict[OptionsOf | type[DesignOptions], str] = {
+_STEPS: dict[OptionsOf | type[DesignOptions | JudgedOptions], str] = {
     DesignOptions: (
         "is an option of values, disparities, and comparisons of groups or models; give it to these, or to `tally`"
     ),
+    JudgedOptions: "is an option of values, disparities, gates, `compare_groups` and `compare_models`",
     CountOptions: "is an option of counting; give it to `tally`",
     ComputeOptions: "is an option of computing; give it to `compute`",
     GroupReadOptions: "applies to the values of groups; give it to `by_group`",

@@ -289,6 +289,9 @@ def save_state(tally: Tally, path: str | Path, *, suppress_below: int | None = N
     if tally.design is not None:
         msg = "save_state() does not support survey designs yet; save a tally without `design=`."
         raise ArgumentError(msg)
+    if tally.judge is not None:
+        msg = "save_state() does not support labels of a judge yet; save a tally without `judged=`."
+        raise ArgumentError(msg)
     if suppress_below is not None:
         tally = _suppressed(tally, suppress_below)
     parts = [tally.cells.with_columns(pl.lit(value=False).alias(_IS_ROW))]

@@ -12,6 +12,7 @@ import polars as pl
 from tidyfair.errors import ArgumentError, ColumnError, LabelError, listed
 from tidyfair.evaluation.evaluator import Evaluator, RequestedFormula
 from tidyfair.evaluation.group_cells import GroupCells, counting_rows_once, number_group_cells
+from tidyfair.evaluation.judged import JudgedEvaluator
 from tidyfair.evaluation.labels import NUMBERS, Labels, has_own_order, read_labels
 from tidyfair.evaluation.states import NO_LEVEL
 from tidyfair.evaluation.statistics import LabelReading
@@ -316,6 +317,8 @@ def _evaluate(
     plan = plans.plan(options.estimator, one_event=one_event)
     members, by = None, plan.bys[-1]
     if by is not None and by.memberships is not None:
+        if tally.judge is not None:
+            by.refuse_memberships("`judged`")
         members = Members(tally, by)
         tally = members.of_groups.tally
     group_cells, cells = number_group_cells(tally, labels, plan.bys)
@@ -329,7 +332,8 @@ def _evaluate(
         steps=plan.counts_steps and not one_event,
         squares=tally.weights is not None and (with_variances or plan.reads_squares),
     )
-    evaluator = Evaluator(
+    evaluates = Evaluator if tally.judge is None else JudgedEvaluator
+    evaluator = evaluates(
         tally, labels, group_cells, cells, reading, specs, plan.tables, with_variances, members=members
     )
     for context, pool, _ in evaluator.beside(by):

@@ -9,6 +9,7 @@ from tidyfair.errors import Status
 from tidyfair.evaluation.disparities import Disparities, Tidy, compare
 from tidyfair.evaluation.evaluated import Evaluated
 from tidyfair.evaluation.group_cells import UNGROUPED
+from tidyfair.evaluation.judged import JUDGED
 from tidyfair.evaluation.states import LAST_DEFINED, NO_LEVEL, OUTSIDE, PART, TEXTS, VALUED
 from tidyfair.evaluation.statistics import ERROR, GROUP_CELL, LEVEL
 from tidyfair.evaluation.value_rows import STATE
@@ -257,6 +258,10 @@ def tidy_groups(evaluated: Evaluated) -> pl.DataFrame:
     columns |= {".n": rows["n"], ".denominator": rows["denominator"]}
     if "effective" in rows.columns:
         columns[".effective_n"] = rows["effective"]
+    if evaluated.evaluator.tally.judge is not None:
+        # without metrics that read the truth, there are none
+        unknown = pl.Series([None], dtype=pl.Float64).new_from_index(0, len(rows))
+        columns |= {name: rows[name] if name in rows.columns else unknown for name in JUDGED}
     return pl.DataFrame(columns | {".status": rows["status"]})
 
 

@@ -43,7 +43,7 @@ _NAMES = {
     "testing.decomposition": "decompose Decomposition",
     "testing.pairwise_tests": "pairwise PairwiseTest stratified StratifiedTest",
     "testing.permutation_test": "disparity_test DisparityTest",
-    "testing.sample_size": "rows_needed smallest_difference",
+    "testing.sample_size": "labels_needed rows_needed smallest_difference",
     "testing.subgroups": (
         "certify_subgroups linear_subgroup LinearSubgroup multicalibration_test MulticalibrationTest subgroup_search "
         "SubgroupCertificate SubgroupSearch"

@@ -23,6 +23,7 @@ from tidyfair.specs import (
     ALL_GROUPS,
     CallOptions,
     Column,
+    JudgedCallOptions,
     MetricSpec,
     Options,
     OptionsOf,
@@ -40,8 +41,8 @@ from tidyfair.specs.result_kinds import ResultKind
 from tidyfair.tallies import Source, Tally, check_tally, open_frame
 
 _INTERNAL = frozenset({
-    "accepted", "follows_designs", "follows_points", "is_chosen_by_value", "judged", "kind", "lists_unknown",
-    "refused", "scales_of_metrics", "subject", "warns_of_missing",
+    "accepted", "follows_designs", "follows_judges", "follows_points", "is_chosen_by_value", "judged", "kind",
+    "lists_unknown", "refused", "scales_of_metrics", "subject", "warns_of_missing",
 })  # fmt: skip
 """The names not offered by completion."""
 
@@ -68,6 +69,8 @@ class CalledOnData(ABC):
     """The arguments other than settings, which representations show in words."""
     follows_designs: ClassVar[bool] = False
     """True if the result follows the design of a survey."""
+    follows_judges: ClassVar[bool] = False
+    """True if the result uses the labels of a judge."""
     follows_points: ClassVar[bool] = False
     """True if the result has a row for each evaluation time, or level of a quantile."""
     refused: ClassVar[Mapping[str, str]] = {}
@@ -174,7 +177,8 @@ class CalledOnData(ABC):
         """The result for data, as a frame of the caller's kind."""
         self._check_call(keywords)
         run = self._run
-        accepted = SurveyCallOptions if self.follows_designs else CallOptions
+        accepted = JudgedCallOptions if self.follows_judges else CallOptions
+        accepted = SurveyCallOptions if self.follows_designs else accepted
         options = self._options(run, keywords, accepted, truth=truth, estimate=estimate)
         run.check_independence(options)
         source = open_frame(data, options.group_by)
@@ -210,6 +214,12 @@ class CalledOnTallies(CalledOnData):
             msg = (
                 f"{self.subject} does not support survey designs, but this tally was counted with one; count again "
                 "without `design=`."
+            )
+            raise ArgumentError(msg)
+        if tally.judge is not None and not self.follows_judges:
+            msg = (
+                f"{self.subject} does not use the labels of a judge, but this tally was counted with them; count again "
+                "without `judged=`."
             )
             raise ArgumentError(msg)
         self._check_call(options)

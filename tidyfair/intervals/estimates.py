@@ -423,6 +423,19 @@ class Shares(Estimates):
         return score_of_equality(self.value[one], self.rows[one], self.value[other], self.rows[other])
 
 
+@dataclass(frozen=True, eq=False, repr=False, kw_only=True)
+class JudgedShares(Shares):
+    """Shares from labels of people and of a judge, of as many rows as people would have to label for them alone."""
+
+    known_error: Floats
+    sampling: str = "judged"
+
+    @property
+    def shown_error(self) -> Floats:
+        """The standard error of PPI++."""
+        return np.where(self.known_error > 0, self.known_error, np.nan)
+
+
 @dataclass(frozen=True, eq=False, repr=False)
 class Smooth(Estimates):
     """Values of a function of sums or ranks, with limits by Student's t on the scale of their range."""
@@ -509,6 +522,13 @@ class MadeOfShares(Smooth):
         columns: dict[str, Any] = {own.name: getattr(values, own.name) for own in fields(values)}
         columns["kind"] = "function_of_rate" if isinstance(made_of, Share) else "sum_of_rates"
         return cls(**columns, made_of=made_of, shares=shares)
+
+    def moved(self, values: Smooth, shift: Floats, ratio: Floats) -> MadeOfShares:
+        """The same at values that are shifted, whose variances have some ratio to the present ones."""
+        to_share = 0.0 if isinstance(self.made_of, SumOfShares) else np.nan_to_num(shift / self._slopes[0])
+        shares = tuple(Shares((share.value + to_share).clip(0, 1), share.rows / ratio) for share in self.shares)
+        names = ("value", "error", "below", "above", "sampling")
+        return replace(self, shares=shares, **{name: getattr(values, name) for name in names})
 
     @property
     def far(self) -> MadeOfShares:

@@ -20,8 +20,8 @@ from tidyfair.intervals.methods import Case, required
 from tidyfair.intervals.pairs import ComparedGroups
 from tidyfair.intervals.proportions import z_value
 from tidyfair.intervals.shares import is_mean, share_of
-from tidyfair.intervals.uncertainty import Uncertainty
-from tidyfair.specs import Booleans, Contrast, Integers, MetricSpec, Options, Segments
+from tidyfair.intervals.uncertainty import Uncertainty, is_judged
+from tidyfair.specs import Booleans, Contrast, Integers, MetricSpec, Options, Segments, formulas_of
 from tidyfair.tallies import Tally
 
 _EQUAL = 1e-9
@@ -58,10 +58,12 @@ def group_intervals(evaluated: Evaluated, groups: pl.DataFrame, options: Options
 
 
 def _uncertainty_of(evaluated: Evaluated, options: Options) -> Uncertainty:
-    """The values of a call with how far they vary, if its design knows the interval that is asked for."""
-    if evaluated.evaluator.tally.design is not None and options.interval not in {"auto", "analytic"}:
-        msg = f'`interval={options.interval!r}` does not support `design`; use `interval="auto"`.'
-        raise ArgumentError(msg)
+    """The values of a call with how far they vary, if its design, or judge, knows the interval that is asked for."""
+    tally = evaluated.evaluator.tally
+    for option, given in (("design", tally.design), ("judged", tally.judge)):
+        if given is not None and options.interval not in {"auto", "analytic"}:
+            msg = f'`interval={options.interval!r}` does not support `{option}`; use `interval="auto"`.'
+            raise ArgumentError(msg)
     return Uncertainty(evaluated, options)
 
 
@@ -173,7 +175,10 @@ class _Comparison:
             return []
         # a distance of groups whose values do not depend on each other
         is_distance = aggregate.is_distance and uncertainty.interval != "exact" and uncertainty.tally.design is None
-        is_distance = is_distance and all(formula.reads and not formula.compares for _, formula in spec.formulas)
+        is_distance = is_distance and all(
+            formula.reads and not formula.compares and not is_judged(uncertainty.tally, formula)
+            for _, formula in spec.formulas
+        )
         beside = [self._put_beside_rests] if aggregate.compares_with_context else []
         return [*beside, self._put_distances] if is_distance else beside
 
@@ -201,7 +206,7 @@ class _Comparison:
     def _put_distances(self, outers: Booleans, intervals: Intervals) -> Booleans:
         """Set the limits of distances that are not of pairs."""
         uncertainty = self.uncertainty
-        method = required(Case("smooth", "distance", uncertainty.sampling), uncertainty.interval, self.spec.name)
+        method = required(Case("smooth", "distance", "rows"), uncertainty.interval, self.spec.name)
         if not outers[self.outer].any():
             return np.zeros_like(outers)
         return Spread(uncertainty, self.number, outers).put(intervals.named(method.name))
@@ -279,13 +284,15 @@ def no_closed_form(names: Iterable[str], interval: str) -> ArgumentError:
 
 
 def refuse_under_design(tally: Tally, spec: MetricSpec) -> None:
-    """Refuse the interval of a metric that needs replicates of rows, which no design of a survey gives."""
-    if tally.design is None:
+    """Refuse the interval of a metric that needs replicates of rows, which neither a design nor a judge gives."""
+    is_of_judge = any(is_judged(tally, formula) for formula in formulas_of(spec))
+    if tally.design is None and not is_of_judge:
         return
     way_out = "leave `interval=` out, or ask for the others alone"
     if spec.aggregate is not None:
         way_out += "; `compare_groups` compares each group with a reference"
-    msg = f"There is no interval of {spec.name} for a survey design: {way_out}."
+    reason = "from labels of people and of a judge together" if is_of_judge else "for a survey design"
+    msg = f"There is no interval of {spec.name} {reason}: {way_out}."
     raise ArgumentError(msg)
 
 
@@ -299,7 +306,8 @@ def _put_values(
         refuse_under_design(uncertainty.tally, spec)
         if interval in {"analytic", "exact"}:
             raise no_closed_form([spec.name], interval)
-    method = required(Case(kind or "resampled", "alone", uncertainty.sampling), interval, requested.name)
+    case = Case(kind or "resampled", "alone", uncertainty.sampling(requested.formula))
+    method = required(case, interval, requested.name)
     if method.name in {"bootstrap", "dirichlet"}:
         return False
     if not len(rows):

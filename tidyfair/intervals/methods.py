@@ -28,7 +28,8 @@ class Case:
     """`alone`; the `difference`, `ratio` or `odds_ratio` of two; `range`, `many`, `rest`, `extreme`,
     another `distance` of several, or what is `other` than that."""
     sampling: str
-    """`rows` (weighted or in clusters, too), `shared` rows of groups that overlap, `strata` or `replicate_weights`."""
+    """`rows` (weighted or in clusters, too), `shared` rows of groups that overlap, `strata`, `replicate_weights`, or
+    `judged` where some labels are of a judge."""
 
     @classmethod
     def of(cls, values: Estimates, compared: str) -> Case:
@@ -66,6 +67,10 @@ _OF_TWO = "difference ratio odds_ratio"
 _MADE_OF_COUNTS = "rate function_of_rate sum_of_rates smooth fit"
 METHODS = (
     # name, kind of value, comparison, sampling, interval=, source, function
+    Method("prediction_powered", "", "alone", "judged", _AUTO, "Angelopoulos, Duchi and Zrnic (2023)"),
+    Method("prediction_powered", "", _OF_TWO, "judged", _AUTO, "Angelopoulos, Duchi and Zrnic (2023)", pair),
+    Method("prediction_powered, pairwise", "", "range", "judged", _AUTO, "Tukey (1953); Prékopa (1973)",
+           range_of_pairs),
     Method("wilson", "rate", "alone", "rows", "", "Wilson (1927)", proportions.wilson),
     Method("wilson", "rate", "alone", "rows", _AUTO, "Wilson (1927), with ends after Brown, Cai and DasGupta (2001)"),
     Method("clopper_pearson", "rate", "alone", "rows", "exact", "Clopper and Pearson (1934)", proportions.exact),

@@ -7,7 +7,7 @@ and again, and it varies as these do (Wolter, 2007). Groups share PSUs and repli
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, cast
 
@@ -21,7 +21,7 @@ from tidyfair.evaluation import (
     KeyCodes,
     RepeatedCells,
     RequestedFormula,
-    pooled,
+    derivatives,
     rows_of,
     slice_of,
     statistics_of,
@@ -52,14 +52,10 @@ from tidyfair.tallies import (
     WEIGHT,
     Tally,
     in_words,
-    is_centre,
-    is_end,
     of_replicate,
     weight_columns,
 )
 
-_STEP = 1e-3
-"""The part of a sum by which it is moved for a derivative, and by half as much again."""
 _ROUNDED = 1e-9
 """The relative error of a value that does not vary is smaller."""
 _GROUP, _UNIT = "\0group", "\0unit"
@@ -109,7 +105,7 @@ def _simple_variance(evaluator: Evaluator, requested: RequestedFormula, by: By |
         np.where(counted, np.bincount(units.of_cell, cells.measure(name), len(units))[:, None], 0.0)
         for name in ("n", "w")
     )
-    _, change = _derivatives(formula, average, sums, segments)
+    _, change = derivatives(formula, average, sums, segments)
     with np.errstate(divide="ignore", invalid="ignore"):
         total = segments.sum(weight)
         # totals grow with each row, and do not vary by that
@@ -221,7 +217,7 @@ def _linearized(
     else:
         cells, reading = evaluator.cells, evaluator.reading
         sums = sums_of(formula.table(average), formula.all_terms, cells, units, reading)
-        value, change = _derivatives(formula, average, sums, Segments.of(group))
+        value, change = derivatives(formula, average, sums, Segments.of(group))
         own = values_of(formula, average, sums)
         rows, has_weight = own.n[:, 0], (own.n[:, 0] > 0) & (own.weight[:, 0] > 0)
     if design.clusters is None:
@@ -262,36 +258,6 @@ def _by_influences(
     influences = Influences.of_units(influence / error[group], group, unit, len(value), sign)
     freedom = np.where(freedom >= 1, freedom, np.nan)[:, None]
     return Surveyed.about(value, error, freedom, scale, influences=influences)
-
-
-def _derivatives(
-    formula: Formula, average: Average, sums: Mapping[str, Array], segments: Segments
-) -> tuple[Floats, Floats]:
-    """The values of groups, and what each unit adds to them: the derivative by its weight (Richardson, 1911)."""
-    nothing = np.zeros(int(segments.sizes.sum()), dtype=bool)
-    everything = pooled(sums, segments, nothing, "overall")
-    others = pooled(sums, segments, nothing, "rest")
-    own = {name: everything[name] - others[name] for name in everything if not (is_centre(name) or is_end(name))}
-    share = np.zeros(len(nothing))
-    for values in own.values():
-        flat = np.abs(values).reshape(len(nothing), -1)
-        total = segments.to_rows(segments.sum(flat))
-        share = np.fmax(share, np.nan_to_num(flat / total).max(axis=1, initial=0.0))
-
-    def value_with(step: Floats) -> Floats:
-        """The values of groups with a little more, or less, of a unit."""
-        steps = {name: step.reshape(-1, *[1] * (values.ndim - 1)) for name, values in own.items()}
-        moved = {name: everything[name] + values * steps[name] for name, values in own.items()}
-        return values_of(formula, average, everything | moved).estimate
-
-    def slope(part: float) -> Floats:
-        """The change for a unit of weight, from moving sums by a part to both sides."""
-        step = np.where(share > 0, part / share, 0.0)
-        return np.where(step[:, None] > 0, (value_with(step) - value_with(-step)) / (2 * step[:, None]), 0.0)
-
-    value = values_of(formula, average, everything).estimate
-    change = (4 * slope(_STEP / 2) - slope(_STEP)) / 3
-    return value[segments.starts], np.where(np.isnan(value), 0.0, change)
 
 
 def _areas_by_unit(

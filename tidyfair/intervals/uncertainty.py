@@ -9,12 +9,20 @@ from typing import Any, Literal, TypeAlias, cast
 
 import numpy as np
 
-from tidyfair.evaluation import GROUP_CELL, LEVEL, Evaluated, RequestedFormula
+from tidyfair.evaluation import GROUP_CELL, LEVEL, Evaluated, JudgedEvaluator, RequestedFormula
 from tidyfair.intervals.calibration_errors import CalibrationErrors
 from tidyfair.intervals.comparisons import Family
 from tidyfair.intervals.estimates import Estimates, MadeOfShares, Scale, Shares, Smooth
 from tidyfair.intervals.jackknife import by_jackknife, has_jackknife
-from tidyfair.intervals.shares import is_share_of_flags, rising_share_of, share_of, sum_of_shares_of
+from tidyfair.intervals.judged import by_judge, rates_by_judge
+from tidyfair.intervals.shares import (
+    Share,
+    SumOfShares,
+    is_share_of_flags,
+    rising_share_of,
+    share_of,
+    sum_of_shares_of,
+)
 from tidyfair.intervals.small_samples import area_errors, area_sides
 from tidyfair.intervals.survey import by_design, has_survey_error
 from tidyfair.specs import (
@@ -37,7 +45,7 @@ Kind: TypeAlias = Literal[
     "rate", "function_of_rate", "sum_of_rates", "area", "ranked", "calibration_error", "fit", "smooth"
 ]
 """The kinds of values whose errors have a closed form."""
-Sampling: TypeAlias = Literal["rows", "strata", "replicate_weights"]
+Sampling: TypeAlias = Literal["rows", "strata", "replicate_weights", "judged"]
 
 
 def kind_of(tally: Tally, formula: Formula, average: Average) -> Kind | None:  # noqa: C901, PLR0911 - a table of kinds
@@ -46,6 +54,8 @@ def kind_of(tally: Tally, formula: Formula, average: Average) -> Kind | None:  #
         return "smooth" if has_survey_error(formula, average, tally) else None
     is_of_one, clustered = average.by_label, bool(tally.cluster_names)
     is_plain = not clustered and tally.weights is None
+    if is_judged(tally, formula) and tally.judge is not None:
+        is_plain = is_plain and tally.judge.probability is None
     if not clustered and share_of(formula) is not None and (is_of_one or average is MULTICLASS):
         return "rate"
     if is_plain and is_share_of_flags(formula):
@@ -69,14 +79,19 @@ def kind_of(tally: Tally, formula: Formula, average: Average) -> Kind | None:  #
     return "sum_of_rates" if sum_of_shares_of(formula) is not None else "smooth"
 
 
+def is_judged(tally: Tally, formula: Formula) -> bool:
+    """Check whether values of a formula are from labels of people and of a judge."""
+    return tally.judge is not None and "truth" in formula.reads
+
+
 @dataclass(frozen=True, eq=False)
 class Uncertainty:
     """The values of an evaluation with how far they vary; errors are worked out where they are asked for."""
 
     evaluated: Evaluated
     options: Options
-    _estimates: dict[tuple[object, ...], Smooth | CalibrationErrors] = field(
-        default_factory=dict[tuple[object, ...], "Smooth | CalibrationErrors"], repr=False
+    _estimates: dict[tuple[object, ...], Smooth | Shares | CalibrationErrors] = field(
+        default_factory=dict[tuple[object, ...], "Smooth | Shares | CalibrationErrors"], repr=False
     )
     """Those of all groups of a feature, by formula: they are computed once."""
     resampled: dict[int, Smooth] = field(default_factory=dict[int, Smooth], repr=False)
@@ -87,9 +102,10 @@ class Uncertainty:
         """The counts that values are evaluated from."""
         return self.evaluated.evaluator.tally
 
-    @cached_property
-    def sampling(self) -> Sampling:
-        """The way in which the rows of the tally came to be."""
+    def sampling(self, formula: Formula) -> Sampling:
+        """The way in which the rows, and the labels, that a formula reads came to be."""
+        if is_judged(self.tally, formula):
+            return "judged"
         if self.tally.design is None:
             return "rows"
         return "strata" if isinstance(self.tally.design, SurveyDesign) else "replicate_weights"
@@ -157,17 +173,23 @@ class Uncertainty:
             return self.resampled[number].at(rows)
         if method == "jackknife":
             kind = "smooth"
-        if kind == "rate":
+        is_of_judge = is_judged(self.tally, requested.formula)
+        if kind == "rate" and not is_of_judge:
             return self._shares(rows)
         if kind == "area":
             return self._areas(requested, rows)
         values = self._of_groups(requested, rows)
-        made_of = rising_share_of(requested.formula) if kind == "function_of_rate" else None
-        if kind == "sum_of_rates":
-            made_of = sum_of_shares_of(requested.formula)
-        if made_of is None or not isinstance(values, Smooth):
+        made_of = self._made_of(requested)
+        if is_of_judge or made_of is None or not isinstance(values, Smooth):
             return values
         return MadeOfShares.of(values, made_of)
+
+    def _made_of(self, requested: RequestedFormula) -> Share | SumOfShares | None:
+        """The share, or the sum of shares, that values of a formula are made of, where their limits are, too."""
+        kind = kind_of(self.tally, requested.formula, requested.average)
+        if kind == "function_of_rate":
+            return rising_share_of(requested.formula)
+        return sum_of_shares_of(requested.formula) if kind == "sum_of_rates" else None
 
     def _shares(self, rows: Integers) -> Shares:
         """Shares of rows, or of as many as weights leave of them."""
@@ -200,7 +222,7 @@ class Uncertainty:
         return Smooth(value, error, freedom, scale, below, above, influences=influences, kind="area")
 
     @np.errstate(divide="ignore", invalid="ignore")
-    def _of_groups(self, requested: RequestedFormula, rows: Integers) -> Smooth | CalibrationErrors:
+    def _of_groups(self, requested: RequestedFormula, rows: Integers) -> Smooth | Shares | CalibrationErrors:
         """Some values of a formula; those of all groups of its feature are computed once."""
         formula, by = requested.formula, self.evaluated.specs[requested.spec].by
         evaluator, average = self.evaluated.evaluator, requested.average
@@ -208,9 +230,15 @@ class Uncertainty:
         binned = formula if isinstance(formula, RowExpression) and formula.bins_of is not None else None
         key = (formula if binned is None else (binned.bins_of, binned.options), average, by)
         if key not in self._estimates:
-            if self.tally.design is not None:
+            if isinstance(evaluator, JudgedEvaluator) and is_judged(self.tally, formula):
+                if kind_of(self.tally, formula, average) == "rate":
+                    self._estimates[key] = rates_by_judge(evaluator, requested, by)
+                else:
+                    made_of = self._made_of(requested)
+                    self._estimates[key] = by_judge(evaluator, requested, by, self.scale(requested), made_of)
+            elif self.tally.design is not None:
                 values = by_design(evaluator, requested, by, self.scale(requested))
-                self._estimates[key] = replace(values, sampling=self.sampling)
+                self._estimates[key] = replace(values, sampling=self.sampling(formula))
             elif binned is not None:
                 self._estimates[key] = CalibrationErrors.of(evaluator, binned, average, by)
             else:

@@ -29,7 +29,7 @@ OnUndefined: TypeAlias = Literal["warn", "ignore", "null", "raise"]
 Interval: TypeAlias = Literal[
     "auto", "analytic", "bootstrap", "bayes", "exact", "wilson", "clopper_pearson", "jeffreys", "agresti_coull", "wald",
     "newcombe", "agresti_caffo", "miettinen_nurminen", "katz", "mover", "delong", "influence", "folded_normal",
-    "jackknife", "information", "pairwise", "simultaneous", "test_inversion",
+    "jackknife", "information", "pairwise", "simultaneous", "test_inversion", "prediction_powered",
 ]  # fmt: skip
 ON_UNDEFINED: tuple[OnUndefined, ...] = get_args(OnUndefined)
 INTERVALS: tuple[Interval, ...] = get_args(Interval)
@@ -60,8 +60,15 @@ class DesignOptions(TypedDict, total=False):
     design: Design | None
 
 
-class SurveyCountOptions(CountOptions, DesignOptions, total=False):
-    """The options of counting rows, with survey designs."""
+class JudgedOptions(TypedDict, total=False):
+    """The options of calls that estimate from labels of people and of a judge together."""
+
+    judged: ColumnLike | None
+    label_probability: ColumnLike | None
+
+
+class SurveyCountOptions(CountOptions, DesignOptions, JudgedOptions, total=False):
+    """The options of counting rows, with survey designs and judges."""
 
 
 class ReadOptions(TypedDict, total=False):
@@ -88,8 +95,12 @@ class CallOptions(CountOptions, ComputeOptions, total=False):
     """The options of a call."""
 
 
-class SurveyCallOptions(CallOptions, DesignOptions, total=False):
-    """The options of a call, with survey designs."""
+class JudgedCallOptions(CallOptions, JudgedOptions, total=False):
+    """The options of a call, with judges."""
+
+
+class SurveyCallOptions(CallOptions, DesignOptions, JudgedOptions, total=False):
+    """The options of a call, with survey designs and judges."""
 
 
 class GroupReadOptions(ReadOptions, total=False):
@@ -115,7 +126,7 @@ class GroupOptions(TypedDict, total=False):
 
 OptionsOf: TypeAlias = (
     type[CountOptions] | type[SurveyCountOptions] | type[ReadOptions] | type[ComputeOptions] | type[CallOptions]
-    | type[SurveyCallOptions] | type[GroupReadOptions] | type[GroupCallOptions]
+    | type[JudgedCallOptions] | type[SurveyCallOptions] | type[GroupReadOptions] | type[GroupCallOptions]
 )  # fmt: skip
 
 
@@ -142,6 +153,8 @@ class Options:
     parts: int | None = None
     keep_rows: bool = False
     design: Design | None = None
+    judged: ColumnLike | None = None
+    label_probability: ColumnLike | None = None
     # reading
     pos_label: object = None
     labels: Sequence[object] | None = None
@@ -175,6 +188,8 @@ class Options:
             one_of("interval", self.interval, INTERVALS)
         if self.design is not None:
             self._check_design(self.design)
+        if self.judged is not None or self.label_probability is not None:
+            self._check_judged()
         if self.simultaneous and self.interval is None:
             msg = '`simultaneous` needs intervals: add `interval="auto"`.'
             raise ArgumentError(msg)
@@ -196,8 +211,21 @@ class Options:
             if getattr(self, name) is not None:
                 msg = f"`design` and `{name}` cannot be combined: {same}."
                 raise ArgumentError(msg)
-        if self.interval not in _OF_DESIGN:
+        if self.interval not in _IN_CLOSED_FORM:
             msg = f'`interval={self.interval!r}` does not support `design`; use `interval="auto"`.'
+            raise ArgumentError(msg)
+
+    def _check_judged(self) -> None:
+        """Refuse labels of a judge without those of people, and options that conflict with them."""
+        for needed, option in (("truth", "judged"), ("judged", "label_probability")):
+            if getattr(self, option) is not None and getattr(self, needed) is None:
+                msg = f"`{option}` needs `{needed}`: labels of people for some rows, and of a judge for all."
+                raise ArgumentError(msg)
+        if not self.na_rm:
+            msg = "`judged` is for rows without a label by people, so leave `na_rm=False` out."
+            raise ArgumentError(msg)
+        if self.interval not in _IN_CLOSED_FORM:
+            msg = f'`interval={self.interval!r}` does not support `judged`; use `interval="auto"`.'
             raise ArgumentError(msg)
 
     def in_parts(self, seed: int) -> Options:
@@ -239,14 +267,15 @@ class Options:
 
 _YES = {"1", "95%", "ci", "default", "on", "t", "true", "y", "yes"}
 """Words that ask for intervals without a method."""
-_OF_DESIGN = (None, "auto", "analytic")
-"""The intervals that follow a design."""
+_IN_CLOSED_FORM = (None, "auto", "analytic")
+"""The intervals that follow a design, or use the labels of a judge."""
 _IN_DESIGN = {
     "case_weights": "give the weights of a survey as `weights=` of its design",
     "frequency_weights": "a survey has a row for each person",
     "cluster": "give the clusters of a survey as `clusters=` of its design",
     "parts": "the design determines the variance",
     "score_bins": "bins of scores keep no strata, clusters or replicates",
+    "judged": "give the weights of the rows as `case_weights` and the clusters as `cluster`",
 }
 """The options that cannot be combined with a design, and the reasons."""
 DEFAULTS: dict[str, object] = {option.name: option.default for option in fields(Options)}

@@ -68,7 +68,7 @@ VERDICTS = _kind(
 GROUPS = _kind(
     "Values of groups", ".metric .by .group .estimate",
     f".metric .by .group .level .estimator {_CUTS} .estimate .error_bound {_INTERVAL} .n .denominator .effective_n "
-    ".status .note",
+    ".people .judge_labelled .judge .judge_weight .labels_worth .labelled_share .labels_needed .status .note",
 )  # fmt: skip
 SHRUNKEN = _kind(
     "Rates of groups that learn from each other", ".metric .by .group .estimate .raw",

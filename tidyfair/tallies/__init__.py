@@ -16,7 +16,8 @@ from tidyfair.tallies.moments import (
 from tidyfair.tallies.slices import MOST_PARTED, Parted
 from tidyfair.tallies.source import OuterGroups, PolarsFrame, SQUARED, Source, WEIGHT, from_arrays, open_frame
 from tidyfair.tallies.tally import (
-    BLOCK, HIDDEN, Key, LABELS, ROW, THRESHOLD, TRUTH, Tally, add_up, alike, check_tally, key_names, presence_key,
+    BLOCK, HIDDEN, Key, LABELS, ROW, SOURCES, THRESHOLD, TRUTH, Tally, add_up, alike, check_tally, key_names,
+    presence_key,
 )  # fmt: skip
 from tidyfair.tallies.tally_checks import SHOWN, check_readable, check_sizes, check_weights, in_words
 from tidyfair.tallies.thresholds import Cut, ESTIMATE, sigmoid

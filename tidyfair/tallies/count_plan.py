@@ -32,7 +32,7 @@ from tidyfair.specs import (
 from tidyfair.specs.formulas import CONTENT, OF_CENSORING, OF_INTERVAL, Formula, RowExpression, RowSums
 from tidyfair.tallies.moments import ACTUAL, PREDICTED, Needs
 from tidyfair.tallies.source import FREQUENCY, WEIGHT, Source
-from tidyfair.tallies.tally import TRUTH, Key, Scores, Tally
+from tidyfair.tallies.tally import TRUTH, Judge, Key, Scores, Tally
 from tidyfair.tallies.tally_checks import check_given
 from tidyfair.tallies.thresholds import ESTIMATE, RULES, Cut
 
@@ -110,7 +110,7 @@ class CountPlan:
             needs = replace(needs, rows=True)
         tally = Tally(
             pl.DataFrame(), (), truth, estimate, cut, weights, scores, needs, sides=sides, design=options.design,
-            forecast=forecast,
+            forecast=forecast, judge=_judge(formulas, options),
         )  # fmt: skip
         check_given(formulas, tally.given)
         if weights is not None:
@@ -141,11 +141,14 @@ class CountPlan:
                     "`new_groupwise_metric`."
                 )
                 raise ArgumentError(msg)
-        if cluster is not None:
-            if cluster in keys:
-                msg = f"`cluster`: {cluster.name!r} already defines groups, and groups cannot serve as clusters."
+        beside = [Key(cluster, "cluster")] if cluster is not None else []
+        beside += [Key(column, "judged") for column in (self.tally.judge.columns if self.tally.judge else ())]
+        for key in beside:
+            if key.column in keys:
+                what = "clusters" if key.role == "cluster" else "labels of a judge"
+                msg = f"`{key.role}`: {key.column.name!r} already defines groups, and groups cannot serve as {what}."
                 raise ColumnError(msg)
-            keys[cluster] = Key(cluster, "cluster")
+            keys[key.column] = key
         # a stratum may be a group as well
         for column in design.keys if design is not None else ():
             keys.setdefault(column, Key(column, "cluster"))
@@ -159,7 +162,7 @@ class CountPlan:
         tally, needs = self.tally, self.tally.needs
         columns: Wanted = {}
         for index, key in enumerate(tally.keys):
-            role = key.role if key.role in {"by", "cluster"} else "group_by"
+            role = key.role if key.role in {"by", "cluster", "judged"} else "group_by"
             if role == "cluster" and tally.design is not None:
                 role = ROLE
             columns[f"k{index}"] = (role, key.column)
@@ -206,7 +209,7 @@ class CountPlan:
     def is_of_labels(self) -> bool:
         """True where only rows are counted, by keys and labels, and nothing is summed."""
         is_weighted = self.tally.weights is not None or self.frequencies is not None
-        is_summed = self.tally.needs.anything or self.parts is not None
+        is_summed = self.tally.needs.anything or self.parts is not None or self.tally.judge is not None
         return self.tally.cut is None and not is_weighted and not is_summed
 
     @cached_property
@@ -374,6 +377,22 @@ def _cut(
         msg = f"`{cut.option}` cannot be combined with `group_by=privileged(…)`; group by a column instead."
         raise ArgumentError(msg)
     return cut
+
+
+def _judge(formulas: _Formulas, options: Options) -> Judge | None:
+    """The judge of a call, if its metrics can use labels of both."""
+    if options.judged is None:
+        return None
+    for name, formula in formulas:
+        is_counted = formula.kind == "class" and (formula.variation == "counts" or "truth" not in formula.reads)
+        if not is_counted or formula.compares:
+            msg = (
+                f"`judged`: {name} is not computed from counts of labels in a group, so that it cannot be estimated "
+                "from labels of people and of a judge together; leave `judged` out, and it reads those of people."
+            )
+            raise ArgumentError(msg)
+    column, probability = Column.of(options.judged, "judged"), options.label_probability
+    return Judge(column, Column.if_given(probability, "label_probability"))
 
 
 def _check_forecast(forecast: Forecast, formulas: _Formulas, sides: Privileged | None) -> None:

@@ -66,6 +66,8 @@ _EXACT = 2.0**53
 _SMALLEST, _LARGEST = 1e-100, 1e100
 """Squares of numbers between these limits can be weighted and summed."""
 _AUTOMATIC_BINS = 2**12
+_DECIMALS = 3
+"""Scores of a judge are read to so many decimals."""
 _FEW_ROWS = 20_000
 """At most so many rows are parts of their own, where the tally is not kept."""
 
@@ -185,7 +187,7 @@ def _elsewhere(source: Source, plan: CountPlan) -> Tally:
 def _counted_there(source: Source, plan: CountPlan, exact: frozenset[str]) -> Tally | None:
     """The tally counted by another engine; None if it needs rows."""
     tally = plan.tally
-    if plan.parts is not None or plan.numbers_rows or tally.forecast is not None:
+    if plan.parts is not None or plan.numbers_rows or tally.forecast is not None or tally.judge is not None:
         return None
     cells, rows, scores = pushed_down(source, plan), None, tally.scores
     if cells is None:
@@ -390,6 +392,11 @@ def _as_numbers(frame: pl.LazyFrame, plan: CountPlan) -> tuple[pl.LazyFrame, fro
             msg = f"`{ROLE}`: the replicate {column.name!r} is {schema[name]}; weights must be numbers."
             raise WeightError(msg)
         casts.append(pl.col(name).cast(pl.Float64))
+    if tally.judge is not None:
+        judged, *probability = tally.names(tally.judge.columns)
+        casts += [pl.col(judged).round(_DECIMALS)] if schema[judged].is_float() else []
+        # only the labels of people were drawn
+        casts += [pl.when(pl.col(TRUTH).is_not_null()).then(pl.col(name)).alias(name) for name in probability]
     return frame.with_columns(casts) if casts else frame, frozenset(exact)
 
 

@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any, Literal
+from typing import Any, Literal, TypeAlias, cast, get_args
 
 import numpy as np
 import polars as pl
@@ -49,10 +49,15 @@ BLOCK = "\0block"
 """Key of random parts of the rows, to estimate the variance of sums."""
 TRUTH = "truth"
 LABELS = (TRUTH, ESTIMATE)
+GOLD, OWN = "\0gold", "\0own"
+"""Keys of the label by people, where the truth is that of a judge, and of the estimate of one of two models."""
 ROW = "\0row"
 """Key of the row number, for designs that sample single rows."""
 THRESHOLD = "\0threshold"
 """The column of the value of a list of cuts, among the keys."""
+LabelSource: TypeAlias = Literal["people", "judge", "judge of all"]
+SOURCES: tuple[LabelSource, ...] = get_args(LabelSource)
+"""Those whose labels a judged tally has: people, the judge on the rows that they labelled, and the judge on all."""
 _MEASURES = ("w", "w2", WEIGHT, SQUARED)
 _MOST_WHOLE = 2**63
 _FEW_CELLS = 1_000
@@ -64,12 +69,26 @@ class Key:
     """A column that the tally is counted by, and its role."""
 
     column: Column
-    role: Literal["outer", "by", "side", "threshold", "cluster"]
+    role: Literal["outer", "by", "side", "threshold", "cluster", "judged"]
 
 
 def key_names(keys: Sequence[Key], role: str | None = None) -> list[str]:
     """The names in `cells` of all keys, or of those in one role."""
     return [f"k{index}" for index, key in enumerate(keys) if role in (None, key.role)]
+
+
+@dataclass(frozen=True)
+class Judge:
+    """The labels of a judge, or its scores of the event, for all rows, of which people labelled some."""
+
+    column: Column
+    probability: Column | None
+    """The probability with which a row was drawn to be labelled; None if it is the same in a group."""
+
+    @property
+    def columns(self) -> list[Column]:
+        """The columns that rows are counted by."""
+        return [self.column] if self.probability is None else [self.column, self.probability]
 
 
 @dataclass(frozen=True)
@@ -114,6 +133,7 @@ class Tally:
     """The survey design of the rows."""
     forecast: Forecast | None = None
     """The columns of survival times, of an interval or of quantiles."""
+    judge: Judge | None = None
     is_at_points: bool = False
     """True if sums and rows are those at the points of predictions."""
 
@@ -160,6 +180,8 @@ class Tally:
         seen: dict[str, list[Any]] = {}
         for name in LABELS:
             column = self.cells[name]
+            if name == TRUTH and self.judge is not None and not self.has_scores_of_judge:
+                column = column.append(self._labels_of_judge)
             # categories are in their own order, not in that of their texts
             if self.cells.height > _FEW_CELLS or isinstance(column.dtype, pl.Enum | pl.Categorical):
                 seen[name] = column.drop_nulls().unique().sort().to_list()
@@ -211,6 +233,76 @@ class Tally:
         """True if some rows have no estimate or score; of predictions at points, if some may have none."""
         has_missing_scores = SCORE in self.cells.columns and self.cells[SCORE].null_count() > 0
         return self.forecast is not None or has_missing_scores or self.cells[ESTIMATE].null_count() > 0
+
+    @cached_property
+    def has_scores_of_judge(self) -> bool:
+        """True if the judge gives numbers between 0 and 1: probabilities of the event, instead of labels."""
+        if self.judge is None:
+            return False
+        judged = self.keys_of_cells([self.judge.column]).to_series()
+        return judged.dtype.is_float() and bool(judged.is_between(0, 1).all())
+
+    @cached_property
+    def _labels_of_judge(self) -> pl.Series:
+        """The labels of the judge in the dtype of those of people."""
+        column = cast("Judge", self.judge).column
+        judged = self.keys_of_cells([column]).to_series().alias(TRUTH)
+        dtype = self.kinds[TRUTH]
+        is_alike = alike(judged.dtype, dtype)
+        labels = judged.cast(dtype, strict=False) if is_alike and dtype != pl.Null else judged
+        if not is_alike or not labels.cast(judged.dtype).eq_missing(judged).all():
+            msg = (
+                f"`judged`: the column {column.name!r} ({judged.dtype}) holds other labels than the truth ({dtype}); "
+                "use the same labels, or scores of the event between 0 and 1."
+            )
+            raise ColumnError(msg)
+        return labels
+
+    def _probabilities(self, column: Column) -> pl.Series:
+        """The probabilities with which rows were drawn to be labelled, 1 for rows that were not."""
+        drawn = self.keys_of_cells([column]).to_series().set(self.cells[TRUTH].is_null(), 1)
+        is_share = drawn.is_between(0, 1, closed="right") if drawn.dtype.is_numeric() else drawn.is_null()
+        if not is_share.all(ignore_nulls=False):
+            msg = f"`label_probability`: {column.name!r} must be above 0 and at most 1 in rows with a label."
+            raise ColumnError(msg)
+        return drawn
+
+    def with_rivals(self, rival: Column) -> tuple[Tally, Tally]:
+        """The tallies with the estimate and with a rival of it, a key, whose cells are told apart by both."""
+        keys = [replace(key, role="judged") if key.column == rival else key for key in self.keys]
+        own, (name,) = f"k{len(keys)}", self.names([rival])
+        cells = self.cells.select(*key_names(keys), pl.col(ESTIMATE).alias(own), pl.exclude(key_names(keys)))
+        tally = replace(self, cells=cells, keys=(*keys, Key(Column(OWN), "judged")))
+        return tally, replace(tally, cells=cells.with_columns(pl.col(name).alias(ESTIMATE)))
+
+    def labelled_by(self, source: LabelSource, event: object, other: object) -> Tally:
+        """The tally with the labels of people as the truth, or of the judge: for the rows that people labelled, or all.
+
+        Rows without such a label have none. The label of people becomes the last key, so that the cells of all three
+        are the same; a score of the judge divides them into the event and another label.
+        """
+        judge, gold, weights = cast("Judge", self.judge), self.cells[TRUTH], self.weights
+        drawn = None if judge.probability is None else self._probabilities(judge.probability)
+        is_labelled, is_divided = gold.is_not_null(), self.has_scores_of_judge and source != "people"
+        cells = self.cells.with_columns(gold.alias(f"k{len(self.keys)}"))
+        if source != "people":
+            judged = self.keys_of_cells([judge.column]).to_series() if is_divided else self._labels_of_judge
+            cells = cells.with_columns(judged.set(~is_labelled & (source == "judge"), None).alias(TRUTH))
+        if weights is None and (drawn is not None or is_divided):
+            weights, count = judge.column, pl.col("n").cast(pl.Float64)
+            cells = cells.with_columns(count.alias("w"), count.alias("w2"))
+        if drawn is not None and source != "judge of all":
+            cells = cells.with_columns(pl.col("w") / drawn, pl.col("w2") / drawn**2)
+        if is_divided:
+            sides: list[pl.DataFrame] = []
+            for label, share in ((event, pl.col(TRUTH)), (other, 1 - pl.col(TRUTH))):
+                side = pl.when(pl.col(TRUTH).is_not_null()).then(pl.lit(label, gold.dtype)).alias(TRUTH)
+                factor = pl.coalesce(share, 1.0)
+                sides.append(cells.with_columns(side, pl.col("w") * factor, pl.col("w2") * factor**2))
+            cells = pl.concat(sides)
+        keys = (*self.keys, Key(Column(GOLD), "judged"))
+        cells = cells.select(*key_names(keys), pl.exclude(key_names(keys)))
+        return replace(self, cells=cells, keys=keys, weights=weights, judge=None)
 
     def in_few_parts(self) -> Tally:
         """The tally with random parts put together, unless these are few; replicates draw parts."""
@@ -354,7 +446,7 @@ class Tally:
         """The settings of the count; only tallies with the same settings add up."""
         return (
             self.keys, self.truth, self.estimate, self.cut, self.weights, self.scores, self.needs, self.sides,
-            self.design, self.forecast,
+            self.design, self.forecast, self.judge,
         )  # fmt: skip
 
     @property

@@ -62,6 +62,7 @@ from tidyfair.specs import (
     By,
     CallOptions,
     FeatureLike,
+    JudgedCallOptions,
     Options,
     Prediction,
     SurveyCallOptions,
@@ -110,6 +111,8 @@ class Gate(MetricSetOnData, CalledOnTallies):
     """
 
     subject: ClassVar[str] = "A gate"
+    accepted: ClassVar[type[Any]] = JudgedCallOptions
+    follows_judges: ClassVar[bool] = True
     follows_points: ClassVar[bool] = True
     lists_unknown: ClassVar[bool] = True
     warns_of_missing: ClassVar[bool] = False
@@ -394,6 +397,7 @@ class ComparisonGate(CalledOnTallies):
     """
 
     subject: ClassVar[str] = "A gate"
+    accepted: ClassVar[type[Any]] = JudgedCallOptions
     follows_points: ClassVar[bool] = True
     lists_unknown: ClassVar[bool] = True
     refused: ClassVar[Mapping[str, str]] = _REFUSED
@@ -418,6 +422,11 @@ class ComparisonGate(CalledOnTallies):
     def __repr__(self) -> str:
         setting = f"{self.side} {self.limit:g}; conf_level={self.conf_level:g}"
         return visible(f"<ComparisonGate of {self.comparison!r}, {setting}>")
+
+    @property
+    def follows_judges(self) -> bool:  # pyright: ignore[reportIncompatibleVariableOverride] - as its comparison does
+        """True if the comparison uses the labels of a judge."""
+        return self.comparison.follows_judges
 
     @property
     def _run(self) -> Run:

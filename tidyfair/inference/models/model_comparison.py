@@ -18,6 +18,7 @@ from tidyfair.escapes import visible
 from tidyfair.evaluation import (
     CELLS,
     Evaluated,
+    JudgedEvaluator,
     KeyCodes,
     Replicates,
     UnitsOfOneFeature,
@@ -137,7 +138,8 @@ class ModelComparison:
             one: The predictions of the model that others are compared with.
             other: Those of another model.
             others: Those of several models: a list of columns, or a mapping from the names of the models.
-            options: The remaining arguments are those of a metric.
+            options: The remaining arguments are those of a metric. With `judged`, the power of the judge is that for
+                the change, and rates have no McNemar test.
 
         Returns:
             One row for each metric, outer group and model of `others`: the values `.one` and `.other`, their `.change`
@@ -184,9 +186,12 @@ class ModelComparison:
         checked = self.metrics.run.options(options, SurveyCallOptions, truth=truth)
         checked = replace(checked, on_undefined="null" if on_undefined == "null" else "ignore")
         self._check_design(checked.design)
+        if checked.judged is not None:
+            self._refuse_disparities()
         source = open_frame(data, checked.group_by)
         self._check_predictions(source, one=one, other=other)
-        if checked.cluster is not None or checked.design is not None or not all(map(is_of_labels, self.metrics.specs)):
+        is_of_rows = checked.judged is None and (checked.cluster is not None or checked.design is not None)
+        if is_of_rows or not all(map(is_of_labels, self.metrics.specs)):
             pairs = self._rows(source, one, other, checked)
         else:
             # the second prediction is one more key
@@ -202,7 +207,18 @@ class ModelComparison:
         if on_undefined == "raise":
             for side in pairs.sides:
                 self.metrics.run.refuse_undefined(side, replace(checked, on_undefined="raise"))
-        return PairedModels(self, source, pairs, checked)
+        models = PairedModels if checked.judged is None else JudgedModels
+        return models(self, source, pairs, checked)
+
+    def _refuse_disparities(self) -> None:
+        """Refuse metrics that compare groups, where labels are of a judge."""
+        for metric in self.metrics:
+            if metric.by is not None:
+                msg = (
+                    f"compare_models(): `judged` is for metrics, not for disparities such as {metric.name}; compare "
+                    f"metrics in each group, with `group_by={names_of(metric.by.columns)!r}`."
+                )
+                raise ArgumentError(msg)
 
     def __repr__(self) -> str:
         names = [f"{metric.name}({metric.by!r})" if metric.by else metric.name for metric in self.metrics]
@@ -437,6 +453,32 @@ class PairedModels:
         """The same comparison with unknown groups compared like all others."""
         metrics = metric_set(*map(with_unknown, self.comparison.metrics))
         return replace(self, comparison=replace(self.comparison, metrics=metrics))
+
+
+class JudgedModels(PairedModels):
+    """The counts of rows with the predictions of two models, and labels of people and of a judge."""
+
+    def compared(self, conf_level: float | None = None) -> pl.DataFrame:
+        """Both values and their change, of a judge with the power that suits the change; limits are normal."""
+        options = self.options if conf_level is None else replace(self.options, conf_level=conf_level)
+        run, pairs = self.comparison.metrics.run, cast("_Cells", self.pairs)
+        evaluated = [run.evaluate(side, options)[0] for side in pairs.tally.with_rivals(pairs.second)]
+        results, second = (tidy_results(side, undefined_is_null=False) for side in evaluated)
+        known = (results[".estimate"].is_not_null() & second[".estimate"].is_not_null()).to_numpy()
+        columns: list[Floats] = []
+        for requested in evaluated[0].evaluator.tables:
+            one, other = (cast("JudgedEvaluator", side.evaluator).judged(requested, None) for side in evaluated)
+            change, half = other.less(one), z_value(options.conf_level)
+            error = np.sqrt(np.where(change.variance > 0, change.variance, np.nan))
+            limits = [change.value - half * error, change.value + half * error]
+            values = [one.at(change.power), other.at(change.power), change.value, *limits, error]
+            columns.append(np.stack(values)[:, :, 0])
+        names = (".one", ".other", ".change", ".lower", ".upper", ".std_error")
+        numbers = np.where(known, np.concatenate(columns, axis=1), np.nan)
+        return results.select(*self._outer, ".metric", ".by", ".estimator").with_columns(
+            *(pl.Series(name, own, nan_to_null=True) for name, own in zip(names, numbers, strict=True)),
+            pl.lit(None, pl.Float64).alias(".p_value"),
+        )
 
 
 def _changes(results: Floats) -> Floats:

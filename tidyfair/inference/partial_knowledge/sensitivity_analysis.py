@@ -24,7 +24,7 @@ from tidyfair.inference.models import influences_of
 from tidyfair.inference.on_data import CalledOnTallies, refuse_several_cuts
 from tidyfair.inference.result_frames import frame_of, no_rows, schema_of, with_outer_key
 from tidyfair.intervals import in_progress, is_of_cells, values_of_tables
-from tidyfair.specs import Array, Column, Contrast, Options, formulas_of, names_of, refuse_unknown_keywords
+from tidyfair.specs import Array, Column, Contrast, Options, formulas_of, names_of, number, refuse_unknown_keywords
 from tidyfair.specs.result_kinds import SENSITIVITY, ResultKind
 from tidyfair.tallies import ESTIMATE, HIDDEN, LABELS, TRUTH, Tally, open_frame
 
@@ -46,6 +46,8 @@ _MOVES = {
     WRONG_GROUP: tuple((name, name) for name in _NAMES),
 }  # fmt: skip
 """The cells that rows with an error may leave and enter; of the wrong group, those of another group."""
+_FILLED = (("tp", "fp", "selected_only"), ("fn", "tn", "unselected_only"))
+"""The cells that rows without a truth may belong to, by their estimate."""
 _SCENARIO, _ROWS, _TEXT = "\0scenario", "\0rows", "\0text"
 _TRUTH, _ESTIMATE = "\0truth", "\0estimate"
 _COLUMNS: dict[str, Any] = {
@@ -89,6 +91,8 @@ class VerdictSensitivity(CalledOnTallies):
     _in_words: ClassVar[tuple[str, ...]] = ("gate",)
     refused: ClassVar[Mapping[str, str]] = _REFUSED
     gate: Gate
+    missing_difference: float = 1.0
+    """The largest difference of the shares of events among rows without and with a truth."""
 
     @property
     def _run(self) -> Run:
@@ -128,7 +132,8 @@ class VerdictSensitivity(CalledOnTallies):
         parts = in_order.partition_by(outer, maintain_order=True) if outer else [cells] * (len(cells) > 0)
         for part in parts:
             for metric, limit, names in judged:
-                table = _Study.of(metric, limit, self.gate.conf_level, part, names).table()
+                study = _Study.of(metric, limit, self.gate.conf_level, part, names)
+                table = replace(study, missing_difference=self.missing_difference).table()
                 tables.append(with_outer_key(part.select(keys), 0, table))
         return pl.concat(tables)
 
@@ -200,6 +205,7 @@ class _Study:
     """The groups as results show them."""
     unknown: pl.DataFrame
     """The cells of people whose group is unknown, in which no errors are tried."""
+    missing_difference: float = 1.0
 
     @classmethod
     def of(
@@ -400,13 +406,15 @@ class _Study:
         chosen = np.ones(len(self.cells), dtype=bool) if group is None else np.arange(len(self.cells)) == group
         pairs: list[tuple[float, float]] = []
         for formula in formulas_of(self.metric):
-            # a rate is at its ends where all missing truths of what is selected, and of what is not, are of one kind
+            # a rate is at its ends where as many, or as few, missing truths as may be are events
             filled: list[Array] = []
-            for targets in itertools.product(("tp", "fp"), ("fn", "tn")):
+            for signs in itertools.product((1, -1), repeat=2):
                 cells = self.cells.astype(float)
-                for source, target in zip(("selected_only", "unselected_only"), targets, strict=True):
-                    cells[chosen, _NAMES.index(target)] += cells[chosen, _NAMES.index(source)]
-                    cells[chosen, _NAMES.index(source)] = 0
+                for columns, sign in zip(_FILLED, signs, strict=True):
+                    event, other, missing = (_NAMES.index(name) for name in columns)
+                    rows = np.where(chosen, cells[:, missing], 0.0)
+                    events = rows * self._shares_of_events(event, other, sign)
+                    cells[:, [event, other, missing]] += np.stack([events, rows - events, -rows], axis=1)
                 filled.append(cells)
             values, rows = values_of_tables(formula, np.stack(filled))
             compared = rows >= max(self.metric.policy.min_n, 1)
@@ -419,6 +427,16 @@ class _Study:
         worst = min if aggregate.kind == "ratio" else max
         lowest, highest = (worst(ends) for ends in zip(*pairs, strict=True))
         return {".lowest": lowest, ".highest": highest}
+
+    def _shares_of_events(self, event: int, other: int, sign: int) -> Array:
+        """The largest, or the smallest, share of events among rows without a truth, in each group."""
+        known = self.cells[:, [event, other]].astype(float)
+        # where no truth is known, as of people who were refused, that of the others of the group stands for it
+        every = self.cells[:, [_NAMES.index(name) for name in ("tp", "fn", "fp", "tn")]].reshape(-1, 2, 2).sum(axis=2)
+        known = np.where(known.sum(axis=1, keepdims=True) > 0, known, every)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            share = known[:, 0] / known.sum(axis=1)
+        return np.nan_to_num(share + sign * self.missing_difference, nan=(1 + sign) / 2).clip(0, 1)
 
 
 def _range_bounds(low: Array, high: Array, *, ratio: bool) -> tuple[float, float]:
@@ -449,7 +467,7 @@ def _path(line: _Line, sizes: Array, along: Array, needed: float) -> _Path:
 @refuse_unknown_keywords
 def verdict_sensitivity(
     given: Gate | Metric | GroupwiseMetric | MetricSet, *, below: float | None = None, above: float | None = None,
-    conf_level: float | None = None,
+    conf_level: float | None = None, missing_difference: float = 1.0,
 ) -> VerdictSensitivity:  # fmt: skip
     """Compute the share of erroneous data that would change the verdict of a gate.
 
@@ -466,6 +484,9 @@ def verdict_sensitivity(
         below: The limit of differences, unless a gate is given.
         above: The limit of ratios.
         conf_level: Confidence level of verdicts, 0.95 by default.
+        missing_difference: The largest difference, for the bounds of the disparity, between the share of events among
+            the rows of a group and estimate that have a truth and among those that have none; where all lack it, as
+            those who were refused, from the share in the whole group. With 1 they may be anything.
 
     >>> from tidyfair import check, equal_opportunity
     >>> from tidyfair.datasets import lending
@@ -501,4 +522,4 @@ def verdict_sensitivity(
             if not is_of_cells(formula):
                 msg = f"verdict_sensitivity() takes metrics computed from counts of labels, not {name}."
                 raise ArgumentError(msg)
-    return VerdictSensitivity(gate)
+    return VerdictSensitivity(gate, number("missing_difference", missing_difference, 0, 1))

@@ -11,6 +11,7 @@ import numpy as np
 import polars as pl
 
 from tidyfair.errors import ArgumentError, ColumnError
+from tidyfair.evaluation import JUDGED
 from tidyfair.inference.gates import FAIL, PASS, Side, check, limited
 from tidyfair.inference.result_frames import frame_of, no_rows, schema_of
 from tidyfair.inference.testing.studentized import joint_ranks, rate_distances
@@ -27,10 +28,10 @@ from tidyfair.specs import (
     refuse_unknown_settings,
     whole,
 )
-from tidyfair.specs.result_kinds import SMALLEST
+from tidyfair.specs.result_kinds import GROUPS, SMALLEST
 from tidyfair.tallies import open_frame
 
-__all__ = ["rows_needed", "smallest_difference"]
+__all__ = ["labels_needed", "rows_needed", "smallest_difference"]
 
 _HALVINGS = 14
 _MOST_GROUPS = 10_000
@@ -157,6 +158,41 @@ def rows_needed(
         return _fewest_rows(gate.is_sure, f"for the gate to {gate.verdict}", gate.first_guess, 50)
     goal = f"to detect a difference of {difference:g}"
     return _fewest_rows(lambda rows: study.detects(difference, [rows] * groups, share), goal, 2, 200)
+
+
+@refuse_unknown_settings
+def labels_needed(groups: pl.DataFrame, width: float) -> pl.DataFrame:
+    """The labels of people that each group needs for intervals of a given width, beside those of a judge.
+
+    The values of people and judge keep their correlation, and the variance by people falls with the number of labels.
+
+    Args:
+        groups: The result of `by_group(…, judged=…, interval="auto")`, with intervals of the wanted level.
+        width: The distance of the limits.
+
+    Returns:
+        The groups with `.labels_needed`, those that there are included; null where labels for all rows are too few.
+
+    >>> from tidyfair import accuracy
+    >>> rows = {"gold": [1, 0, 1, 0, None, None, None, None], "judge": [1, 1, 1, 0, 1, 0, 1, 0], "guess": [1, 0] * 4}
+    >>> people = pl.concat([pl.DataFrame(rows)] * 20)
+    >>> values = accuracy.by_group(people, "gold", "guess", judged="judge", interval="auto")
+    >>> values.select(".n", pl.col(".upper") - pl.col(".lower") < 0.2).row(0)
+    (80, True)
+    >>> labels_needed(values, 0.15)[".labels_needed"].item() > 80
+    True
+    """
+    missing = [name for name in (*JUDGED, ".lower", ".upper", ".n", ".denominator") if name not in groups.columns]
+    if missing:
+        msg = f'`groups` lacks {missing[0]!r}: give the result of `by_group(…, judged=…, interval="auto")`.'
+        raise ColumnError(msg)
+    squared_width = number("width", width, 0, math.inf) ** 2
+    ratio, share = pl.col(".denominator") / pl.col(".labels_worth"), pl.col(".labelled_share")
+    # the judge explains a part of the variance by people, as far as there are more rows than labels
+    explained, alone = (1 - ratio) / (1 - share), (pl.col(".upper") - pl.col(".lower")) ** 2 / ratio
+    factor = alone * (1 - explained) / (squared_width - alone * explained * share)
+    needed = pl.when((factor > 0) & (factor <= 1 / share)).then((pl.col(".n") * factor).ceil().cast(pl.Int64))
+    return GROUPS.frame(groups.with_columns(needed.alias(".labels_needed")))
 
 
 def _fewest_rows(is_enough: Callable[[int], bool], goal: str, guess: int, precision: int) -> int:

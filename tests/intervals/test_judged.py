@@ -1,0 +1,589 @@
+"""Values from labels of people for few rows and of a judge for all: ppi_py, arithmetic on rows, simulation."""
+
+import math
+import warnings
+from typing import Any
+
+import numpy as np
+import polars as pl
+import pytest
+
+import tidyfair as tf
+from tidyfair.errors import ArgumentError, ColumnError, LabelError, UndefinedWarning
+
+PPI_PY = {
+    ("prevalence", "labels", False): (0.4120228163037409, 0.33176483001074014, 0.4922808025967416),
+    ("accuracy", "labels", False): (0.7268996019460416, 0.651638189858027, 0.8021610140340563),
+    ("prevalence", "scores", False): (0.416057761732852, 0.3545014102165502, 0.47761411324915387),
+    ("accuracy", "scores", False): (0.7300842358604093, 0.6724134469869396, 0.7877550247338789),
+    ("prevalence", "labels", True): (0.40735659128516266, 0.3098030423736011, 0.5049101401967242),
+    ("accuracy", "labels", True): (0.6627081908017067, 0.5661366755600548, 0.7592797060433587),
+    ("prevalence", "scores", True): (0.38197544642857145, 0.3130854495571733, 0.4508654432999696),
+    ("accuracy", "scores", True): (0.7122209821428571, 0.6470915303451236, 0.7773504339405907),
+}
+"""`ppi_mean_pointestimate` and the limits of `ppi_mean_ci` (95 %) of ppi_python 0.2.3, on the rows of `answers`."""
+BOTH: dict[str, Any] = {"judged": "labels", "interval": "auto"}
+
+WITH_AND_WITHOUT: tuple[dict[str, Any], ...] = ({"judged": "labels"}, {})
+COUNTED: tuple[dict[str, Any], ...] = ({}, {"cluster": "person"})
+
+
+def answers() -> pl.DataFrame:
+    """600 rows that repeat by arithmetic, of which people labelled 131; `truth` is not known to a call."""
+    i = np.arange(600)
+    truth = (i * 7 % 10 < 4).astype(int)
+    score = np.round(np.clip(0.15 + 0.6 * truth + 0.025 * (i * 5 % 11 - 5), 0, 1), 3)
+    rows = pl.DataFrame(
+        {
+            "group": i * 13 % 17 < 7,
+            "truth": truth,
+            "labels": np.where(i % 9 == 0, 1 - truth, truth),
+            "scores": score,
+            "guess": np.where(i * 3 % 11 < 3, 1 - truth, truth),
+            "other": np.where(i * 3 % 10 < 2, 1 - truth, truth),
+        }
+    )
+    return rows.with_columns(pl.when(pl.Series(i * 11 % 23 < 5)).then("truth").alias("gold"))
+
+
+ANSWERS = answers()
+GROUPS = tf.metric_set(tf.prevalence.difference("group"), tf.accuracy.difference("group"))
+
+
+def values(metric: Any, data: pl.DataFrame = ANSWERS, **options: Any) -> pl.DataFrame:
+    """The values of groups."""
+    return metric.by_group(data, "gold", "guess", **BOTH | options)
+
+
+@pytest.mark.parametrize("judge", ["labels", "scores"])
+def test_values_and_errors_equal_those_of_ppi_py(judge: str) -> None:
+    rows = values(GROUPS, judged=judge).select(".metric", "group", ".estimate", ".std_error", ".judge_weight").rows()
+    assert len(rows) == 4
+    for metric, group, estimate, error, weight in rows:
+        expected, lower, upper = PPI_PY[metric, judge, group]
+        expected_error = (upper - lower) / 2 / 1.959963984540054
+        if judge == "scores":
+            # both have the power 1
+            assert weight == 1
+            assert estimate == pytest.approx(expected, abs=1e-12)
+            assert error == pytest.approx(expected_error, rel=1e-3)
+        else:
+            # ppi_py takes the variance of the judge from all rows, not from each part
+            assert estimate == pytest.approx(expected, abs=0.2 * error)
+            assert error == pytest.approx(expected_error, rel=0.005)
+
+
+def test_differences_are_those_of_the_values_of_groups_and_their_errors() -> None:
+    difference = tf.accuracy.difference("group", to="false", signed=True)
+    result = difference(ANSWERS, "gold", "guess", **BOTH).row(0, named=True)
+    groups = values(difference)
+    assert result[".method"] == "prediction_powered"
+    assert result[".estimate"] == pytest.approx(groups[".estimate"][1] - groups[".estimate"][0], abs=1e-12)
+    assert result[".std_error"] == pytest.approx(math.hypot(*groups[".std_error"]), rel=1e-9)
+    # Newcombe's limits, of those of the groups
+    (value, low, high), (other, other_low, other_high) = groups.select(".estimate", ".lower", ".upper").rows()
+    assert result[".lower"] == pytest.approx(other - value - math.hypot(other - other_low, high - value), abs=1e-9)
+    assert result[".upper"] == pytest.approx(other - value + math.hypot(other_high - other, value - low), abs=1e-9)
+
+
+def by_rows(influence: Any, value: Any, data: pl.DataFrame) -> tuple[float, float, float]:
+    """The value, its error and the weight of the judge, from the rows of one group one by one."""
+    gold, judge, guess = (data[name].to_numpy().astype(float) for name in ("gold", "labels", "guess"))
+    people = ~np.isnan(gold)
+    share = people.mean()
+
+    def part(truth: Any, rows: Any) -> tuple[float, Any]:
+        own, of_rows = value(truth[rows], guess[rows]), np.zeros(len(truth))
+        of_rows[rows] = influence(truth[rows], guess[rows], own)
+        return own, of_rows
+
+    (ours, of_people), (labelled, of_labelled), (all_rows, of_all) = (
+        part(gold, people),
+        part(judge, people),
+        part(judge, np.ones(len(gold), dtype=bool)),
+    )
+    error, of_error = (labelled - all_rows) / (1 - share), (of_labelled - of_all) / (1 - share)
+    weight = float(np.clip((of_people @ of_error) / (of_error @ of_error), 0, 1))
+    return ours - weight * error, float(np.sqrt(((of_people - weight * of_error) ** 2).sum())), weight
+
+
+@pytest.mark.parametrize("name", ["sens", "precision", "f_meas"])
+def test_values_equal_those_of_influences_of_rows(name: str) -> None:
+    def counts(truth: Any, guess: Any) -> tuple[Any, Any]:
+        hits = truth * guess
+        of = {"sens": truth, "precision": guess, "f_meas": (truth + guess) / 2}[name]
+        return hits, of
+
+    def value(truth: Any, guess: Any) -> float:
+        hits, of = counts(truth, guess)
+        return float(hits.sum() / of.sum())
+
+    def influence(truth: Any, guess: Any, own: float) -> Any:
+        hits, of = counts(truth, guess)
+        return (hits - own * of) / of.sum()
+
+    metric = getattr(tf, name)
+    for row in values(metric.difference("group")).iter_rows(named=True):
+        data = ANSWERS.filter(pl.col("group") == row["group"])
+        expected, error, weight = by_rows(influence, value, data)
+        assert row[".estimate"] == pytest.approx(expected, abs=1e-9)
+        assert row[".judge_weight"] == pytest.approx(weight, abs=1e-8)
+        if name != "f_meas":
+            assert row[".std_error"] == pytest.approx(error, rel=1e-8)
+        assert row[".lower"] < expected < row[".upper"]
+
+
+@pytest.mark.parametrize("name", ["accuracy", "f_meas", "mcc", "bal_accuracy", "kap", "npv", "j_index", "spec"])
+def test_columns_of_groups_are_what_values_are_made_of(name: str) -> None:
+    metric = getattr(tf, name).difference("group")
+    groups = values(metric)
+    known = ANSWERS.drop_nulls("gold")
+    made_of = {
+        ".people": metric.by_group(known, "gold", "guess"),
+        ".judge_labelled": metric.by_group(known, "labels", "guess"),
+        ".judge": metric.by_group(ANSWERS, "labels", "guess"),
+    }
+    for column, own in made_of.items():
+        assert groups[column].to_list() == pytest.approx(own[".estimate"].to_list(), abs=1e-12)
+    assert groups[".n"].to_list() == made_of[".people"][".n"].to_list()
+    shares = ANSWERS.group_by("group").agg(pl.col("gold").is_not_null().mean()).sort("group")["gold"].to_list()
+    assert groups[".labelled_share"].to_list() == pytest.approx(shares)
+    error = (pl.col(".judge_labelled") - pl.col(".judge")) / (1 - pl.col(".labelled_share"))
+    expected = groups.select(pl.col(".people") - pl.col(".judge_weight") * error).to_series().to_list()
+    assert groups[".estimate"].to_list() == pytest.approx(expected, abs=1e-12)
+    assert (groups[".labels_worth"] >= groups[".denominator"] * 0.999).all()
+
+
+@pytest.mark.parametrize("estimator", ["macro", "micro", "macro_weighted"])
+def test_several_labels(estimator: Any) -> None:
+    i = np.arange(400)
+    rows = pl.DataFrame(
+        {
+            "truth": np.array(["a", "b", "c"])[i * 7 % 10 % 3],
+            "labels": np.array(["a", "b", "c"])[(i * 7 % 10 + (i % 8 == 0)) % 3],
+            "guess": np.array(["a", "b", "c"])[(i * 7 % 10 + (i % 5 == 0)) % 3],
+        }
+    ).with_columns(pl.when(pl.Series(i * 11 % 23 < 6)).then("truth").alias("gold"))
+    row = values(tf.sens, rows, estimator=estimator).row(0, named=True)
+    known = rows.drop_nulls("gold")
+    for column, data, truth in (
+        (".people", known, "gold"),
+        (".judge_labelled", known, "labels"),
+        (".judge", rows, "labels"),
+    ):
+        expected = tf.sens(data, truth, "guess", estimator=estimator)[".estimate"].item()
+        assert row[column] == pytest.approx(expected)
+    assert 0 < row[".judge_weight"] < 1
+    assert row[".lower"] < row[".estimate"] < row[".upper"]
+
+
+def test_scores_of_0_and_1_are_labels_and_labels_need_no_numbers() -> None:
+    expected = values(GROUPS)
+    assert values(GROUPS, ANSWERS.with_columns(pl.col("labels").cast(pl.Float64))).equals(expected)
+    texts = ANSWERS.with_columns(pl.col("gold", "labels", "guess").replace_strict({1: "yes", 0: "no"}))
+    assert values(GROUPS, texts, pos_label="yes").drop(".level").equals(expected.drop(".level"))
+    # 0 and 1 as scores, which are not the labels
+    scores = texts.with_columns(ANSWERS["labels"].cast(pl.Float64))
+    numbers = values(GROUPS, scores, pos_label="yes").select(pl.col(pl.Float64)).to_numpy()
+    assert numbers == pytest.approx(expected.select(pl.col(pl.Float64)).to_numpy())
+    with pytest.raises(LabelError, match=r"holds scores of one event among .*: give it as `pos_label=`"):
+        tf.accuracy(
+            pl.DataFrame({"gold": ["a", "b", "c"], "labels": [0.1, 0.2, 0.3], "guess": ["a", "b", "b"]}),
+            "gold",
+            "guess",
+            judged="labels",
+        )
+
+
+def test_labels_for_all_rows_are_those_of_people_alone() -> None:
+    whole = ANSWERS.with_columns(gold="truth")
+    for metric in (GROUPS, tf.f_meas.difference("group"), tf.mcc):
+        both, alone = values(metric, whole), metric.by_group(whole, "gold", "guess", interval="auto")
+        shared = [".estimate", ".lower", ".upper", ".std_error", ".n", ".denominator", ".status"]
+        for name in shared[:-1]:
+            assert both[name].to_list() == pytest.approx(alone[name].to_list(), abs=1e-9), name
+        assert both[".judge_weight"].to_list() == [0] * len(both)
+
+
+def test_a_judge_that_knows_nothing_has_no_weight_and_one_without_labels_is_not_asked() -> None:
+    constant = values(tf.sens, ANSWERS.with_columns(labels=pl.lit(0)))
+    assert constant.select(".judge_weight", ".judge", ".status").row(0) == (0, None, "ok")
+    assert constant[".estimate"].item() == tf.sens(ANSWERS, "gold", "guess")[".estimate"].item()
+    silent = ANSWERS.with_columns(pl.when(pl.col("gold").is_not_null()).then("labels").alias("labels"))
+    assert values(tf.accuracy, silent)[".estimate"].item() == pytest.approx(
+        tf.accuracy(ANSWERS, "gold", "guess")[".estimate"].item()
+    )
+
+
+def test_metrics_that_read_no_truth_are_of_all_rows() -> None:
+    parity = tf.demographic_parity("group")
+    both, alone = (parity(ANSWERS, "gold", "guess", interval="auto", **own) for own in WITH_AND_WITHOUT)
+    assert both.equals(alone)
+    columns = values(parity)
+    assert columns[".judge_weight"].null_count() == 2
+    assert columns[".n"].sum() == 600
+
+
+def test_rogan_and_gladen_is_the_value_with_another_weight() -> None:
+    row = values(tf.prevalence).row(0, named=True)
+    judge = tf.metric_set(tf.sens, tf.spec)(ANSWERS, "gold", "labels")[".estimate"].to_list()
+    corrected = row[".people"] - (row[".judge_labelled"] - row[".judge"]) / (sum(judge) - 1)
+    apparent = ANSWERS["labels"].mean()
+    assert isinstance(apparent, float)
+    assert corrected == pytest.approx((apparent + judge[1] - 1) / (sum(judge) - 1), abs=1e-12)
+    assert row[".estimate"] == pytest.approx(corrected, abs=row[".std_error"])
+
+
+# Labels by design, weights, clusters
+
+
+def drawn_by_stratum(seed: int, times: int = 1) -> pl.DataFrame:
+    """Rows of two strata, of which people label one third of one and a twelfth of the other."""
+    random = np.random.default_rng(seed)
+    rows = 400 * times
+    stratum = np.arange(rows) % 2
+    truth = random.random(rows) < np.where(stratum == 0, 0.7, 0.3)
+    judge = np.where(random.random(rows) < 0.85, truth, ~truth)
+    guess = np.where(random.random(rows) < np.where(stratum == 0, 0.9, 0.6), truth, ~truth)
+    probability = np.where(stratum == 0, 1 / 3, 1 / 12)
+    gold = pl.Series(random.random(rows) < probability)
+    return pl.DataFrame(
+        {
+            "draw": np.arange(rows) // 400,
+            "stratum": stratum,
+            "truth": truth,
+            "labels": judge,
+            "guess": guess,
+            "p": probability,
+        }
+    ).with_columns(pl.when(gold).then("truth").alias("gold"))
+
+
+def test_labels_by_design_are_weighted_by_their_probability() -> None:
+    data = drawn_by_stratum(0)
+    row = values(tf.accuracy, data, label_probability="p").row(0, named=True)
+    known = data.drop_nulls("gold")
+    weights = 1 / known["p"].to_numpy()
+    right, by_judge = ((known[truth] == known["guess"]).to_numpy() for truth in ("gold", "labels"))
+    assert row[".people"] == pytest.approx(np.average(right, weights=weights))
+    assert row[".judge_labelled"] == pytest.approx(np.average(by_judge, weights=weights))
+    assert row[".judge"] == pytest.approx((data["labels"] == data["guess"]).mean())
+    # the same probability for all changes nothing
+    equal = values(tf.accuracy, data.with_columns(p=0.2), label_probability="p")
+    plain = values(tf.accuracy, data)
+    for name in (".estimate", ".std_error", ".lower", ".upper"):
+        assert equal[name].item() == pytest.approx(plain[name].item(), rel=1e-9)
+    for wrong in (0.0, 1.5, None):
+        with pytest.raises(ColumnError, match="`label_probability`: 'p' must be above 0 and at most 1"):
+            values(tf.accuracy, data.with_columns(p=pl.lit(wrong, pl.Float64)), label_probability="p")
+
+
+def test_weights_do_not_depend_on_their_scale_and_equal_ones_change_nothing() -> None:
+    one, ten, none = (
+        values(GROUPS, ANSWERS.with_columns(w=float(w)), case_weights="w") if w else values(GROUPS) for w in (1, 10, 0)
+    )
+    for name in (".estimate", ".std_error", ".judge_weight", ".lower"):
+        assert one[name].to_list() == pytest.approx(none[name].to_list(), rel=1e-9)
+        assert ten[name].to_list() == pytest.approx(one[name].to_list(), rel=1e-9)
+
+
+def test_rows_that_are_repeated_in_clusters_say_no_more_than_once() -> None:
+    data = ANSWERS.with_row_index("person")
+    twice = pl.concat([data, data])
+    for metric in (tf.accuracy.difference("group"), tf.f_meas.difference("group")):
+        once, double = (values(metric, rows, cluster="person") for rows in (data, twice))
+        for name in (".estimate", ".std_error", ".lower", ".upper"):
+            assert double[name].to_list() == pytest.approx(once[name].to_list(), rel=0.02), name
+        rows = values(metric, data)
+        assert once[".estimate"].to_list() == pytest.approx(rows[".estimate"].to_list(), abs=1e-9)
+        # small samples of clusters have other corrections
+        assert once[".std_error"].to_list() == pytest.approx(rows[".std_error"].to_list(), rel=0.06)
+
+
+def test_groups_that_share_clusters_are_correlated() -> None:
+    # each person is in both groups with the same answers: their difference does not vary
+    data = ANSWERS.with_row_index("person").with_columns(group=pl.lit("a"))
+    both = pl.concat([data, data.with_columns(group=pl.lit("b"))])
+    difference = tf.accuracy.difference("group", to="a", signed=True)
+    apart, together = (difference(both, "gold", "guess", **BOTH, **own)[".std_error"].item() for own in COUNTED)
+    assert together < 0.01 * apart
+
+
+# Calls
+
+
+def test_tallies_add_up_and_outer_groups_are_apart() -> None:
+    metrics = tf.metric_set(GROUPS, tf.f_meas)
+    parts = [metrics.tally(part, "gold", "guess", judged="labels") for part in (ANSWERS[:200], ANSWERS[200:])]
+    whole = metrics(ANSWERS, "gold", "guess", **BOTH)
+    total = metrics.compute(parts[0] + parts[1], interval="auto")
+    assert total.select(pl.col(pl.Float64)).to_numpy() == pytest.approx(whole.select(pl.col(pl.Float64)).to_numpy())
+    folds = pl.concat([ANSWERS[:300].with_columns(fold=1), ANSWERS[300:].with_columns(fold=2)])
+    in_folds = metrics(folds.group_by("fold"), "gold", "guess", **BOTH)
+    alone = metrics(ANSWERS[300:], "gold", "guess", **BOTH)
+    own = in_folds.filter(pl.col("fold") == 2).select(pl.col(pl.Float64))
+    assert own.to_numpy() == pytest.approx(alone.select(pl.col(pl.Float64)).to_numpy())
+
+
+def test_engines(engine: Any) -> None:
+    result = pl.DataFrame(tf.accuracy.difference("group")(engine(ANSWERS), "gold", "guess", judged="scores"))
+    expected = tf.accuracy.difference("group")(ANSWERS, "gold", "guess", judged="scores")
+    assert result[".estimate"].item() == pytest.approx(expected[".estimate"].item())
+
+
+def test_thresholds_have_the_values_of_their_labels() -> None:
+    scored = ANSWERS.with_columns(pl.Series("score", np.arange(600) * 37 % 100 / 100))
+    both = tf.accuracy(scored, "gold", probs="score", threshold=[0.3, 0.6], **BOTH)
+    for threshold, estimate, lower in both.select(".threshold", ".estimate", ".lower").rows():
+        alone = tf.accuracy(scored, "gold", (pl.col("score") >= threshold).cast(pl.Int64).alias("at"), **BOTH)
+        assert alone.select(".estimate", ".lower").row(0) == pytest.approx((estimate, lower))
+
+
+def test_groups_with_fewer_than_two_labels_have_no_value() -> None:
+    is_first = (pl.col("gold").is_not_null().cum_sum().over("group") == 1) | pl.col("group")
+    few = ANSWERS.with_columns(pl.when(is_first).then("gold").alias("gold"))
+    with pytest.warns(UndefinedWarning, match=r"too few labels"):
+        result = tf.accuracy.difference("group")(few, "gold", "guess", **BOTH)
+    assert result[".estimate"].item() is None
+    groups = values(tf.accuracy.difference("group"), few, on_undefined="ignore")
+    assert groups.select(".estimate", ".n", ".status").row(0) == (None, 1, "too_few_labels")
+    assert groups[".estimate"][1] is not None
+
+
+def test_more_than_two_groups_and_minima() -> None:
+    data = ANSWERS.with_columns(pl.Series("region", np.array(["x", "y", "z"])[np.arange(600) % 3]))
+    spread = tf.accuracy.difference("region")(data, "gold", "guess", **BOTH).row(0, named=True)
+    groups = values(tf.accuracy.difference("region"), data)
+    estimates = groups[".estimate"].to_list()
+    assert spread[".method"] == "prediction_powered, pairwise"
+    assert spread[".estimate"] == pytest.approx(max(estimates) - min(estimates))
+    assert spread[".lower"] <= spread[".estimate"] <= spread[".upper"]
+    least = tf.accuracy.group_minimum("region")(data, "gold", "guess", **BOTH).row(0, named=True)
+    assert least[".estimate"] == pytest.approx(min(estimates))
+    alone = tf.accuracy.difference("region")(data, "gold", "guess", interval="auto").row(0, named=True)
+    assert spread[".upper"] - spread[".lower"] < alone[".upper"] - alone[".lower"]
+
+
+@pytest.mark.parametrize(
+    ("metric", "options", "message"),
+    [
+        (tf.accuracy, {"interval": "bootstrap"}, "`interval='bootstrap'` does not support `judged`"),
+        (tf.accuracy, {"na_rm": False}, "leave `na_rm=False` out"),
+        (tf.accuracy, {"truth": None}, "`judged` needs `truth`"),
+        (tf.accuracy, {"judged": None, "label_probability": "scores"}, "`label_probability` needs `judged`"),
+        (tf.accuracy, {"design": tf.surveys.design(weights="scores")}, "`design` and `judged` cannot be combined"),
+        (tf.roc_auc, {"estimate": None, "probs": "scores"}, "roc_auc is not computed from counts of labels in a group"),
+        (tf.accuracy.difference("group", to="rest"), {}, "accuracy is compared with 'rest'"),
+        (tf.accuracy.difference("labels"), {}, "`judged`: 'labels' already defines groups"),
+        (tf.accuracy, {"judged": pl.col("labels").cast(pl.String).alias("text")}, "holds other labels than the truth"),
+        (tf.accuracy, {"judged": (pl.col("labels") + 0.5).alias("high")}, "holds other labels than the truth"),
+    ],
+)
+def test_what_cannot_use_labels_of_both_is_refused(metric: Any, options: dict[str, Any], message: str) -> None:
+    with pytest.raises((ArgumentError, ColumnError), match=message.replace("(", r"\(")):
+        metric(ANSWERS, **{"truth": "gold", "estimate": "guess", "judged": "labels", **options})
+
+
+def test_counts_and_tests_refuse_labels_of_both(tmp_path: Any) -> None:
+    @tf.class_metric()
+    def hits(tp: Any) -> Any:
+        """Number of true positives."""
+        return tp
+
+    with pytest.raises(ArgumentError, match="hits depends on the number of rows"):
+        hits(ANSWERS, "gold", "guess", judged="labels")
+    difference = tf.accuracy.difference("group")
+    with pytest.raises(ArgumentError, match="'judged' is an option of values, disparities, gates"):
+        tf.inference.pairwise(difference)(ANSWERS, "gold", "guess", judged="labels")
+    tally = difference.tally(ANSWERS, "gold", "guess", judged="labels")
+    with pytest.raises(ArgumentError, match="does not use the labels of a judge"):
+        tf.inference.pairwise(difference).compute(tally)
+    with pytest.raises(ArgumentError, match="`interval='bootstrap'` does not support `judged`"):
+        difference.compute(tally, interval="bootstrap")
+    with pytest.raises(ArgumentError, match="does not support labels of a judge"):
+        tf.save_state(tally, tmp_path / "tally.parquet")
+
+
+# Gates and comparisons
+
+
+def test_gates_and_comparisons_of_groups_judge_the_values_of_both() -> None:
+    difference = tf.accuracy.difference("group")
+    value = difference(ANSWERS, "gold", "guess", **BOTH, conf_level=0.9).row(0, named=True)
+    verdict = tf.check(difference, below=value[".upper"] + 0.001)(ANSWERS, "gold", "guess", judged="labels")
+    assert verdict.select(".estimate", ".upper", ".verdict").row(0) == (value[".estimate"], value[".upper"], "pass")
+    stricter = tf.check(difference, below=value[".upper"] - 0.001)(ANSWERS, "gold", "guess", judged="labels")
+    assert stricter[".verdict"].item() == "not enough evidence"
+    compare = tf.compare_groups(tf.accuracy.difference("group"), to="false")
+    row = compare(ANSWERS, "gold", "guess", judged="labels").filter(pl.col("group")).row(0, named=True)
+    signed = tf.accuracy.difference("group", to="false", signed=True)(ANSWERS, "gold", "guess", **BOTH)
+    shown = (row[".disparity"], row[".lower"], row[".upper"])
+    assert shown == pytest.approx(signed.select(".estimate", ".lower", ".upper").row(0))
+    assert (row[".test"], row[".p_value"] > 0.05) == ("interval", row[".lower"] < 0 < row[".upper"])
+    gate = tf.check(compare, below=0.3)(ANSWERS, "gold", "guess", judged="labels")
+    assert gate[".verdict"].to_list().count("pass") == 1
+
+
+def test_changes_of_models_equal_those_of_influences_of_rows() -> None:
+    row = tf.compare_models(tf.accuracy)(ANSWERS, "gold", one="guess", other="other", judged="labels").row(
+        0, named=True
+    )
+    gold, judge, one, other = (ANSWERS[name].to_numpy().astype(float) for name in ("gold", "labels", "guess", "other"))
+    people = ~np.isnan(gold)
+    gain, gain_by_judge = ((truth == other).astype(float) - (truth == one) for truth in (gold, judge))
+    share, labelled, rows = people.mean(), people.sum(), len(gold)
+    of_people = np.where(people, (gain - gain[people].mean()) / labelled, 0)
+    of_labelled = np.where(people, (gain_by_judge - gain_by_judge[people].mean()) / labelled, 0)
+    of_error = (of_labelled - (gain_by_judge - gain_by_judge.mean()) / rows) / (1 - share)
+    weight = (of_people @ of_error) / (of_error @ of_error)
+    error = (gain_by_judge[people].mean() - gain_by_judge.mean()) / (1 - share)
+    assert row[".change"] == pytest.approx(gain[people].mean() - weight * error, abs=1e-9)
+    assert row[".other"] - row[".one"] == pytest.approx(row[".change"], abs=1e-12)
+    # one more row, for what has not been seen
+    exact = math.sqrt(((of_people - weight * of_error) ** 2).sum())
+    assert exact < row[".std_error"] < 1.1 * exact
+    assert row[".upper"] - row[".lower"] == pytest.approx(2 * 1.959963984540054 * row[".std_error"])
+    assert row[".p_value"] is None
+
+
+def test_changes_of_models_in_groups_gates_and_clusters() -> None:
+    compare = tf.compare_models(tf.accuracy, tf.f_meas, tf.selection_rate)
+    call: dict[str, Any] = {"one": "guess", "other": "other", "judged": "labels"}
+    together = compare(ANSWERS, "gold", **call, group_by="group")
+    alone = compare(ANSWERS.filter(pl.col("group")), "gold", **call)
+    own = together.filter(pl.col("group")).select(".one", ".other", ".change", ".lower", ".std_error")
+    assert own.to_numpy() == pytest.approx(alone.select(own.columns).to_numpy())
+    clustered = compare(ANSWERS.with_row_index("id"), "gold", **call, cluster="id")
+    rows = compare(ANSWERS, "gold", **call)
+    assert clustered[".change"].to_list() == pytest.approx(rows[".change"].to_list(), abs=1e-9)
+    assert clustered[".std_error"].to_list() == pytest.approx(rows[".std_error"].to_list(), rel=0.02)
+    selected = ANSWERS["other"].mean() - ANSWERS["guess"].mean()  # pyright: ignore[reportOptionalOperand, reportOperatorIssue]
+    assert rows[".change"][2] == pytest.approx(selected)
+    gate = tf.check(tf.compare_models(tf.accuracy), above=-0.2)(ANSWERS, "gold", **call)
+    assert gate[".verdict"].item() == "pass"
+    with pytest.raises(ArgumentError, match=r"`judged` is for metrics, not for disparities .* `group_by=\['group'\]`"):
+        tf.compare_models(tf.accuracy.difference("group"))(ANSWERS, "gold", **call)
+
+
+def test_more_labels_make_intervals_as_narrow_as_said() -> None:
+    random = np.random.default_rng(7)
+    truth = random.random(20_000) < 0.4
+    data = pl.DataFrame(
+        {
+            "truth": truth,
+            "labels": np.where(random.random(20_000) < 0.9, truth, ~truth),
+            "guess": np.where(random.random(20_000) < 0.75, truth, ~truth),
+        }
+    )
+
+    def labelled(count: int) -> pl.DataFrame:
+        return data.with_columns(pl.when(pl.int_range(pl.len()) < count).then("truth").alias("gold"))
+
+    now = values(tf.accuracy, labelled(400))
+    for width in (0.06, 0.04):
+        needed = tf.inference.labels_needed(now, width)[".labels_needed"].item()
+        then = values(tf.accuracy, labelled(needed))
+        assert then.select(pl.col(".upper") - pl.col(".lower")).item() == pytest.approx(width, rel=0.05)
+    # not even all rows are enough
+    assert tf.inference.labels_needed(now, 0.001)[".labels_needed"].item() is None
+    with pytest.raises(ColumnError, match=r"`groups` lacks '\.people'"):
+        tf.inference.labels_needed(tf.accuracy.by_group(data, "truth", "guess", interval="auto"), 0.1)
+
+
+# Simulations
+
+
+def simulated(seed: int, times: int, labels: int, rows: int, judge: float, share: float) -> pl.DataFrame:
+    """Draws of rows of two groups, of which people labelled some, and a judge is right so often."""
+    random = np.random.default_rng(seed)
+    size = times * rows
+    group = random.integers(0, 2, size)
+    truth = random.random(size) < share + 0.1 * group
+    by_judge = np.where(random.random(size) < judge, truth, ~truth)
+    one = np.where(random.random(size) < 0.8, truth, ~truth)
+    order = random.random((times, rows)).argsort(axis=1).argsort(axis=1).ravel()
+    return pl.DataFrame(
+        {
+            "draw": np.repeat(np.arange(times), rows),
+            "group": group,
+            "truth": truth,
+            "labels": by_judge,
+            "guess": one,
+        }
+    ).with_columns(pl.when(pl.Series(order < labels)).then("truth").alias("gold"))
+
+
+@pytest.mark.simulation
+@pytest.mark.parametrize(
+    ("labels", "rows", "judge", "share"),
+    [
+        (60, 600, 0.9, 0.4),
+        (40, 800, 0.85, 0.45),
+        (100, 1_000, 0.9, 0.2),
+        (100, 1_000, 0.5, 0.4),
+        (300, 1_000, 0.9, 0.4),
+    ],
+)
+def test_intervals_of_both_cover_and_are_not_wider_than_those_of_people(
+    labels: int, rows: int, judge: float, share: float
+) -> None:
+    signed: dict[str, Any] = {"to": "0", "signed": True}
+    metrics = tf.metric_set(
+        tf.accuracy,
+        tf.sens,
+        tf.precision,
+        tf.f_meas,
+        tf.mcc,
+        tf.bal_accuracy,
+        tf.accuracy.difference("group", **signed),
+        tf.accuracy.ratio("group", **signed),
+        tf.f_meas.difference("group", **signed),
+    )
+    data = simulated(1, 3_000, labels, rows, judge, share)
+    true = simulated(2, 1, 0, 4_000_000, judge, share)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        expected = metrics(true, "truth", "guess").select(".metric", pl.col(".estimate").alias("true"))
+        both, alone = (
+            metrics(data, "gold", "guess", group_by="draw", interval="auto", **own) for own in WITH_AND_WITHOUT
+        )
+    covers = pl.col("true").is_between(".lower", ".upper").mean()
+    width = (pl.col(".upper") - pl.col(".lower")).mean()
+    summary = [
+        own.join(expected, on=".metric").group_by(".metric", maintain_order=True).agg(covers, width.alias("width"))
+        for own in (both, alone)
+    ]
+    for (metric, coverage, own), (_, _, of_people) in zip(summary[0].rows(), summary[1].rows(), strict=True):
+        assert 0.925 < coverage < 0.975, metric
+        assert own < 1.02 * of_people, metric
+
+
+@pytest.mark.simulation
+def test_intervals_of_labels_by_design_cover() -> None:
+    data = drawn_by_stratum(3, times=3_000)
+    true = drawn_by_stratum(4, times=5_000)
+    expected = tf.metric_set(tf.accuracy, tf.f_meas)(true, "truth", "guess")[".estimate"].to_list()
+    for metric, value in zip((tf.accuracy, tf.f_meas), expected, strict=True):
+        options: dict[str, Any] = {"group_by": "draw", "judged": "labels", "interval": "auto"}
+        result = metric(data, "gold", "guess", **options, label_probability="p")
+        assert 0.93 < result.select(pl.lit(value).is_between(".lower", ".upper").mean()).item() < 0.97
+        # without the probabilities people label other rows than those of the question
+        biased = metric(data, "gold", "guess", **options)
+        assert biased.select(pl.lit(value).is_between(".lower", ".upper").mean()).item() < 0.9
+
+
+@pytest.mark.simulation
+def test_intervals_of_changes_of_models_cover() -> None:
+    data = simulated(5, 2_000, 100, 1_000, 0.9, 0.4)
+    random = np.random.default_rng(6)
+    better = pl.Series(random.random(len(data)) < 0.12)
+    data = data.with_columns(other=pl.when(better).then("truth").otherwise("guess"))
+    compare = tf.compare_models(tf.accuracy, tf.f_meas)
+    call: dict[str, Any] = {"one": "guess", "other": "other"}
+    true = compare(data, "truth", **call)[".change"].to_list()
+    both, alone = (compare(data, "gold", **call, group_by="draw", **own) for own in WITH_AND_WITHOUT)
+    for metric, change in zip(("accuracy", "f_meas"), true, strict=True):
+        own, of_people = (result.filter(pl.col(".metric") == metric) for result in (both, alone))
+        assert 0.93 < own.select(pl.lit(change).is_between(".lower", ".upper").mean()).item() <= 1
+        width = pl.col(".upper") - pl.col(".lower")
+        assert own.select(width.mean()).item() < 1.02 * of_people.select(width.mean()).item()
