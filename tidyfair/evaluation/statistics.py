@@ -156,12 +156,16 @@ def sums_of(
 ) -> dict[str, Array]:
     """The sums of a table over the cells of each group cell: arrays of group cells by labels, by name."""
     if table.given is not None:
-        return _distributions(table.given, cells, index, reading.labels)
-    if table.kind == "class":
-        return _label_sums(terms, cells, index, reading)
-    if table.kind == "prob":
-        return _score_sums(table, terms, cells, index, reading)
-    return _number_sums(table, cells, index)
+        sums = _distributions(table.given, cells, index, reading.labels)
+    elif table.kind == "class":
+        sums = _label_sums(terms, cells, index, reading)
+    elif table.kind == "prob":
+        sums = _score_sums(table, terms, cells, index, reading)
+    else:
+        sums = _number_sums(table, cells, index)
+    if index.hidden is not None:
+        sums[HIDDEN] = sums.get(HIDDEN, 0.0) + index.hidden[:, None]
+    return sums
 
 
 def _label_sums(

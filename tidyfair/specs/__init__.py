@@ -26,7 +26,7 @@ from tidyfair.specs.metric_specs import MetricSpec, average_of, compared_columns
 from tidyfair.specs.notebook_html import display
 from tidyfair.specs.options import (
     CallOptions, ComputeOptions, CountOptions, DEFAULTS, DesignOptions, Estimator, GroupCallOptions, GroupOptions,
-    GroupReadOptions, Options, OptionsOf, OuterGroups, REPLICATES, ReadOptions, SurveyCallOptions, SurveyCountOptions,
+    GroupReadOptions, Options, OptionsOf, OuterGroups, REPLICATES, ReadOptions, SuppressionOptions, SurveyCallOptions, SurveyCountOptions,
     Threshold, refuse, refuse_unknown_keywords, show_keywords,
 )  # fmt: skip
 from tidyfair.specs.polars_versions import (

@@ -60,8 +60,14 @@ class DesignOptions(TypedDict, total=False):
     design: Design | None
 
 
-class SurveyCountOptions(CountOptions, DesignOptions, total=False):
-    """The options of counting rows, with survey designs."""
+class SuppressionOptions(TypedDict, total=False):
+    """The option of counts that are published."""
+
+    suppress_below: int | None
+
+
+class SurveyCountOptions(CountOptions, DesignOptions, SuppressionOptions, total=False):
+    """The options of counting rows, with survey designs and suppression."""
 
 
 class ReadOptions(TypedDict, total=False):
@@ -88,8 +94,8 @@ class CallOptions(CountOptions, ComputeOptions, total=False):
     """The options of a call."""
 
 
-class SurveyCallOptions(CallOptions, DesignOptions, total=False):
-    """The options of a call, with survey designs."""
+class SurveyCallOptions(CallOptions, DesignOptions, SuppressionOptions, total=False):
+    """The options of a call, with survey designs and suppression."""
 
 
 class GroupReadOptions(ReadOptions, total=False):
@@ -142,6 +148,7 @@ class Options:
     parts: int | None = None
     keep_rows: bool = False
     design: Design | None = None
+    suppress_below: int | None = None
     # reading
     pos_label: object = None
     labels: Sequence[object] | None = None
@@ -181,6 +188,8 @@ class Options:
         proper_share("conf_level", self.conf_level)
         if self.times is not None:
             object.__setattr__(self, "times", how_often(self.times))
+        if self.suppress_below is not None:
+            whole("suppress_below", self.suppress_below, 1)
         object.__setattr__(self, "seed", whole("seed", self.seed, 0))
         if isinstance(self.group_by, Iterator):
             # it is read more than once

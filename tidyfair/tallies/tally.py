@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 import polars as pl
@@ -38,6 +38,9 @@ from tidyfair.tallies.moments import (
 )
 from tidyfair.tallies.source import SQUARED, WEIGHT
 from tidyfair.tallies.thresholds import ESTIMATE, Cut
+
+if TYPE_CHECKING:
+    from tidyfair.tallies.suppression import Suppression
 
 __all__ = ["Tally"]
 
@@ -116,6 +119,8 @@ class Tally:
     """The columns of survival times, of an interval or of quantiles."""
     is_at_points: bool = False
     """True if sums and rows are those at the points of predictions."""
+    suppression: Suppression | None = None
+    """The groups whose small counts are not shown."""
 
     @property
     def role_of_weights(self) -> str:
@@ -354,7 +359,7 @@ class Tally:
         """The settings of the count; only tallies with the same settings add up."""
         return (
             self.keys, self.truth, self.estimate, self.cut, self.weights, self.scores, self.needs, self.sides,
-            self.design, self.forecast,
+            self.design, self.forecast, self.suppression,
         )  # fmt: skip
 
     @property
@@ -528,7 +533,7 @@ def add_up(tallies: Sequence[Tally], *, checked: bool = False) -> Tally:
         rows = rows.group_by(pl.exclude(WEIGHT, SQUARED)).agg(pl.col(WEIGHT, SQUARED).sum())
     total = replace(first, cells=_merged_cells(tallies), rows=rows, declared=declared)
     check_totals(total)
-    return total
+    return total if total.suppression is None else total.suppression.renewed(total)
 
 
 def _merged_cells(tallies: Sequence[Tally]) -> pl.DataFrame:

@@ -1,0 +1,220 @@
+"""Suppression of small counts: the groups of tables that are not shown, so that nobody can work out a small count.
+
+Whoever reads several tables knows linear relations between the counts of groups: a group of one table is the sum of
+groups of another. A count is protected if these relations allow it to be nothing, and not to be small at all.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, TypeAlias
+
+import numpy as np
+import polars as pl
+
+from tidyfair.errors import ArgumentError
+from tidyfair.specs import Array, Booleans, By, Integers, whole
+from tidyfair.tallies.tally import Tally, key_names
+
+TableKey: TypeAlias = "tuple[tuple[str, ...], str | None]"
+"""The outer keys of a table, and the text of the feature whose groups it has."""
+_ALL, _HIDDEN = "\0all", "\0hidden"
+_DUST = 1e-6
+"""The tolerance of solvers."""
+
+
+@dataclass(frozen=True)
+class Suppression:
+    """The tables that are shown of a tally, and their groups whose counts are not."""
+
+    below: int
+    """Counts from 1 to below this number are small."""
+    bys: tuple[By, ...]
+    """The features whose groups are shown."""
+    hidden: Mapping[TableKey, pl.DataFrame] = field(compare=False, repr=False)
+    """The keys of the groups that are not shown, of each table."""
+
+    def renewed(self, tally: Tally) -> Tally:
+        """Another tally with the groups of the same tables that are not shown of it."""
+        return suppressed(tally, self.bys, self.below)
+
+    def mask(self, tally: Tally, by: By | None, example: Integers) -> Booleans:
+        """The groups of a feature that are not shown, each of which has a cell as an example."""
+        outer = _outer_names(tally)
+        groups = _keys(tally, tally.cells, outer, by)[pl.Series(example, dtype=pl.UInt32)]
+        return self.is_hidden(groups, by, outer).to_numpy()
+
+    def is_hidden(self, groups: pl.DataFrame, by: By | None, outer: tuple[str, ...] = ()) -> pl.Series:
+        """The groups of a feature that are not shown, in all or by outer group, by their keys."""
+        hidden = self.hidden.get((outer, by.text if by else None))
+        if hidden is None:
+            msg = (
+                f"`suppress_below`: the tally does not show the groups of {by.text if by else 'all rows'}; count again "
+                "with all metrics that are to be shown, so that no table gives away what another one hides."
+            )
+            raise ArgumentError(msg)
+        marked = hidden.with_columns(pl.lit(value=True).alias(_HIDDEN))
+        joined = _with_all(groups).join(marked, on=hidden.columns, how="left", nulls_equal=True, maintain_order="left")
+        return joined[_HIDDEN].fill_null(value=False)
+
+
+def suppressed(tally: Tally, bys: Iterable[By], below: int) -> Tally:
+    """The tally with the groups that are not shown, in tables of all rows and of features, by outer group and in all.
+
+    A group is not shown where one of its counts by labels is small, or where it would give away such a count.
+    """
+    on_sides = tally.on_sides()
+    atoms, counts = counts_by_labels(on_sides, key_names([key for key in on_sides.keys if key.role != "cluster"]))
+    features = {by.text: by for by in bys}
+    keys: dict[TableKey, pl.DataFrame] = {}
+    for outer in dict.fromkeys([_outer_names(on_sides), ()]):
+        for by in (None, *features.values()):
+            keys[outer, by.text if by else None] = _keys(tally, atoms, outer, by)
+    tables = [index_of_rows(groups) for groups in keys.values()]
+    hidden: dict[TableKey, pl.DataFrame] = {}
+    for key, table, mask in zip(keys, tables, hidden_groups(counts, tables, below), strict=True):
+        examples = np.unique(table, return_index=True)[1]
+        hidden[key] = keys[key][pl.Series(examples[mask], dtype=pl.UInt32)]
+    return replace(tally, suppression=Suppression(below, tuple(features.values()), hidden))
+
+
+def counts_by_labels(tally: Tally, names: Sequence[str]) -> tuple[pl.DataFrame, Integers]:
+    """The distinct values of some keys, and their rows by what else cells are counted by, in a column for each."""
+    keys_of_cells = key_names(tally.keys)
+    labels = index_of_rows(tally.cells.select(name for name in tally.counted_by if name not in keys_of_cells))
+    keys = _with_all(tally.cells).select(_ALL, *names)
+    groups = index_of_rows(keys)
+    examples = np.unique(groups, return_index=True)[1]
+    counts = np.zeros((len(examples), int(labels.max(initial=-1)) + 1), dtype=np.int64)
+    np.add.at(counts, (groups, labels), tally.cells["n"].to_numpy())
+    return keys[pl.Series(examples, dtype=pl.UInt32)], counts
+
+
+def _with_all(cells: pl.DataFrame) -> pl.DataFrame:
+    """The cells with one more key, which is the same for all of them."""
+    return cells.with_columns(pl.lit(0, pl.UInt8).alias(_ALL))
+
+
+def index_of_rows(frame: pl.DataFrame) -> Integers:
+    """The number of the distinct row that each row equals."""
+    return frame.select(pl.struct(pl.all()).rank("dense") - 1).to_series().to_numpy().astype(np.int64)
+
+
+def _outer_names(tally: Tally) -> tuple[str, ...]:
+    """The keys of outer groups; groups are hidden at all thresholds or at none."""
+    return tuple(key_names(tally.keys, "outer"))
+
+
+def _keys(tally: Tally, cells: pl.DataFrame, outer: Sequence[str], by: By | None) -> pl.DataFrame:
+    """The group that each cell belongs to in a table."""
+    keys = _with_all(cells).select(_ALL, *outer)
+    return keys if by is None else keys.hstack(by.groups(cells[tally.names(by.columns)]))
+
+
+# The groups that give small counts away
+
+
+def hidden_groups(
+    counts: Integers, tables: Sequence[Integers], below: int, *, known: Sequence[Integers] = (),
+    hidden: Booleans | None = None,
+) -> list[Booleans]:  # fmt: skip
+    """Masks of the groups of some tables that are not shown, so that no small count can be worked out.
+
+    Args:
+        counts: The rows of each cell, by label.
+        tables: The group of each cell in each table that is shown.
+        below: Counts from 1 to below this number are small.
+        known: The same for tables that others may know, of which no group can be hidden.
+        hidden: The groups of the first table that are hidden in any case.
+    """
+    whole("suppress_below", below, 1)
+    groups = _Groups.of(counts, [*tables, *known])
+    sizes = [int(table.max(initial=-1)) + 1 for table in tables]
+    groups.is_known[sum(sizes) :] = True
+    if hidden is not None:
+        groups.hidden[: len(hidden)] |= hidden
+    groups.hidden[groups.is_small(below).any(axis=1) & ~groups.is_known] = True
+    for label in range(counts.shape[1]):
+        groups.protect(label, below)
+    return np.split(groups.hidden[: sum(sizes)], np.cumsum(sizes)[:-1])
+
+
+@dataclass(frozen=True, eq=False)
+class _Groups:
+    """The groups of all tables, as sums of cells."""
+
+    members: Any
+    """A sparse matrix of groups by cells: 1 where a cell belongs to a group."""
+    counts: Integers
+    """The rows of each group, by label."""
+    hidden: Booleans
+    is_known: Booleans
+
+    @classmethod
+    def of(cls, counts: Integers, tables: Sequence[Integers]) -> _Groups:
+        """The groups of tables, none of which is hidden."""
+        from scipy import sparse
+
+        cells = np.arange(len(counts))
+        blocks = [sparse.csr_array((np.ones(len(cells)), (table, cells))) for table in tables if len(cells)]
+        members = sparse.vstack(blocks, format="csr") if blocks else sparse.csr_array((0, 0))
+        mask = np.zeros(members.shape[0], dtype=bool)
+        return cls(members, (members @ counts).astype(np.int64), mask, mask.copy())
+
+    def is_small(self, below: int) -> Booleans:
+        """The counts that can identify people; a count of 0 cannot."""
+        return (self.counts > 0) & (self.counts < below)
+
+    def protect(self, label: int, below: int) -> None:
+        """Hide groups until each small count of a label might be nothing, and might not be small, for all that is shown.
+
+        Hiding more groups never gives anything away, so that what has been found possible stays so.
+        """
+        small = np.flatnonzero(self.is_small(below)[:, label] & ~self.is_known)
+        open_ends = [(group, end) for group in small[np.argsort(self.counts[small, label])] for end in (0, below)]
+        while open_ends:
+            group, end = open_ends[0]
+            example, reasons = self._example(label, group, end)
+            if example is None:
+                if not self._hide_one(group, reasons):
+                    # what others know gives the count away, whatever is shown
+                    open_ends = open_ends[1:]
+                continue
+            possible = np.rint(self.members @ example)
+            reached = [possible[other] >= limit if limit else possible[other] < 1 for other, limit in open_ends]
+            open_ends = [pair for pair, is_reached in zip(open_ends, reached, strict=True) if not is_reached]
+
+    def _example(self, label: int, group: int, end: int) -> tuple[Array | None, Integers]:
+        """Counts of cells that agree with all that is shown, and by which a group has no rows, or at least `end`.
+
+        Without any it is None, and the shown groups are named that rule it out.
+        """
+        from scipy import optimize
+
+        shown = np.flatnonzero(~self.hidden)
+        relations, totals = self.members[shown], self.counts[shown, label].astype(float)
+        own = self.members[[group]].toarray().ravel()
+        sign = -1.0 if end else 1.0
+        found = optimize.linprog(
+            sign * own, A_ub=own[None, :], b_ub=[end or self.counts[group, label]], A_eq=relations, b_eq=totals, method="highs"
+        )
+        reasons = shown[np.abs(found.eqlin.marginals) > _DUST]
+        if abs(found.fun - sign * end) > _DUST:
+            return None, reasons
+        if np.abs(found.x - np.rint(found.x)).max() < _DUST:
+            return found.x, reasons
+        # fractions of people prove nothing about whole ones
+        limits = [optimize.LinearConstraint(relations, totals, totals)]
+        limits.append(optimize.LinearConstraint(own, end, np.inf if end else 0))
+        return optimize.milp(own, integrality=np.ones(len(own)), constraints=limits).x, reasons
+
+    def _hide_one(self, group: int, reasons: Integers) -> bool:
+        """Hide the smallest of the groups that give another one away; False if others know all of them."""
+        shared = np.flatnonzero((self.members @ self.members[[group]].T).toarray().ravel())
+        for groups in (reasons, shared):
+            able = groups[~(self.hidden | self.is_known)[groups]]
+            if len(able):
+                self.hidden[able[np.argmin(self.counts[able].sum(axis=1))]] = True
+                return True
+        return False
