@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import numpy as np
+import polars as pl
 import pytest
-from scipy.optimize import linprog, milp
-from scipy.optimize import LinearConstraint
+from scipy.optimize import linprog
 
+import tidyfair as tf
 from tidyfair.tallies import hidden_groups
 
 SHAPES = [
@@ -44,42 +46,132 @@ def random_tables(number: int, seed: int) -> Iterator[tuple[Any, list[Any], int]
         yield counts, [group_numbers(shape, kept) for kept in margins], int(rng.choice([3, 5, 10]))
 
 
-def ranges_of_protected(counts: Any, tables: list[Any], hidden: list[Any], below: int) -> Iterator[tuple[float, float]]:
-    """The least and largest values of each small count that agree with all counts that are shown."""
-    rows: list[Any] = []
-    for table in tables:
-        rows += [(table == group).astype(float) for group in range(int(table.max()) + 1)]
-    members = np.array(rows)
-    is_hidden = np.concatenate(hidden)
-    totals = members @ counts
-    for label in range(counts.shape[1]):
-        for group in np.flatnonzero((totals[:, label] > 0) & (totals[:, label] < below)):
-            ends: list[float] = []
-            for sign in (1, -1):
-                found = linprog(
-                    sign * members[group], A_eq=members[~is_hidden] if (~is_hidden).any() else None,
-                    b_eq=totals[~is_hidden, label] if (~is_hidden).any() else None,
-                )  # fmt: skip
-                ends.append(np.inf if found.status == 3 else abs(found.fun))
-            yield ends[0], ends[1]
+def ends(relations: Any, totals: Any, own: Any) -> tuple[float, float]:
+    """The least and largest sum of some cells that agrees with known sums of cells."""
+    known: dict[str, Any] = {"A_eq": relations, "b_eq": totals} if len(relations) else {}
+    lowest, highest = (linprog(sign * own, **known) for sign in (1, -1))
+    return lowest.fun, np.inf if highest.status == 3 else -highest.fun
+
+
+def sums(tables: list[Any]) -> Any:
+    """The groups of tables as a matrix of groups by cells."""
+    return np.array([(table == group).astype(float) for table in tables for group in range(int(table.max()) + 1)])
 
 
 def attacked(number: int, seed: int) -> int:
     """The number of small counts that were attacked, none of which was recovered."""
     protected = 0
     for counts, tables, below in random_tables(number, seed):
-        hidden = hidden_groups(counts, tables, below)
-        for lower, upper in ranges_of_protected(counts, tables, hidden, below):
+        members, is_hidden = sums(tables), np.concatenate(hidden_groups(counts, tables, below))
+        totals = members @ counts
+        for group, label in np.argwhere((totals > 0) & (totals < below)):
+            lower, upper = ends(members[~is_hidden], totals[~is_hidden, label], members[group])
             protected += 1
+            assert is_hidden[group]
             assert lower < 1e-6, (counts, below)
             assert upper > below - 1e-6, (counts, below)
     return protected
 
 
 def test_linear_programming_recovers_no_small_count() -> None:
-    assert attacked(240, 0) > 500
+    assert attacked(150, 0) > 500
 
 
 @pytest.mark.simulation
 def test_linear_programming_recovers_no_small_count_in_many_tables() -> None:
     assert attacked(10_000, 1) > 20_000
+
+
+def test_groups_are_hidden_only_for_small_counts() -> None:
+    counts = np.array([[40, 10], [3, 20], [30, 25], [80, 90]])
+    (by_group, every) = hidden_groups(counts, [np.arange(4), np.zeros(4, dtype=int)], 5)
+    # the smallest other group goes with the one that has a small count, and all rows are shown
+    assert by_group.tolist() == [False, True, True, False] or by_group.tolist() == [True, True, False, False]
+    assert every.tolist() == [False]
+    (by_group, every) = hidden_groups(counts, [np.arange(4), np.zeros(4, dtype=int)], 3)
+    assert not by_group.any()
+    # a count of 0 is nobody's
+    (by_group, every) = hidden_groups(counts * [[1, 1], [0, 1], [1, 1], [1, 1]], [np.arange(4), np.zeros(4, int)], 5)
+    assert not by_group.any()
+
+
+def people_of(counts: Any) -> pl.DataFrame:
+    """Rows of two features, a truth and a prediction."""
+    cells = itertools.product("abcd", "xyz", [0, 1], [0, 1])
+    rows = [cell for cell, count in zip(cells, counts.ravel().tolist(), strict=True) for _ in range(count)]
+    return pl.DataFrame(rows, schema=["g", "h", "truth", "guess"], orient="row")
+
+
+def random_people(number: int) -> Iterator[tuple[pl.DataFrame, int]]:
+    """Rows, and the least count that is shown."""
+    rng = np.random.default_rng(5)
+    for _ in range(number):
+        counts = rng.poisson(rng.choice([1, 6, 40, 90], size=(4, 3, 1)), size=(4, 3, 4))
+        counts[rng.random(counts.shape) < 0.15] = 0
+        yield people_of(counts), int(rng.choice([3, 5, 10]))
+
+
+def test_saved_states_and_totals_give_no_small_count_away(tmp_path: Path) -> None:
+    metric, pairs = tf.equalized_odds("g", "h"), list(itertools.product([0, 1], [0, 1]))
+    for people, below in random_people(40):
+        tally = metric.tally(people, "truth", "guess")
+        tf.save_state(tally, tmp_path / "state.parquet", suppress_below=below)
+        shown = tf.load_state(tmp_path / "state.parquet", tally).cells
+        assert not ((shown["n"] > 0) & (shown["n"] < below)).any()
+        true = {row[:4]: row[4] for row in tally.cells.select("k0", "k1", "truth", "estimate", "n").rows()}
+        hidden = {*shown.filter(pl.col("hidden") > 0).select("k0", "k1").rows()}
+        groups = sorted({key[:2] for key in true})
+        margins = [[0] * len(groups), *(np.unique([group[key] for group in groups], return_inverse=True)[1] for key in (0, 1))]
+        margins = [np.array(margin) for margin in margins]
+        is_shown = np.array([group not in hidden for group in groups])
+        for pair in pairs:
+            counts = np.array([true.get((*group, *pair), 0) for group in groups])
+            totals = sums(margins)
+            # totals that are small themselves are not published
+            totals = totals[~((totals @ counts > 0) & (totals @ counts < below))]
+            relations = np.vstack([totals, np.eye(len(groups))[is_shown]])
+            for index in np.flatnonzero((counts > 0) & (counts < below)):
+                own = np.eye(len(groups))[index]
+                lower, upper = ends(relations, relations @ counts, own)
+                if lower > 1e-6 or upper < below - 1e-6:
+                    # the totals say so without any group
+                    assert np.allclose(ends(totals, totals @ counts, own), (lower, upper), atol=1e-6)
+
+
+def test_frames_give_no_small_count_away() -> None:
+    fair = tf.metric_set(
+        tf.accuracy, tf.selection_rate, tf.equalized_odds("g", "h"), tf.equal_opportunity("g"), tf.accuracy.difference("h")
+    )  # fmt: skip
+    attacks = 0
+    for people, below in random_people(25):
+        frame = fair.by_group(people, "truth", "guess", suppress_below=below, on_undefined="ignore")
+        cells = list(itertools.product("abcd", "xyz", [0, 1], [0, 1]))
+        weights = {"sens": ((1, 1), (1, 0)), "spec": ((0, 0), (0, 1)), "accuracy": ((0, 0), (1, 1), (0, 1), (1, 0)),
+                   "selection_rate": ((0, 1), (1, 1), (0, 0), (1, 0))}  # fmt: skip
+        hits = {"sens": ((1, 1),), "spec": ((0, 0),), "accuracy": ((0, 0), (1, 1)), "selection_rate": ((0, 1), (1, 1))}
+        relations: list[Any] = []
+        totals: list[float] = []
+        hidden: list[dict[str, Any]] = []
+        for row in frame.to_dicts():
+            inside = [all(row[key] in {None, cell[at]} for at, key in enumerate("gh")) for cell in cells]
+            if row[".status"] == "suppressed":
+                assert row[".estimate"] is row[".n"] is row[".denominator"] is None
+                hidden.append({"inside": inside})
+                continue
+            value = (row[".estimate"] or 0.0) * row[".denominator"]
+            for pairs, total in ((weights[row[".metric"]], row[".denominator"]), (hits[row[".metric"]], value)):
+                relations.append([float(is_in and cell[2:] in pairs) for cell, is_in in zip(cells, inside, strict=True)])
+                totals.append(round(total))
+            relations.append([float(is_in) for is_in in inside])
+            totals.append(row[".n"])
+        counts = people.group_by("g", "h", "truth", "guess").len()
+        true = {row[:4]: row[4] for row in counts.rows()}
+        for inside in {tuple(one["inside"]) for one in hidden}:
+            for pair in itertools.product([0, 1], [0, 1]):
+                own = np.array([float(is_in and cell[2:] == pair) for cell, is_in in zip(cells, inside, strict=True)])
+                if 0 < own @ np.array([true.get(cell, 0) for cell in cells]) < below:
+                    lower, upper = ends(np.array(relations), np.array(totals), own)
+                    assert lower < 1e-6
+                    assert upper > below - 1e-6
+                    attacks += 1
+    assert attacks > 100

@@ -104,6 +104,7 @@ class GroupComparison(GroupsCompared):
     lists_unknown: ClassVar[bool] = True
     kind: ClassVar[ResultKind] = COMPARISONS
     follows_designs: ClassVar[bool] = True
+    follows_suppression: ClassVar[bool] = True
     accepted: ClassVar[type[Any]] = SurveyCallOptions
     refused: ClassVar[Mapping[str, str]] = _REFUSED
     _in_words: ClassVar[tuple[str, ...]] = ("metrics", "times", "seed", "standardization")
@@ -351,6 +352,11 @@ class _Table:
         numerator = (pl.col("rate") * denominator).round().cast(pl.Int64)
         shown |= rows.select(numerator.alias(".numerator"), denominator.alias(".denominator")).to_dict()
         shown[".scale"] = pl.Series(self.scale, dtype=pl.String)[rows["spec"]]
+        # sizes and shares of suppressed groups would tell how many rows they have
+        is_shown = shown[".status"] != Status.SUPPRESSED.value
+        for sized in (columns, shown):
+            for name in {".n", ".share", ".numerator", ".denominator"} & sized.keys():
+                sized[name] = pl.select(pl.when(is_shown).then(sized[name])).to_series()
         return pl.DataFrame(columns | {name: shown[name] for name in _SHOWN})
 
 

@@ -430,7 +430,8 @@ def _unknown_rows(tally: Tally, by: By) -> list[str]:
     is_missing = groups.select(pl.all_horizontal(pl.all().is_null())).to_series()
     values = [listed(texts_of(groups.filter(~is_missing)))] if not is_missing.all() else []
     values += ["missing"] if is_missing.any() else []
-    return [f"{by.text} is unknown in {rows:,} of {total:,} rows ({', '.join(values)})"]
+    number = f"{rows:,}" if tally.suppression is None else "some"
+    return [f"{by.text} is unknown in {number} of {total:,} rows ({', '.join(values)})"]
 
 
 def _together(parts: Sequence[pl.DataFrame], metrics: Sequence[tuple[str, By | None]]) -> pl.DataFrame:

@@ -333,17 +333,16 @@ def _suppressed(tally: Tally, fewest: int) -> Tally:
         raise ArgumentError(msg)
     keys = [name for name in tally.counted_by if name not in LABELS]
     pairs = tally.cells.select(LABELS).unique(maintain_order=True)
-    groups, counts = counts_by_labels(tally, keys)
+    examples, counts = counts_by_labels(tally, keys)
+    groups = tally.cells[examples].select(pl.lit(0).alias(_ONE), *keys)
     # totals over any of the keys may be known to others
     margins = [some for number in range(len(keys)) for some in itertools.combinations(keys, number)]
-    known = [index_of_rows(groups.select(*groups.columns[:1], *some)) for some in margins]
-    is_hidden_before: Any = None
+    known = [index_of_rows(groups.select(_ONE, *some)) for some in margins]
+    before: Any = None
     if HIDDEN in tally.cells.columns:
-        numbers = groups.with_row_index(_ONE).join(
-            tally.cells.filter(pl.col(HIDDEN) > 0), on=keys, how="semi", nulls_equal=True
-        )
-        is_hidden_before = np.isin(np.arange(len(groups)), numbers[_ONE].to_numpy())
-    (hidden,) = hidden_groups(counts, [np.arange(len(groups))], fewest, known=known, hidden=is_hidden_before)
+        hidden_keys = tally.cells.filter(pl.col(HIDDEN) > 0).select(keys)
+        before = groups.select(pl.struct(keys).is_in(hidden_keys.to_struct().implode())).to_series().to_numpy()
+    (hidden,) = hidden_groups(counts, [np.arange(len(groups))], fewest, known=known, hidden=before)
     # every group has all pairs of labels, so that missing pairs reveal nothing
     cells = groups.with_columns(pl.Series(HIDDEN, hidden)).join(pairs, how="cross", maintain_order="left_right")
     counted = tally.cells.drop(HIDDEN, strict=False)

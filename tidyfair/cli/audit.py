@@ -199,7 +199,8 @@ class _Audited:
 
     def large_groups(self, results: AuditResults) -> pl.DataFrame:
         """The values of groups that have enough rows."""
-        return results.groups_with_unknown.filter(pl.col(".n") >= self.inputs.policy.min_n)
+        # the size of a suppressed group is not known
+        return results.groups_with_unknown.filter((pl.col(".n") >= self.inputs.policy.min_n).fill_null(value=True))
 
     def remarks_on_results(self) -> list[str]:
         """Sentences on features with very many groups, and on the undefined values of all others."""
@@ -301,6 +302,8 @@ def _document(audited: _Audited, *, verdicts_only: bool = False) -> Document:
     facts = {
         "truth": inputs.truth, "predictions": inputs.estimate, "scores": inputs.counting.get("probs"), "event": event
     }  # fmt: skip
+    if results.tally.suppression is not None:
+        remarks.append(results.tally.suppression.in_words)
     known = [f"{fact} {value!r}" for fact, value in facts.items() if value is not None]
     title = f"Audit of {inputs.name}: {results.rows:,} rows, {', '.join(known)}"
     compared = inputs.policy.in_words if audited.metrics.bys else ""

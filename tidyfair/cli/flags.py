@@ -156,6 +156,9 @@ FLAGS: Mapping[str, Mapping[Flag, str]] = {
         Flag("unknown_values", "VALUE", action="append", texts=("--unknown-value",)): (
             "value that means unknown, besides missing values"
         ),
+        Flag("suppress_below", "ROWS", _PREDICTIONS, _whole): (
+            "show no count from 1 to below this number, nor what would give one away by subtraction"
+        ),
         Flag("group_by", "COLUMN", _SEVERAL, action="append"): (
             "column, such as the fold, month or model, whose values each get their own results"
         ),

@@ -17,8 +17,8 @@ from tidyfair.errors import ArgumentError
 from tidyfair.specs import Array, Booleans, By, Integers, whole
 from tidyfair.tallies.tally import Tally, key_names
 
-TableKey: TypeAlias = "tuple[tuple[str, ...], str | None]"
-"""The outer keys of a table, and the text of the feature whose groups it has."""
+TableKey: TypeAlias = "tuple[bool, str | None]"
+"""True for a table by outer group, and the text of the feature whose groups a table has."""
 _ALL, _HIDDEN = "\0all", "\0hidden"
 _DUST = 1e-6
 """The tolerance of solvers."""
@@ -35,19 +35,34 @@ class Suppression:
     hidden: Mapping[TableKey, pl.DataFrame] = field(compare=False, repr=False)
     """The keys of the groups that are not shown, of each table."""
 
+    @property
+    def hides_all_rows(self) -> bool:
+        """True if the counts of all rows together are not shown."""
+        return not self.hidden[False, None].is_empty()
+
+    @property
+    def in_words(self) -> str:
+        """What is not shown, in a sentence."""
+        return (
+            f"Suppressed: groups in which some count is fewer than {self.below}, or that would give away such a count."
+        )
+
     def renewed(self, tally: Tally) -> Tally:
         """Another tally with the groups of the same tables that are not shown of it."""
         return suppressed(tally, self.bys, self.below)
 
     def mask(self, tally: Tally, by: By | None, example: Integers) -> Booleans:
         """The groups of a feature that are not shown, each of which has a cell as an example."""
-        outer = _outer_names(tally)
-        groups = _keys(tally, tally.cells, outer, by)[pl.Series(example, dtype=pl.UInt32)]
-        return self.is_hidden(groups, by, outer).to_numpy()
+        is_outer = bool(key_names(tally.keys, "outer"))
+        groups = _keys(tally, by, is_outer=is_outer)[pl.Series(example, dtype=pl.UInt32)]
+        return self._is_hidden(groups, by, is_outer=is_outer).to_numpy()
 
-    def is_hidden(self, groups: pl.DataFrame, by: By | None, outer: tuple[str, ...] = ()) -> pl.Series:
-        """The groups of a feature that are not shown, in all or by outer group, by their keys."""
-        hidden = self.hidden.get((outer, by.text if by else None))
+    def is_hidden(self, groups: pl.DataFrame, by: By) -> pl.Series:
+        """The groups of a feature that are not shown, of all outer groups together, by their keys."""
+        return self._is_hidden(_numbered(groups.get_columns(), len(groups)), by, is_outer=False)
+
+    def _is_hidden(self, groups: pl.DataFrame, by: By | None, *, is_outer: bool) -> pl.Series:
+        hidden = self.hidden.get((is_outer, by.text if by else None))
         if hidden is None:
             msg = (
                 f"`suppress_below`: the tally does not show the groups of {by.text if by else 'all rows'}; count again "
@@ -55,7 +70,7 @@ class Suppression:
             )
             raise ArgumentError(msg)
         marked = hidden.with_columns(pl.lit(value=True).alias(_HIDDEN))
-        joined = _with_all(groups).join(marked, on=hidden.columns, how="left", nulls_equal=True, maintain_order="left")
+        joined = groups.join(marked, on=hidden.columns, how="left", nulls_equal=True, maintain_order="left")
         return joined[_HIDDEN].fill_null(value=False)
 
 
@@ -64,36 +79,31 @@ def suppressed(tally: Tally, bys: Iterable[By], below: int) -> Tally:
 
     A group is not shown where one of its counts by labels is small, or where it would give away such a count.
     """
-    on_sides = tally.on_sides()
-    atoms, counts = counts_by_labels(on_sides, key_names([key for key in on_sides.keys if key.role != "cluster"]))
+    sided = tally.on_sides()
+    names = [name for name, key in zip(key_names(sided.keys), sided.keys, strict=True) if key.role != "cluster"]
+    examples, counts = counts_by_labels(sided, names)
     features = {by.text: by for by in bys}
     keys: dict[TableKey, pl.DataFrame] = {}
-    for outer in dict.fromkeys([_outer_names(on_sides), ()]):
+    for is_outer in {False, bool(sided.outer_names)}:
         for by in (None, *features.values()):
-            keys[outer, by.text if by else None] = _keys(tally, atoms, outer, by)
+            keys[is_outer, by.text if by else None] = _keys(sided, by, is_outer=is_outer)[examples]
     tables = [index_of_rows(groups) for groups in keys.values()]
     hidden: dict[TableKey, pl.DataFrame] = {}
     for key, table, mask in zip(keys, tables, hidden_groups(counts, tables, below), strict=True):
-        examples = np.unique(table, return_index=True)[1]
-        hidden[key] = keys[key][pl.Series(examples[mask], dtype=pl.UInt32)]
+        firsts = np.unique(table, return_index=True)[1]
+        hidden[key] = keys[key][pl.Series(firsts[mask], dtype=pl.UInt32)]
     return replace(tally, suppression=Suppression(below, tuple(features.values()), hidden))
 
 
-def counts_by_labels(tally: Tally, names: Sequence[str]) -> tuple[pl.DataFrame, Integers]:
-    """The distinct values of some keys, and their rows by what else cells are counted by, in a column for each."""
-    keys_of_cells = key_names(tally.keys)
-    labels = index_of_rows(tally.cells.select(name for name in tally.counted_by if name not in keys_of_cells))
-    keys = _with_all(tally.cells).select(_ALL, *names)
-    groups = index_of_rows(keys)
+def counts_by_labels(tally: Tally, names: Sequence[str]) -> tuple[pl.Series, Integers]:
+    """A cell of each combination of some keys, and its rows by what else cells are counted by, in columns."""
+    keys = key_names(tally.keys)
+    labels = index_of_rows(tally.cells.select(name for name in tally.counted_by if name not in keys))
+    groups = index_of_rows(_numbered(tally.cells.select(names).get_columns(), len(tally.cells)))
     examples = np.unique(groups, return_index=True)[1]
     counts = np.zeros((len(examples), int(labels.max(initial=-1)) + 1), dtype=np.int64)
     np.add.at(counts, (groups, labels), tally.cells["n"].to_numpy())
-    return keys[pl.Series(examples, dtype=pl.UInt32)], counts
-
-
-def _with_all(cells: pl.DataFrame) -> pl.DataFrame:
-    """The cells with one more key, which is the same for all of them."""
-    return cells.with_columns(pl.lit(0, pl.UInt8).alias(_ALL))
+    return pl.Series(examples, dtype=pl.UInt32), counts
 
 
 def index_of_rows(frame: pl.DataFrame) -> Integers:
@@ -101,15 +111,18 @@ def index_of_rows(frame: pl.DataFrame) -> Integers:
     return frame.select(pl.struct(pl.all()).rank("dense") - 1).to_series().to_numpy().astype(np.int64)
 
 
-def _outer_names(tally: Tally) -> tuple[str, ...]:
-    """The keys of outer groups; groups are hidden at all thresholds or at none."""
-    return tuple(key_names(tally.keys, "outer"))
-
-
-def _keys(tally: Tally, cells: pl.DataFrame, outer: Sequence[str], by: By | None) -> pl.DataFrame:
+def _keys(tally: Tally, by: By | None, *, is_outer: bool) -> pl.DataFrame:
     """The group that each cell belongs to in a table."""
-    keys = _with_all(cells).select(_ALL, *outer)
-    return keys if by is None else keys.hstack(by.groups(cells[tally.names(by.columns)]))
+    columns = tally.cells.select(key_names(tally.keys, "outer")).get_columns() if is_outer else []
+    if by is not None:
+        columns += by.groups(tally.keys_of_cells(by.columns)).get_columns()
+    return _numbered(columns, len(tally.cells))
+
+
+def _numbered(columns: Sequence[pl.Series], height: int) -> pl.DataFrame:
+    """Keys under names that are the same in all tallies, after one that all rows share."""
+    every = pl.Series(_ALL, [0], dtype=pl.UInt8).new_from_index(0, height)
+    return pl.DataFrame([every, *(column.alias(f"\0{number}") for number, column in enumerate(columns))])
 
 
 # The groups that give small counts away
@@ -137,10 +150,11 @@ def hidden_groups(
     groups.hidden[groups.is_small(below).any(axis=1) & ~groups.is_known] = True
     for label in range(counts.shape[1]):
         groups.protect(label, below)
+    groups.show_needless(below)
     return np.split(groups.hidden[: sum(sizes)], np.cumsum(sizes)[:-1])
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(eq=False)
 class _Groups:
     """The groups of all tables, as sums of cells."""
 
@@ -150,6 +164,10 @@ class _Groups:
     """The rows of each group, by label."""
     hidden: Booleans
     is_known: Booleans
+    examples: list[tuple[int, Array]] = field(default_factory=list[tuple[int, Array]])
+    """The labels and counts of cells by which small counts might be something else."""
+    is_protected: bool = True
+    """False if others know some small count, whatever is hidden."""
 
     @classmethod
     def of(cls, counts: Integers, tables: Sequence[Integers]) -> _Groups:
@@ -171,28 +189,41 @@ class _Groups:
 
         Hiding more groups never gives anything away, so that what has been found possible stays so.
         """
-        small = np.flatnonzero(self.is_small(below)[:, label] & ~self.is_known)
+        is_small = self.is_small(below)[:, label]
+        small = np.flatnonzero(is_small & ~self.is_known)
         open_ends = [(group, end) for group in small[np.argsort(self.counts[small, label])] for end in (0, below)]
         while open_ends:
             group, end = open_ends[0]
-            example, reasons = self._example(label, group, end)
+            # a total that is small itself is not for others to know
+            shown = np.flatnonzero(~self.hidden & ~(self.is_known & is_small))
+            example, reasons = self._example(label, group, end, shown)
             if example is None:
                 if not self._hide_one(group, reasons):
                     # what others know gives the count away, whatever is shown
+                    self.is_protected = False
                     open_ends = open_ends[1:]
                 continue
+            self.examples.append((label, example))
             possible = np.rint(self.members @ example)
             reached = [possible[other] >= limit if limit else possible[other] < 1 for other, limit in open_ends]
             open_ends = [pair for pair, is_reached in zip(open_ends, reached, strict=True) if not is_reached]
 
-    def _example(self, label: int, group: int, end: int) -> tuple[Array | None, Integers]:
-        """Counts of cells that agree with all that is shown, and by which a group has no rows, or at least `end`.
+    def show_needless(self, below: int) -> None:
+        """Show the groups again that have the same counts in all examples, so that hiding them protects nothing."""
+        if not self.is_protected:
+            return
+        is_needless = self.hidden & ~self.is_small(below).any(axis=1)
+        for label, example in self.examples:
+            is_needless &= np.abs(self.members @ example - self.counts[:, label]) < 1 / 2
+        self.hidden &= ~is_needless
+
+    def _example(self, label: int, group: int, end: int, shown: Integers) -> tuple[Array | None, Integers]:
+        """Counts of cells that agree with what is shown, and by which a group has no rows, or at least `end`.
 
         Without any it is None, and the shown groups are named that rule it out.
         """
         from scipy import optimize
 
-        shown = np.flatnonzero(~self.hidden)
         relations, totals = self.members[shown], self.counts[shown, label].astype(float)
         own = self.members[[group]].toarray().ravel()
         sign = -1.0 if end else 1.0
@@ -211,10 +242,14 @@ class _Groups:
 
     def _hide_one(self, group: int, reasons: Integers) -> bool:
         """Hide the smallest of the groups that give another one away; False if others know all of them."""
-        shared = np.flatnonzero((self.members @ self.members[[group]].T).toarray().ravel())
-        for groups in (reasons, shared):
+        beside = self._sharing(reasons if len(reasons) else self._sharing(np.array([group])))
+        for groups in (reasons, beside):
             able = groups[~(self.hidden | self.is_known)[groups]]
             if len(able):
                 self.hidden[able[np.argmin(self.counts[able].sum(axis=1))]] = True
                 return True
         return False
+
+    def _sharing(self, groups: Integers) -> Integers:
+        """The groups that have a cell in common with some groups."""
+        return np.flatnonzero(self.members @ self.members[groups].sum(axis=0))
