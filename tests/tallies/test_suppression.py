@@ -121,7 +121,10 @@ def test_saved_states_and_totals_give_no_small_count_away(tmp_path: Path) -> Non
         true = {row[:4]: row[4] for row in tally.cells.select("k0", "k1", "truth", "estimate", "n").rows()}
         hidden = {*shown.filter(pl.col("hidden") > 0).select("k0", "k1").rows()}
         groups = sorted({key[:2] for key in true})
-        margins = [[0] * len(groups), *(np.unique([group[key] for group in groups], return_inverse=True)[1] for key in (0, 1))]
+        margins = [
+            [0] * len(groups),
+            *(np.unique([group[key] for group in groups], return_inverse=True)[1] for key in (0, 1)),
+        ]
         margins = [np.array(margin) for margin in margins]
         is_shown = np.array([group not in hidden for group in groups])
         for pair in pairs:
@@ -160,7 +163,9 @@ def test_frames_give_no_small_count_away() -> None:
                 continue
             value = (row[".estimate"] or 0.0) * row[".denominator"]
             for pairs, total in ((weights[row[".metric"]], row[".denominator"]), (hits[row[".metric"]], value)):
-                relations.append([float(is_in and cell[2:] in pairs) for cell, is_in in zip(cells, inside, strict=True)])
+                relations.append(
+                    [float(is_in and cell[2:] in pairs) for cell, is_in in zip(cells, inside, strict=True)]
+                )
                 totals.append(round(total))
             relations.append([float(is_in) for is_in in inside])
             totals.append(row[".n"])

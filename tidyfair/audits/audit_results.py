@@ -16,7 +16,7 @@ import polars as pl
 
 from tidyfair.audits.usual_metrics import UsualMetrics
 from tidyfair.calling import GroupwiseMetric, metric_set
-from tidyfair.errors import ArgumentError, Status, without_notices
+from tidyfair.errors import Status, without_notices
 from tidyfair.inference.gates import Gate
 from tidyfair.inference.testing import disparity_test
 from tidyfair.intervals import adjusted
@@ -63,12 +63,8 @@ class AuditResults:
             # intervals need to see how much sums vary from part to part
             counting["parts"] = reading.get("seed", 0)
         counted = metrics.everything(*(gate.metrics if gate else ())).tally(data, truth, estimate, **counting)
-        if counted.suppression is not None and counted.suppression.hides_all_rows:
-            msg = (
-                "`suppress_below`: a count of all rows is small, such as that of a label or of rows without a "
-                "prediction, so that nothing can be shown; filter these rows first, or lower `suppress_below`."
-            )
-            raise ArgumentError(msg)
+        if counted.suppression is not None:
+            counted.suppression.check_all_rows()
         return cls(metrics, counted, reading, counting)
 
     @property
@@ -142,7 +138,12 @@ class AuditResults:
     def draws_of_tests(self) -> int:
         """The draws of tests, fewer where there are many groups, each of which is drawn; none without exact tests."""
         # rows count alike and have two labels
-        is_plain = self.tally.weights is None and self.tally.suppression is None and not self.tally.needs.numbers and _UNTESTED.isdisjoint(self.counting)
+        is_plain = (
+            self.tally.weights is None
+            and self.tally.suppression is None
+            and not self.tally.needs.numbers
+            and _UNTESTED.isdisjoint(self.counting)
+        )
         if not is_plain or set(self.compared_results[".estimator"]) != {"binary"}:
             return 0
         most = self.groups.group_by(".metric", ".by").len()["len"].max()

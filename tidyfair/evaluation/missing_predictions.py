@@ -65,8 +65,10 @@ def missing_in_words(tally: Tally, bys: Iterable[By], reads: Collection[str] = _
 
 def _shares_in_words(by: By, groups: pl.DataFrame) -> str:
     """The groups with the largest shares and the one with the smallest; nothing if all have the same."""
-    shares = groups.drop_nulls("rows").select("group", share=pl.col("missing") / pl.col("rows")).sort(
-        "share", descending=True, maintain_order=True
+    shares = (
+        groups.drop_nulls("rows")
+        .select("group", share=pl.col("missing") / pl.col("rows"))
+        .sort("share", descending=True, maintain_order=True)
     )
     if shares["share"].n_unique() < 2:
         return ""

@@ -35,7 +35,7 @@ _REASONS: dict[str, str] = {
     Status.BELOW_MIN_SHARE: "too small a share of the rows",
     Status.NO_COMPARABLE_PAIRS: "no row of the group outlives another one that has the event",
     Status.ALL_CENSORED: "all rows of the group are censored before the time",
-    Status.SUPPRESSED: "suppressed, because a count is small or would give a small one away",
+    Status.SUPPRESSED: "suppressed, as a small count or what would give one away",
     Status.CONSTANT: "all values of the group are the same",
 }
 """Reasons why a value is undefined, as a reader needs them."""

@@ -35,10 +35,14 @@ class Suppression:
     hidden: Mapping[TableKey, pl.DataFrame] = field(compare=False, repr=False)
     """The keys of the groups that are not shown, of each table."""
 
-    @property
-    def hides_all_rows(self) -> bool:
-        """True if the counts of all rows together are not shown."""
-        return not self.hidden[False, None].is_empty()
+    def check_all_rows(self) -> None:
+        """Refuse to show nothing, not even the counts of all rows together."""
+        if not self.hidden[False, None].is_empty():
+            msg = (
+                "`suppress_below`: a count of all rows is small, such as that of a label or of rows without a "
+                "prediction, so that nothing can be shown; filter these rows first, or lower `suppress_below`."
+            )
+            raise ArgumentError(msg)
 
     @property
     def in_words(self) -> str:
@@ -49,7 +53,7 @@ class Suppression:
 
     def renewed(self, tally: Tally) -> Tally:
         """Another tally with the groups of the same tables that are not shown of it."""
-        return suppressed(tally, self.bys, self.below)
+        return replace(tally, suppression=suppression_of(tally, self.bys, self.below))
 
     def mask(self, tally: Tally, by: By | None, example: Integers) -> Booleans:
         """The groups of a feature that are not shown, each of which has a cell as an example."""
@@ -60,6 +64,11 @@ class Suppression:
     def is_hidden(self, groups: pl.DataFrame, by: By) -> pl.Series:
         """The groups of a feature that are not shown, of all outer groups together, by their keys."""
         return self._is_hidden(_numbered(groups.get_columns(), len(groups)), by, is_outer=False)
+
+    def is_outer_hidden(self, frame: pl.DataFrame, outer: Sequence[str]) -> pl.Series:
+        """The rows of a frame whose outer group, of some columns, is not shown."""
+        keys = _numbered([frame[name] for name in outer], len(frame))
+        return self._is_hidden(keys, None, is_outer=bool(outer))
 
     def _is_hidden(self, groups: pl.DataFrame, by: By | None, *, is_outer: bool) -> pl.Series:
         hidden = self.hidden.get((is_outer, by.text if by else None))
@@ -74,8 +83,8 @@ class Suppression:
         return joined[_HIDDEN].fill_null(value=False)
 
 
-def suppressed(tally: Tally, bys: Iterable[By], below: int) -> Tally:
-    """The tally with the groups that are not shown, in tables of all rows and of features, by outer group and in all.
+def suppression_of(tally: Tally, bys: Iterable[By], below: int) -> Suppression:
+    """The groups that are not shown in tables of all rows and of features, by outer group and of all together.
 
     A group is not shown where one of its counts by labels is small, or where it would give away such a count.
     """
@@ -92,7 +101,7 @@ def suppressed(tally: Tally, bys: Iterable[By], below: int) -> Tally:
     for key, table, mask in zip(keys, tables, hidden_groups(counts, tables, below), strict=True):
         firsts = np.unique(table, return_index=True)[1]
         hidden[key] = keys[key][pl.Series(firsts[mask], dtype=pl.UInt32)]
-    return replace(tally, suppression=Suppression(below, tuple(features.values()), hidden))
+    return Suppression(below, tuple(features.values()), hidden)
 
 
 def counts_by_labels(tally: Tally, names: Sequence[str]) -> tuple[pl.Series, Integers]:
@@ -228,7 +237,12 @@ class _Groups:
         own = self.members[[group]].toarray().ravel()
         sign = -1.0 if end else 1.0
         found = optimize.linprog(
-            sign * own, A_ub=own[None, :], b_ub=[end or self.counts[group, label]], A_eq=relations, b_eq=totals, method="highs"
+            sign * own,
+            A_ub=own[None, :],
+            b_ub=[end or self.counts[group, label]],
+            A_eq=relations,
+            b_eq=totals,
+            method="highs",
         )
         reasons = shown[np.abs(found.eqlin.marginals) > _DUST]
         if abs(found.fun - sign * end) > _DUST:
