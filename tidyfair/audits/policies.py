@@ -53,7 +53,7 @@ class AuditPolicy:
     >>> policy = AuditPolicy(features=("sex", "age"), limits={"demographic_parity": 0.1})
     >>> verdicts = policy(lending(), estimate="approved", pos_label="yes")
     >>> verdicts.select(".by", ".requirement", ".verdict", ".reason").rows()[-1]
-    ('age', 'feature', 'fail', 'the data have no column age')
+    ('age', 'feature', 'fail', 'the data have no columns age')
     """
 
     features: tuple[str, ...]
@@ -114,22 +114,34 @@ class AuditPolicy:
         tally = metric_set(*members.values()).tally(data, truth, estimate, **counting)
         return tally, reading
 
+    @property
+    def tables(self) -> tuple[str | None, ...]:
+        """The features, after None for all rows."""
+        return (None, *self.features)
+
     def judged(self, tally: Tally, reading: Mapping[str, Any], by: str | None = "") -> pl.DataFrame:
         """The verdicts on what a tally holds, of a feature, of all rows (None), or of all features (left out)."""
-        bys = (None, *self.features) if by == "" else (by,)
+        bys = self.tables if by == "" else (by,)
         rows = [row for feature in bys for row in self._judged(tally, feature, reading)]
         schema = {name: pl.Float64 if name in _NUMBERS else pl.String for name in REQUIREMENTS.columns}
         return pl.DataFrame([{name: row.get(name) for name in schema} for row in rows], schema=schema)
 
+    def is_counted(self, tally: Tally, by: str | None) -> bool:
+        """Check whether a tally has the columns of a feature."""
+        return by is None or set(by.split(":")) <= {key.column.name for key in tally.keys}
+
+    def values(self, tally: Tally, by: str | None, reading: Mapping[str, Any]) -> pl.DataFrame:
+        """The values of the groups of a feature, or of all rows."""
+        members = metric_set(*self._values(by, frozenset(tally.given)))
+        return members.compute_by_group(tally, **{"on_undefined": "ignore", **reading})
+
     def _judged(self, tally: Tally, by: str | None, reading: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
         """The requirements on a feature, or on all rows."""
-        columns = [] if by is None else by.split(":")
-        for column in columns:
-            if column not in [key.column.name for key in tally.keys]:
-                yield _row(by, None, "feature", f"the data have no column {column}")
-                return
+        if not self.is_counted(tally, by):
+            yield _row(by, None, "feature", f"the data have no columns {by}")
+            return
         given = frozenset(tally.given)
-        values = metric_set(*self._values(by, given)).compute_by_group(tally, on_undefined="ignore", **reading)
+        values = self.values(tally, by, reading)
         if by is not None:
             least = values.filter(pl.col(".status") != Status.UNKNOWN.value)[".n"]
             is_enough = not least.has_nulls() and (least >= self.least_n).all()

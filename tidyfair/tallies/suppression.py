@@ -35,6 +35,15 @@ class Suppression:
     hidden: Mapping[TableKey, pl.DataFrame] = field(compare=False, repr=False)
     """The keys of the groups that are not shown, of each table."""
 
+    @classmethod
+    def of_keys(cls, below: int, by: str | None, hidden: pl.DataFrame) -> Suppression:
+        """That of the table of one feature, with the keys of its groups that are not shown."""
+        return cls(below, (), {(False, by): _numbered(hidden.get_columns(), len(hidden))})
+
+    def hidden_keys(self, by: str) -> pl.DataFrame:
+        """The keys of the groups of a feature that are not shown, of all outer groups together."""
+        return self.hidden[False, by].drop(_ALL)
+
     def check_all_rows(self) -> None:
         """Refuse to show nothing, not even the counts of all rows together."""
         if not self.hidden[False, None].is_empty():
