@@ -15,7 +15,10 @@ from tidyfair.audits.effect_sizes import (
 from tidyfair.audits.evidence import verify_evidence as verify_evidence, write_evidence as write_evidence
 from tidyfair.audits.policies import AuditPolicy as AuditPolicy, read_policy as read_policy
 
-__all__ = ["AuditPolicy", "NAMED_AUDITS", "read_policy", "verify_evidence", "write_evidence", "quantile_ratios", "standardized_differences"]
+__all__ = [
+    "NAMED_AUDITS", "AuditPolicy", "quantile_ratios", "read_policy", "standardized_differences", "verify_evidence",
+    "write_evidence",
+]  # fmt: skip
 
 
 def __dir__() -> list[str]:

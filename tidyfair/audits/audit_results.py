@@ -63,8 +63,7 @@ class AuditResults:
             # intervals need to see how much sums vary from part to part
             counting["parts"] = reading.get("seed", 0)
         counted = metrics.everything(*(gate.metrics if gate else ())).tally(data, truth, estimate, **counting)
-        if counted.suppression is not None:
-            counted.suppression.check_all_rows()
+        counted.check_all_rows_are_shown()
         return cls(metrics, counted, reading, counting)
 
     @property

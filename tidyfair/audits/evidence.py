@@ -1,4 +1,4 @@
-"""Evidence that outlives its author: one file of digests, call, tallies and verdicts, which is verified without rows."""
+"""Evidence that outlives its author: one file of digests, call, tallies and verdicts, verified without the rows."""
 
 from __future__ import annotations
 
@@ -112,7 +112,8 @@ def verify_evidence(path: str | Path, data: object = None) -> pl.DataFrame:
             rows["data"] = _reason_of_data(content, data)
     except (ArgumentError, KeyError, TypeError, ValueError, AttributeError, pl.exceptions.PolarsError) as error:
         rows["numbers"] = f"cannot be computed: {error}"
-    table = [(part, PASS if not text else UNSURE if text == _NO_DIGEST else FAIL, text or None) for part, text in rows.items()]
+    outcomes = {"": PASS, _NO_DIGEST: UNSURE}
+    table = [(part, outcomes.get(reason, FAIL), reason or None) for part, reason in rows.items()]
     return pl.DataFrame(table, schema=dict.fromkeys((".part", ".verdict", ".reason"), pl.String), orient="row")
 
 
@@ -142,7 +143,7 @@ def _check_holdable(tally: Tally) -> None:
         msg = "write_evidence() writes no rows, and areas under curves read them: give `score_bins=1000`."
         raise ArgumentError(msg)
     if tally.suppression is not None:
-        tally.suppression.check_all_rows()
+        tally.check_all_rows_are_shown()
         if tally.needs.anything or tally.clusters:
             msg = "write_evidence(): with `suppress_below` only metrics of labels can be written, without clusters."
             raise ArgumentError(msg)
@@ -209,7 +210,7 @@ def _numbers(
 def _recomputed(content: Mapping[str, Any]) -> dict[str, str]:
     """The reasons why groups and verdicts are not those of the tallies, empty where they are."""
     call = content["call"]
-    policy = AuditPolicy(**{**call["policy"], "features": tuple(call["policy"]["features"]), "metrics": tuple(call["policy"]["metrics"])})
+    policy = AuditPolicy(**call["policy"])
     empty = pl.DataFrame(schema={name: _DTYPES[dtype] for name, dtype in content["data"]["columns"].items()})
     like, reading = policy.counted(empty, call["truth"], call["estimate"], **call["options"])
     numbers = _numbers(policy, like, reading, content["tallies"])

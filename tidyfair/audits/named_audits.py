@@ -19,7 +19,7 @@ from tidyfair.intervals import Scale
 from tidyfair.metrics.classification import instances
 from tidyfair.specs import By, Column, Options, Policy, Treatment, display, key_columns
 from tidyfair.specs.result_kinds import UNKNOWN_ROWS
-from tidyfair.tallies import Cut, Suppression, Tally, key_names, open_frame, suppression_of
+from tidyfair.tallies import Cut, Suppression, Tally, key_names, open_frame
 
 __all__ = ["ComparisonTable", "NamedAudit", "ValuesTable"]
 
@@ -78,9 +78,9 @@ class AuditCall:
                 raise ArgumentError(msg)
         members = [instances.difference(*by, **audit.group_options) for by in crossings(self.features)]
         bys = [member.by for member in members]
-        suppression = suppression_of(audit.with_complete_rows(self.tally(members), bys), bys, below)
-        suppression.check_all_rows()
-        return replace(self, suppression=suppression)
+        tally = audit.with_complete_rows(self.tally(members), bys).suppressed(bys, below)
+        tally.check_all_rows_are_shown()
+        return replace(self, suppression=tally.suppression)
 
     @property
     def given(self) -> set[str]:
@@ -463,7 +463,7 @@ class NamedAudit:
         return "; ".join(parts)
 
     def with_complete_rows(self, tally: Tally, bys: Sequence[By]) -> Tally:
-        """The tally in which rows that are unknown in any feature are unknown in all of them, if tables leave them out."""
+        """The tally in which rows unknown in any feature are unknown in all, if that is how the audit counts."""
         if not self.complete_rows:
             return tally
         names = tally.names(list(dict.fromkeys(column for by in bys for column in by.columns)))

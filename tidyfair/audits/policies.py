@@ -64,6 +64,9 @@ class AuditPolicy:
 
     def __post_init__(self) -> None:
         """Refuse metrics that do not exist, and limits that they cannot reach."""
+        for name in ("features", "metrics"):
+            # files have lists
+            object.__setattr__(self, name, tuple(getattr(self, name)))
         for name in self.metrics:
             if metric_named(name) is None:
                 msg = f"`metrics`: there is no metric {name!r}.{nearest(name, names_of_metrics())}"
@@ -150,7 +153,8 @@ class AuditPolicy:
         for name in self.metrics:
             own = values.filter((pl.col(".metric") == name) & (pl.col(".status") != Status.UNKNOWN.value))
             lacking = own.filter(pl.col(".estimate").is_null())
-            texts = [f"{group or 'all rows'} ({status})" for group, status in lacking.select(".group", ".status").rows()]
+            without = lacking.select(pl.col(".group").fill_null("all rows"), ".status").rows()
+            texts = [f"{group} ({status})" for group, status in without]
             reason = f"no value in {listed(texts)}" if texts else ""
             yield _row(by, name, "value", reason if len(own) else _MISSING)
         gate = self._gate(by, given)
@@ -228,12 +232,11 @@ def read_policy(path: str | Path) -> AuditPolicy:
             hint = "" if words else f"{nearest(key, _KINDS)} The keys: {', '.join(_KINDS)}."
             msg = f"{str(path)!r}, line {_line_of(text, key)}: {problem}.{hint}"
             raise ArgumentError(msg)
-    content["features"] = tuple([*content.get("features", []), *content.pop("crossings", [])])
-    content["metrics"] = tuple(content.get("metrics", []))
+    content["features"] = [*content.get("features", []), *content.pop("crossings", [])]
     try:
         return AuditPolicy(**content)
     except ArgumentError as error:
-        names = [*content["metrics"], *content.get("limits", {})]
+        names = [*content.get("metrics", []), *content.get("limits", {})]
         line = next((_line_of(text, name) for name in names if name in str(error)), None)
         msg = f"{str(path)!r}{f', line {line}' if line else ''}: {error}"
         raise ArgumentError(msg) from error

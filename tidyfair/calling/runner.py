@@ -64,7 +64,6 @@ from tidyfair.tallies import (
     check_tally,
     count,
     open_frame,
-    suppression_of,
 )
 
 _Counted: TypeAlias = "tuple[Tally, Sequence[MetricSpec]]"
@@ -190,7 +189,7 @@ class Run:
         if options.suppress_below is None:
             return tally
         bys = [spec.by for spec in self.specs if spec.by is not None]
-        return replace(tally, suppression=suppression_of(tally, bys, options.suppress_below))
+        return tally.suppressed(bys, options.suppress_below)
 
     def _counted(self, source: Source, options: Options) -> list[_Counted]:
         """The tallies of a call, with the metrics that are read from them."""

@@ -333,7 +333,7 @@ def _suppressed(tally: Tally, fewest: int) -> Tally:
         raise ArgumentError(msg)
     keys = [name for name in tally.counted_by if name not in LABELS]
     pairs = tally.cells.select(LABELS).unique(maintain_order=True)
-    examples, counts = counts_by_labels(tally, keys)
+    examples, counts = counts_by_labels(tally.cells, keys, LABELS)
     groups = tally.cells[examples].select(pl.lit(0).alias(_ONE), *keys)
     # totals over any of the keys may be known to others
     margins = [some for number in range(len(keys)) for some in itertools.combinations(keys, number)]
@@ -396,7 +396,8 @@ def load_state(path: str | Path, like: Tally) -> Tally:
     with _reading(shown):
         loaded = _loaded(pl.read_parquet(io.BytesIO(parquet)), like)
         loaded.check_contents(like)
-    return loaded if like.suppression is None else like.suppression.renewed(loaded)
+    shown = like.suppression
+    return loaded if shown is None else loaded.suppressed(shown.bys, shown.below)
 
 
 def _loaded(frame: pl.DataFrame, like: Tally) -> Tally:

@@ -213,7 +213,9 @@ FLAGS: Mapping[str, Mapping[Flag, str]] = {
         Flag("times", "NUMBER", commands=_OPEN, type=_whole): (
             f"number of replicates, of methods that draw them (default: {REPLICATES})"
         ),
-        Flag("seed", "NUMBER", commands=_OPEN, type=_whole): f"random seed of the replicates (default: {DEFAULTS['seed']})",
+        Flag(
+            "seed", "NUMBER", commands=_OPEN, type=_whole
+        ): f"random seed of the replicates (default: {DEFAULTS['seed']})",
         Flag("simultaneous", commands=("audit",), action="store_true"): (
             "widen the intervals of groups so that all of them hold at once"
         ),

@@ -199,7 +199,7 @@ def number_group_cells(tally: Tally, labels: Labels, bys: Sequence[By | None]) -
     for by in bys:
         index, is_excluded, is_unknown = _groups_of(by, tally, codes, outer)
         if tally.suppression is not None and cells.height:
-            index = replace(index, hidden=tally.suppression.mask(tally, by, index.example))
+            index = replace(index, hidden=tally.hidden_groups(by, index.example))
         size = len(index.example)
         indices[by], spans[by] = index, (first, size)
         first += size

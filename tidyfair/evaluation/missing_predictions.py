@@ -39,7 +39,7 @@ def missing_by_group(tally: Tally, by: By, lacks: pl.Series) -> pl.DataFrame:
     groups = counted.group_by(keys).agg(pl.col("rows", "missing").sum()).filter(pl.col("rows") > 0)
     groups = groups.sort(keys, nulls_last=True)
     if tally.suppression is not None:
-        is_shown = ~tally.suppression.is_hidden(groups, by)
+        is_shown = ~tally.suppression.is_hidden(groups[keys].get_columns(), len(groups), by.text)
         groups = groups.with_columns(pl.when(is_shown).then(pl.col("rows", "missing")))
     return groups.select(texts_of(groups[keys]).alias("group"), "rows", "missing")
 

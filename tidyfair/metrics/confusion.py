@@ -124,8 +124,8 @@ def conf_mat(
     for count, name in counts.items():
         columns[name] = table[count]
     if tally.suppression is not None:
-        groups = [name for name, key in zip(outer, tally.outer, strict=True) if key.role == "outer"]
-        is_hidden = tally.suppression.is_outer_hidden(table, groups)
+        keys = [table[name] for name, key in zip(outer, tally.outer, strict=True) if key.role == "outer"]
+        is_hidden = tally.suppression.is_hidden(keys, len(table), None, is_outer=bool(keys))
         columns |= {name: columns[name].set(is_hidden, None) for name in counts.values()}
         status = pl.when(is_hidden).then(pl.lit(Status.SUPPRESSED.value)).otherwise(pl.lit(Status.OK.value))
         columns[".status"] = pl.select(status).to_series()

@@ -6,8 +6,8 @@ groups of another. A count is protected if these relations allow it to be nothin
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -15,7 +15,6 @@ import polars as pl
 
 from tidyfair.errors import ArgumentError
 from tidyfair.specs import Array, Booleans, By, Integers, whole
-from tidyfair.tallies.tally import Tally, key_names
 
 TableKey: TypeAlias = "tuple[bool, str | None]"
 """True for a table by outer group, and the text of the feature whose groups a table has."""
@@ -38,20 +37,11 @@ class Suppression:
     @classmethod
     def of_keys(cls, below: int, by: str | None, hidden: pl.DataFrame) -> Suppression:
         """That of the table of one feature, with the keys of its groups that are not shown."""
-        return cls(below, (), {(False, by): _numbered(hidden.get_columns(), len(hidden))})
+        return cls(below, (), {(False, by): numbered(hidden.get_columns(), len(hidden))})
 
     def hidden_keys(self, by: str) -> pl.DataFrame:
         """The keys of the groups of a feature that are not shown, of all outer groups together."""
         return self.hidden[False, by].drop(_ALL)
-
-    def check_all_rows(self) -> None:
-        """Refuse to show nothing, not even the counts of all rows together."""
-        if not self.hidden[False, None].is_empty():
-            msg = (
-                "`suppress_below`: a count of all rows is small, such as that of a label or of rows without a "
-                "prediction, so that nothing can be shown; filter these rows first, or lower `suppress_below`."
-            )
-            raise ArgumentError(msg)
 
     @property
     def in_words(self) -> str:
@@ -60,67 +50,46 @@ class Suppression:
             f"Suppressed: groups in which some count is fewer than {self.below}, or that would give away such a count."
         )
 
-    def renewed(self, tally: Tally) -> Tally:
-        """Another tally with the groups of the same tables that are not shown of it."""
-        return replace(tally, suppression=suppression_of(tally, self.bys, self.below))
-
-    def mask(self, tally: Tally, by: By | None, example: Integers) -> Booleans:
-        """The groups of a feature that are not shown, each of which has a cell as an example."""
-        is_outer = bool(key_names(tally.keys, "outer"))
-        groups = _keys(tally, by, is_outer=is_outer)[pl.Series(example, dtype=pl.UInt32)]
-        return self._is_hidden(groups, by, is_outer=is_outer).to_numpy()
-
-    def is_hidden(self, groups: pl.DataFrame, by: By) -> pl.Series:
-        """The groups of a feature that are not shown, of all outer groups together, by their keys."""
-        return self._is_hidden(_numbered(groups.get_columns(), len(groups)), by, is_outer=False)
-
-    def is_outer_hidden(self, frame: pl.DataFrame, outer: Sequence[str]) -> pl.Series:
-        """The rows of a frame whose outer group, of some columns, is not shown."""
-        keys = _numbered([frame[name] for name in outer], len(frame))
-        return self._is_hidden(keys, None, is_outer=bool(outer))
-
-    def _is_hidden(self, groups: pl.DataFrame, by: By | None, *, is_outer: bool) -> pl.Series:
-        hidden = self.hidden.get((is_outer, by.text if by else None))
+    def is_hidden(self, keys: Sequence[pl.Series], height: int, by: str | None, *, is_outer: bool = False) -> pl.Series:
+        """The groups of a table that are not shown, by their keys, those of outer groups first."""
+        hidden = self.hidden.get((is_outer, by))
         if hidden is None:
             msg = (
-                f"`suppress_below`: the tally does not show the groups of {by.text if by else 'all rows'}; count again "
-                "with all metrics that are to be shown, so that no table gives away what another one hides."
+                f"`suppress_below`: the tally does not show the groups of {by or 'all rows'}; count again with all "
+                "metrics that are to be shown, so that no table gives away what another one hides."
             )
             raise ArgumentError(msg)
         marked = hidden.with_columns(pl.lit(value=True).alias(_HIDDEN))
+        groups = numbered(keys, height)
         joined = groups.join(marked, on=hidden.columns, how="left", nulls_equal=True, maintain_order="left")
         return joined[_HIDDEN].fill_null(value=False)
 
 
-def suppression_of(tally: Tally, bys: Iterable[By], below: int) -> Suppression:
-    """The groups that are not shown in tables of all rows and of features, by outer group and of all together.
+def suppression_of(
+    tables: Mapping[TableKey, Sequence[pl.Series]], cells: pl.DataFrame, names: Sequence[str], labels: Sequence[str],
+    bys: tuple[By, ...], below: int,
+) -> Suppression:  # fmt: skip
+    """The groups that are not shown, in tables that say of each cell to which group it belongs.
 
-    A group is not shown where one of its counts by labels is small, or where it would give away such a count.
+    A group is not shown where one of its counts by `labels` is small, or where it would give away such a count.
     """
-    sided = tally.on_sides()
-    names = [name for name, key in zip(key_names(sided.keys), sided.keys, strict=True) if key.role != "cluster"]
-    examples, counts = counts_by_labels(sided, names)
-    features = {by.text: by for by in bys}
-    keys: dict[TableKey, pl.DataFrame] = {}
-    for is_outer in {False, bool(sided.outer_names)}:
-        for by in (None, *features.values()):
-            keys[is_outer, by.text if by else None] = _keys(sided, by, is_outer=is_outer)[examples]
-    tables = [index_of_rows(groups) for groups in keys.values()]
+    examples, counts = counts_by_labels(cells, names, labels)
+    keys = {key: numbered(columns, len(cells))[examples] for key, columns in tables.items()}
+    indices = [index_of_rows(groups) for groups in keys.values()]
     hidden: dict[TableKey, pl.DataFrame] = {}
-    for key, table, mask in zip(keys, tables, hidden_groups(counts, tables, below), strict=True):
-        firsts = np.unique(table, return_index=True)[1]
+    for key, index, mask in zip(keys, indices, hidden_groups(counts, indices, below), strict=True):
+        firsts = np.unique(index, return_index=True)[1]
         hidden[key] = keys[key][pl.Series(firsts[mask], dtype=pl.UInt32)]
-    return Suppression(below, tuple(features.values()), hidden)
+    return Suppression(below, bys, hidden)
 
 
-def counts_by_labels(tally: Tally, names: Sequence[str]) -> tuple[pl.Series, Integers]:
-    """A cell of each combination of some keys, and its rows by what else cells are counted by, in columns."""
-    keys = key_names(tally.keys)
-    labels = index_of_rows(tally.cells.select(name for name in tally.counted_by if name not in keys))
-    groups = index_of_rows(_numbered(tally.cells.select(names).get_columns(), len(tally.cells)))
+def counts_by_labels(cells: pl.DataFrame, names: Sequence[str], labels: Sequence[str]) -> tuple[pl.Series, Integers]:
+    """A cell of each combination of some keys, and its rows by labels, in columns."""
+    of_label = index_of_rows(cells.select(labels))
+    groups = index_of_rows(numbered(cells.select(names).get_columns(), len(cells)))
     examples = np.unique(groups, return_index=True)[1]
-    counts = np.zeros((len(examples), int(labels.max(initial=-1)) + 1), dtype=np.int64)
-    np.add.at(counts, (groups, labels), tally.cells["n"].to_numpy())
+    counts = np.zeros((len(examples), int(of_label.max(initial=-1)) + 1), dtype=np.int64)
+    np.add.at(counts, (groups, of_label), cells["n"].to_numpy())
     return pl.Series(examples, dtype=pl.UInt32), counts
 
 
@@ -129,18 +98,10 @@ def index_of_rows(frame: pl.DataFrame) -> Integers:
     return frame.select(pl.struct(pl.all()).rank("dense") - 1).to_series().to_numpy().astype(np.int64)
 
 
-def _keys(tally: Tally, by: By | None, *, is_outer: bool) -> pl.DataFrame:
-    """The group that each cell belongs to in a table."""
-    columns = tally.cells.select(key_names(tally.keys, "outer")).get_columns() if is_outer else []
-    if by is not None:
-        columns += by.groups(tally.keys_of_cells(by.columns)).get_columns()
-    return _numbered(columns, len(tally.cells))
-
-
-def _numbered(columns: Sequence[pl.Series], height: int) -> pl.DataFrame:
+def numbered(keys: Sequence[pl.Series], height: int) -> pl.DataFrame:
     """Keys under names that are the same in all tallies, after one that all rows share."""
     every = pl.Series(_ALL, [0], dtype=pl.UInt8).new_from_index(0, height)
-    return pl.DataFrame([every, *(column.alias(f"\0{number}") for number, column in enumerate(columns))])
+    return pl.DataFrame([every, *(key.alias(f"\0{number}") for number, key in enumerate(keys))])
 
 
 # The groups that give small counts away
@@ -203,7 +164,7 @@ class _Groups:
         return (self.counts > 0) & (self.counts < below)
 
     def protect(self, label: int, below: int) -> None:
-        """Hide groups until each small count of a label might be nothing, and might not be small, for all that is shown.
+        """Hide groups until each small count of a label might be 0, and might not be small, for all that is shown.
 
         Hiding more groups never gives anything away, so that what has been found possible stays so.
         """
