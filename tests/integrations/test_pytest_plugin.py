@@ -79,6 +79,16 @@ def test_assert_fair_shows_groups_and_what_the_rows_show(run: Callable[..., pyte
     )
 
 
+def test_fixture_takes_required_policies(run: Callable[..., pytest.RunResult]) -> None:
+    result = run(
+        "from tidyfair.audits import AuditPolicy\n\n"
+        "def test_policy(fairness):\n"
+        "    fairness(AuditPolicy(features=('g',), limits={'demographic_parity': 0.1}), UNFAIR, estimate='e')\n"
+    )
+    result.assert_outcomes(failed=1)
+    result.stdout.fnmatch_lines(["*requirements do not hold*"])
+
+
 def test_page_on_pytest_shows_what_its_code_prints(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> None:
     page = (Path(__file__).parents[2] / "docs/pages/how-to/pytest.md").read_text("utf-8")
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from importlib import import_module
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -151,8 +152,7 @@ class _Groups:
     @classmethod
     def of(cls, counts: Integers, tables: Sequence[Integers]) -> _Groups:
         """The groups of tables, none of which is hidden."""
-        from scipy import sparse
-
+        sparse: Any = import_module("scipy.sparse")
         cells = np.arange(len(counts))
         blocks = [sparse.csr_array((np.ones(len(cells)), (table, cells))) for table in tables if len(cells)]
         members = sparse.vstack(blocks, format="csr") if blocks else sparse.csr_array((0, 0))
@@ -201,8 +201,7 @@ class _Groups:
 
         Without any it is None, and the shown groups are named that rule it out.
         """
-        from scipy import optimize
-
+        optimize: Any = import_module("scipy.optimize")
         relations, totals = self.members[shown], self.counts[shown, label].astype(float)
         own = self.members[[group]].toarray().ravel()
         sign = -1.0 if end else 1.0
