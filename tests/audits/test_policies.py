@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import polars as pl
 import pytest
@@ -12,7 +13,7 @@ from tidyfair.audits import AuditPolicy, read_policy
 from tidyfair.cli.main import main
 from tidyfair.datasets import lending
 
-CALL = {"truth": "repaid", "estimate": "approved", "pos_label": "yes"}
+CALL: dict[str, Any] = {"truth": "repaid", "estimate": "approved", "pos_label": "yes"}
 POLICY = """\
 features = ["sex", "race"]
 crossings = ["sex:race"]
@@ -25,8 +26,8 @@ equalized_odds = 0.1
 """
 
 
-def verdicts_of(policy: AuditPolicy, data: pl.DataFrame, **options: object) -> dict[tuple[object, ...], str]:
-    frame = policy(data, **{**CALL, **options})  # pyright: ignore[reportArgumentType] - options of several types
+def verdicts_of(policy: AuditPolicy, data: pl.DataFrame, **options: Any) -> dict[tuple[object, ...], str]:
+    frame = policy(data, **CALL, **options)
     return {row[:3]: row[3] for row in frame.select(".by", ".metric", ".requirement", ".verdict").rows()}
 
 

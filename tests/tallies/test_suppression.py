@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 import pytest
+from polars.testing import assert_frame_equal
 from scipy.optimize import linprog
 
 import tidyfair as tf
@@ -91,7 +92,8 @@ def test_groups_are_hidden_only_for_small_counts() -> None:
     (by_group, every) = hidden_groups(counts, [np.arange(4), np.zeros(4, dtype=int)], 3)
     assert not by_group.any()
     # a count of 0 is nobody's
-    (by_group, every) = hidden_groups(counts * [[1, 1], [0, 1], [1, 1], [1, 1]], [np.arange(4), np.zeros(4, int)], 5)
+    counts[1, 0] = 0
+    (by_group, every) = hidden_groups(counts, [np.arange(4), np.zeros(4, dtype=int)], 5)
     assert not by_group.any()
 
 
@@ -180,3 +182,102 @@ def test_frames_give_no_small_count_away() -> None:
                     assert upper > below - 1e-6
                     attacks += 1
     assert attacks > 100
+
+
+def rare_people() -> pl.DataFrame:
+    """Two large groups, a small one, and people of unknown groups."""
+    sizes = {"a": 60, "b": 40, "c": 30, "rare": 2, "Unknown": 3, None: 3}
+    groups = [group for group, size in sizes.items() for _ in range(size)]
+    people = pl.DataFrame({"g": groups}).with_row_index("i")
+    hit = (pl.col("i") % 3 == 0).cast(pl.Int64)
+    return people.with_columns(truth=hit, guess=(pl.col("i") % 2), score=pl.col("i") / 140, number=pl.col("i") * 1.0)
+
+
+@pytest.mark.parametrize("interval", [None, "auto"])
+@pytest.mark.parametrize(
+    ("metric", "call"),
+    [
+        (tf.selection_rate, {"estimate": "guess"}),
+        (tf.f_meas, {"truth": "truth", "estimate": "guess"}),
+        (tf.roc_auc, {"truth": "truth", "probs": "score"}),
+        (tf.brier_class, {"truth": "truth", "probs": "score"}),
+        (tf.rmse, {"truth": "number", "estimate": "score"}),
+    ],
+)
+def test_all_kinds_of_values_are_suppressed(metric: tf.types.Metric, call: dict[str, str], interval: Any) -> None:
+    people = rare_people()
+    options: dict[str, Any] = {**call, "suppress_below": 5, "interval": interval, "on_undefined": "ignore"}
+    for unknown in ("apart", "group", "drop"):
+        parity = metric.difference("g", unknown=unknown)
+        frame = parity.by_group(people, **options)
+        hidden = frame.filter(~pl.col(".group").is_in(["a", "b", "c"]))
+        numbers = [name for name in (".estimate", ".n", ".denominator", ".lower", ".upper") if name in frame.columns]
+        assert hidden.select(pl.all_horizontal(pl.col(numbers).is_null()).all()).item()
+        assert set(hidden[".status"]) <= {"suppressed", "unknown"}
+        # the smallest other group goes with the small ones, and others are as they were
+        shown = frame.filter(pl.col(".n").is_not_null())
+        full = parity.by_group(people, **(options | {"suppress_below": None}))
+        assert 0 < len(shown) < 4
+        assert_frame_equal(shown, full.filter(pl.col(".group").is_in(shown[".group"].to_list())))
+        result = parity(people, **options, explain=True)
+        assert all(entry["denominator"] is None for entry in result[".left_out"].item())
+        values = shown[".estimate"]
+        span = float(np.ptp(values.to_numpy())) if len(values) > 1 else None
+        assert result[".estimate"].item() == (span if span is None else pytest.approx(span))
+
+
+def test_notices_have_no_small_count() -> None:
+    people = rare_people()
+    unknown = pytest.warns(tf.errors.UnknownGroupWarning, match="unknown in some of 138 rows")
+    with pytest.warns(tf.errors.UndefinedWarning, match="suppressed"), unknown:
+        tf.demographic_parity("g")(people, estimate="guess", suppress_below=5)
+    missing = people.with_columns(pl.when(pl.col("i") % 10 > 0).then("guess").alias("guess"))
+    undefined = pytest.warns(tf.errors.UndefinedWarning, match="suppressed")
+    with undefined, pytest.warns(tf.errors.MissingPredictionsWarning) as caught:
+        tf.demographic_parity("g", unknown="drop")(missing, estimate="guess", suppress_below=4)
+    (message,) = [str(one.message) for one in caught if one.category is tf.errors.MissingPredictionsWarning]
+    assert "rare" not in message
+
+
+def test_other_verbs_refuse_suppressed_tallies() -> None:
+    people, parity = rare_people(), tf.demographic_parity("g")
+    tally = parity.tally(people, estimate="guess", suppress_below=5)
+    with pytest.raises(tf.errors.ArgumentError, match=r"disparity_test\(\) does not support `suppress_below`"):
+        tf.inference.disparity_test(parity).compute(tally)
+    with pytest.raises(tf.errors.ArgumentError, match="does not show the groups of guess"):
+        tf.metric_set(tf.selection_rate.difference("guess")).compute_by_group(
+            tf.metric_set(parity, tf.demographic_parity("guess")).tally(people, estimate="guess").suppressed([], 5)
+        )
+    with pytest.raises(tf.errors.ArgumentError, match='not with "overall"'):
+        tf.compare_groups(tf.selection_rate, by="g", to="overall")(people, estimate="guess", suppress_below=5)
+    verdict = tf.check(parity, below=0.9).compute(tally, on_undefined="ignore")
+    assert verdict.select(".unknown", ".unknown_share").row(0) == (None, None)
+
+
+def test_parts_of_the_data_are_suppressed_together() -> None:
+    people, parity = rare_people(), tf.demographic_parity("g")
+    halves = [parity.tally(part, estimate="guess", suppress_below=5) for part in (people[::2], people[1::2])]
+    whole = parity.by_group(people, estimate="guess", suppress_below=5)
+    assert parity.compute_by_group(halves[0] + halves[1]).equals(whole)
+    seen = tf.Accumulator(parity, estimate="guess", suppress_below=5)
+    for part in people.iter_slices(10):
+        seen.update(part)
+    assert seen.compute_by_group().equals(whole)
+
+
+def test_audits_tables_and_matrices_hold_no_small_count() -> None:
+    people = rare_people()
+    filed = tf.audit("model_card", people, "truth", "guess", by="g", pos_label=1, suppress_below=5)
+    frame = filed.tables["performance"]
+    assert frame.filter(pl.col(".group") == "rare")[".n"].null_count() == len(frame.filter(pl.col(".group") == "rare"))
+    assert "Suppressed: groups in which some count is fewer than 5" in filed.markdown()
+    compared = tf.compare_groups(tf.selection_rate, by="g", to="highest")(people, estimate="guess", suppress_below=5)
+    assert compared.filter(pl.col(".group") == "rare").select(".n", ".share", ".estimate").row(0) == (None,) * 3
+    assert compared.filter(pl.col(".n").is_null())[".share"].null_count() == compared[".n"].null_count()
+    with pytest.raises(tf.errors.ArgumentError, match="'scores' does not support `suppress_below`"):
+        tf.audit("nyc_ll144", people, probs="score", by="g", suppress_below=5)
+    matrix = tf.conf_mat(people, "truth", "guess", group_by="g", suppress_below=5)
+    assert matrix.filter(pl.col("g") == "rare").select(".n", ".status").unique().rows() == [(None, "suppressed")]
+    assert matrix.drop_nulls(".n").filter(pl.col(".n").is_between(1, 4)).is_empty()
+    with pytest.raises(tf.errors.ArgumentError, match="a count of all rows is small"):
+        tf.audit("model_card", people.head(9), "truth", "guess", by="g", pos_label=1, suppress_below=5)

@@ -100,8 +100,9 @@ def verify_evidence(path: str | Path, data: object = None) -> pl.DataFrame:
     if not is_ours:
         msg = f"{str(path)!r} is not evidence of version {_VERSION}."
         raise ArgumentError(msg)
-    chain, stated = _chain(content), content.get("sha256")
-    changed = [part for part in _PARTS if not isinstance(stated, dict) or stated.get(part) != chain[part]]
+    chain = _chain(content)
+    stated: Any = content.get("sha256") if isinstance(content.get("sha256"), dict) else {}
+    changed = [part for part in _PARTS if stated.get(part) != chain[part]]
     reason = f"{changed[0]!r} or its digest was changed" if changed else ""
     if not reason and text != _text(content):
         reason = "the file is not written as it was"

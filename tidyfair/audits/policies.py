@@ -136,7 +136,8 @@ class AuditPolicy:
     def values(self, tally: Tally, by: str | None, reading: Mapping[str, Any]) -> pl.DataFrame:
         """The values of the groups of a feature, or of all rows."""
         members = metric_set(*self._values(by, frozenset(tally.given)))
-        return members.compute_by_group(tally, **{"on_undefined": "ignore", **reading})
+        options: dict[str, Any] = {"on_undefined": "ignore", **reading}
+        return members.compute_by_group(tally, **options)
 
     def _judged(self, tally: Tally, by: str | None, reading: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
         """The requirements on a feature, or on all rows."""
@@ -185,8 +186,9 @@ class AuditPolicy:
             judged: Any = metric_named(name) if by is None else cast("Any", comparison_named(name))(*by.split(":"))
             judged = judged.reading(given)
             if _reads(judged) <= given:
-                side: Any = "below" if judged.direction in {"minimize", "zero"} else "above"
-                gates.append(check(judged, **{side: self.limits[name]}, conf_level=self.conf_level))
+                side = "below" if judged.direction in {"minimize", "zero"} else "above"
+                limit: dict[str, Any] = {side: self.limits[name]}
+                gates.append(check(judged, **limit, conf_level=self.conf_level))
         if not gates:
             return None
         limits = tuple(limit for gate in gates for limit in gate.limits)

@@ -153,6 +153,11 @@ class GroupComparison(GroupsCompared):
         if HIDDEN in tally.cells.columns:
             msg = "compare_groups() cannot compare groups that are suppressed: take the data, or a tally of all cells."
             raise ArgumentError(msg)
+        if tally.suppression is not None and any(reference in CONTEXTS for reference in self.to):
+            msg = (
+                'compare_groups() with `suppress_below` compares with a group, not with "overall" or "rest"; name one.'
+            )
+            raise ArgumentError(msg)
         options = replace(
             options, interval="auto", on_undefined="ignore", conf_level=self.conf_level, times=self.times,
             seed=self.seed,
@@ -353,10 +358,8 @@ class _Table:
         shown |= rows.select(numerator.alias(".numerator"), denominator.alias(".denominator")).to_dict()
         shown[".scale"] = pl.Series(self.scale, dtype=pl.String)[rows["spec"]]
         # sizes and shares of suppressed groups would tell how many rows they have
-        is_shown = shown[".status"] != Status.SUPPRESSED.value
-        for sized in (columns, shown):
-            for name in {".n", ".share", ".numerator", ".denominator"} & sized.keys():
-                sized[name] = pl.select(pl.when(is_shown).then(sized[name])).to_series()
+        is_shown = rows["n"].is_not_null()
+        columns[".share"] = pl.select(pl.when(is_shown).then(columns[".share"])).to_series()
         return pl.DataFrame(columns | {name: shown[name] for name in _SHOWN})
 
 

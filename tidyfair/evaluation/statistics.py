@@ -476,9 +476,9 @@ def _of_scores(sums: Mapping[str, Array]) -> Statistics:
         weights[name], rows[name] = sums[name], sums[name + ROWS]
     unknown = np.full(shape, np.nan)
     for name, values in sums.items():
-        if name not in {*weights, "rows", "size"} and not name.endswith(ROWS):
+        if name not in {*weights, "rows", "size", HIDDEN} and not name.endswith(ROWS):
             weights[name], rows[name] = values, unknown
-    return Statistics("prob", None, weights, rows, sums["size"], sums["rows"])
+    return Statistics("prob", None, weights, rows, sums["size"], sums["rows"], hidden=sums.get(HIDDEN))
 
 
 def _of_numbers(sums: Mapping[str, Array]) -> Statistics:
