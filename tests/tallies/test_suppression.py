@@ -216,7 +216,8 @@ def test_all_kinds_of_values_are_suppressed(metric: tf.types.Metric, call: dict[
         assert set(hidden[".status"]) <= {"suppressed", "unknown"}
         # the smallest other group goes with the small ones, and others are as they were
         shown = frame.filter(pl.col(".n").is_not_null())
-        full = parity.by_group(people, **(options | {"suppress_below": None}))
+        without: dict[str, Any] = {**options, "suppress_below": None}
+        full = parity.by_group(people, **without)
         assert 0 < len(shown) < 4
         assert_frame_equal(shown, full.filter(pl.col(".group").is_in(shown[".group"].to_list())))
         result = parity(people, **options, explain=True)

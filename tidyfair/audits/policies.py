@@ -46,7 +46,7 @@ class AuditPolicy:
         conf_level: The confidence level of verdicts on limits. Failures are adjusted (Holm) by feature.
 
     Returns:
-        A row for each requirement: `.by`, `.metric`, `.requirement` (`feature`, `rows`, `value` or `limit`),
+        A row for each requirement: `.by`, `.metric`, `.level`, `.requirement` (`feature`, `rows`, `value` or `limit`),
         `.estimate`, `.lower`, `.upper`, `.limit`, `.verdict` and `.reason`.
 
     >>> from tidyfair.datasets import lending
@@ -115,6 +115,9 @@ class AuditPolicy:
                 members[member.name, by] = member
         counting.setdefault("parts", None if "cluster" in counting else 0)
         tally = metric_set(*members.values()).tally(data, truth, estimate, **counting)
+        if tally.outer or tally.sides or (tally.cut is not None and tally.cut.several):
+            msg = "A policy is held against one set of predictions: leave `group_by` out, and give one threshold."
+            raise ArgumentError(msg)
         return tally, reading
 
     @property
@@ -159,15 +162,14 @@ class AuditPolicy:
             reason = f"no value in {listed(texts)}" if texts else ""
             yield _row(by, name, "value", reason if len(own) else _MISSING)
         gate = self._gate(by, given)
-        judged: dict[str, dict[str, Any]] = {}
+        judged: list[dict[str, Any]] = []
         if gate is not None:
             read = {name: value for name, value in reading.items() if name not in {"interval", "conf_level"}}
-            judged = {row[".metric"]: row for row in gate.compute(tally, on_undefined="ignore", **read).to_dicts()}
+            judged = gate.compute(tally, on_undefined="ignore", **read).to_dicts()
         for name in self._limits(by):
-            row = judged.get(name)
-            reason = _MISSING if row is None else "" if row[".status"] == Status.OK else row[".status"]
-            outcome = _row(by, name, "limit", reason) | {".limit": float(self.limits[name])}
-            yield outcome if row is None else outcome | {key: row[key] for key in (*_NUMBERS, ".verdict")}
+            missing = _row(by, name, "limit", _MISSING) | {".limit": float(self.limits[name])}
+            rows = [missing | row | {".reason": None} for row in judged if row[".metric"] == name]
+            yield from rows or [missing]
 
     def _values(self, by: str | None, given: frozenset[str]) -> list[Member]:
         """The metrics that must have values, of all rows or of the groups of a feature, with one that counts rows."""

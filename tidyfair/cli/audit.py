@@ -146,6 +146,9 @@ class _Audited:
         """Check what is asked for, and count the rows."""
         more, threshold = added_metrics(options, inputs), inputs.counting.get("threshold")
         weighed = [metric for metric in more if isinstance(threshold, list) and _weighs_by_risk(metric)]
+        if weighed and "suppress_below" in inputs.counting:
+            msg = f"`suppress_below`: {weighed[0].name} is counted anew at each threshold; give one as `threshold`."
+            raise ArgumentError(msg)
         usual = [_at_risk(metric, threshold) for metric in more if metric not in weighed]
         metrics = UsualMetrics.of(inputs.features, inputs.kind, policy=inputs.policy, more=usual)
         gate = _gate(options, inputs, metrics)

@@ -233,7 +233,7 @@ CONFUSION = _kind(
 UNKNOWN_ROWS = _kind("Rows of unknown groups", ".by .n .unknown", ".by .n .unknown")
 REQUIREMENTS = _kind(
     "Requirements of a policy", ".requirement .verdict",
-    ".by .metric .requirement .estimate .lower .upper .limit .verdict .reason",
+    ".by .metric .level .requirement .estimate .lower .upper .limit .verdict .reason",
 )  # fmt: skip
 KINDS = (
     METRICS, VERDICTS, GROUPS, SHRUNKEN, WORST, BOUNDS, COMPARISONS, FOUR_FIFTHS, STANDARDIZED, QUANTILES, PAIRS,
