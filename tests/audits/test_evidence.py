@@ -29,7 +29,7 @@ def canonical(content: object) -> str:
 
 
 def outcomes(parts: pl.DataFrame) -> dict[str, str]:
-    return dict(parts.select(".part", ".verdict").rows())
+    return dict(parts.select(".requirement", ".verdict").rows())
 
 
 @pytest.mark.parametrize("options", [{}, {"suppress_below": 12}, {"probs": "score", "score_bins": 50}])
@@ -81,7 +81,7 @@ def test_forged_results_are_found_by_the_tallies(tmp_path: Path) -> None:
     path.write_text(canonical(content), "utf-8")
     parts = verify_evidence(path)
     assert outcomes(parts) == {"digests": "pass", "groups": "fail", "verdicts": "pass"}
-    assert "race Black sens: .estimate is" in parts.filter(pl.col(".part") == "groups")[".reason"].item()
+    assert "race Black sens: .estimate is" in parts.filter(pl.col(".requirement") == "groups")[".reason"].item()
 
 
 def test_suppressed_evidence_holds_no_small_count(tmp_path: Path) -> None:

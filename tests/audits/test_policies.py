@@ -100,13 +100,15 @@ def test_command_line_checks_and_verifies(tmp_path: Path, capsys: pytest.Capture
     lending().write_parquet(data)
     call = ["--estimate", "approved", "--pos-label", "yes", "--policy", str(policy)]
     assert main(["check", str(data), *call, "--evidence", str(evidence)]) == 0
-    assert "demographic_parity" in capsys.readouterr().out
+    assert "limit" in capsys.readouterr().out
     assert main(["verify", str(evidence), "--data", str(data)]) == 0
     lending().head(10).write_parquet(data)
     assert main(["verify", str(evidence), "--data", str(data)]) == 3
+    assert main(["verify", str(evidence), "--data", str(data), "--json", "-"]) == 3
     assert "the rows are others" in capsys.readouterr().out
     policy.write_text('features = ["tall"]\n')
     assert main(["check", str(data), *call]) == 3
-    assert "the data have no columns tall" in " ".join(capsys.readouterr().out.split())
+    assert main(["check", str(data), *call, "--json", "-"]) == 3
+    assert "the data have no columns tall" in capsys.readouterr().out
     evidence.write_text("{}")
     assert main(["verify", str(evidence)]) == 2

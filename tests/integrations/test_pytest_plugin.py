@@ -102,7 +102,7 @@ def test_page_on_pytest_shows_what_its_code_prints(pytester: pytest.Pytester, mo
     pytester.makepyfile(test_model="\n\n".join(blocks("python")))
     plugin = "tidyfair.integrations.pytest_plugin"
     result = pytester.runpytest_inprocess("-p", plugin, "--strict-markers", "--junitxml=junit.xml", "-Wdefault")
-    result.assert_outcomes(passed=3, failed=2, xfailed=1, warnings=1)
+    result.assert_outcomes(passed=4, failed=2, xfailed=1, warnings=1)
     junit = (pytester.path / "junit.xml").read_text("utf-8").replace("><", ">\n<")
     printed = {" ".join(line.removeprefix("E").split()) for line in (*result.outlines, *junit.splitlines())}
     shown = [block for block in blocks("text") if not block.startswith("pytest ")] + blocks("xml")

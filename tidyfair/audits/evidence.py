@@ -84,8 +84,8 @@ def verify_evidence(path: str | Path, data: object = None) -> pl.DataFrame:
     """Verify a file of evidence: its digests, the numbers from its tallies and, where data are given, their digest.
 
     Returns:
-        A row for each part: `.part`, `.verdict` (`pass`, `fail`, or `not enough evidence` for what cannot be verified)
-        and `.reason`, which says what differs.
+        A row for each part of the file: `.requirement`, `.verdict` (`pass`, `fail`, or `not enough evidence` for what
+        cannot be verified) and `.reason`, which says what differs.
 
     Raises:
         ArgumentError: For a file that is no evidence of this version.
@@ -115,7 +115,7 @@ def verify_evidence(path: str | Path, data: object = None) -> pl.DataFrame:
         rows["numbers"] = f"cannot be computed: {error}"
     outcomes = {"": PASS, _NO_DIGEST: UNSURE}
     table = [(part, outcomes.get(reason, FAIL), reason or None) for part, reason in rows.items()]
-    return pl.DataFrame(table, schema=dict.fromkeys((".part", ".verdict", ".reason"), pl.String), orient="row")
+    return pl.DataFrame(table, schema=dict.fromkeys((".requirement", ".verdict", ".reason"), pl.String), orient="row")
 
 
 # What a file holds

@@ -56,8 +56,7 @@ COLUMNS: Mapping[str, Mapping[str, str]] = {
         ".bin": "the number of the bin, from 1",
         ".truth": "the true label",
         ".predicted": "the predicted label",
-        ".requirement": "what a policy requires: a `feature`, its `rows`, a `value` in each group, or a `limit`",
-        ".part": "the part of a file of evidence",
+        ".requirement": "what a policy requires: a `feature`, `rows`, a `value`, a `limit`; or a part of evidence",
     },
     "Values": {
         ".estimate": "the value; null if undefined, with the reason in `.status`",
