@@ -125,8 +125,10 @@ def _columns_read(data: object, call: Mapping[str, Any]) -> pl.DataFrame:
     """The columns that a call reads, of the few dtypes that JSON has."""
     source = open_frame(data)
     features = {column for by in call["policy"]["features"] for column in by.split(":")}
-    roles = {value for value in (call["truth"], call["estimate"], *call["options"].values()) if isinstance(value, str)}
-    frame = source.to_polars().select(name for name in source.columns if name in features | roles)
+    # options may list columns, or map labels to them
+    texts = _text({name: value for name, value in call.items() if name != "policy"})
+    names = [name for name in source.columns if name in features or json.dumps(name, ensure_ascii=False) in texts]
+    frame = source.to_polars().select(names)
     frame = frame.with_columns(
         selectors.string(include_categorical=True).cast(pl.String), selectors.enum().cast(pl.String),
         selectors.integer().cast(pl.Int64), selectors.float().cast(pl.Float64),
