@@ -125,10 +125,9 @@ class AuditPolicy:
         """The features, after None for all rows."""
         return (None, *self.features)
 
-    def judged(self, tally: Tally, reading: Mapping[str, Any], by: str | None = "") -> pl.DataFrame:
-        """The verdicts on what a tally holds, of a feature, of all rows (None), or of all features (left out)."""
-        bys = self.tables if by == "" else (by,)
-        rows = [row for feature in bys for row in self._judged(tally, feature, reading)]
+    def judged(self, tally: Tally, reading: Mapping[str, Any], *bys: str | None) -> pl.DataFrame:
+        """The verdicts on what a tally holds, of some features (None for all rows), or of all."""
+        rows = [row for by in bys or self.tables for row in self._judged(tally, by, reading)]
         schema = {name: pl.Float64 if name in _NUMBERS else pl.String for name in REQUIREMENTS.columns}
         return pl.DataFrame([{name: row.get(name) for name in schema} for row in rows], schema=schema)
 
