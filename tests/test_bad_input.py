@@ -498,7 +498,7 @@ def test_unknown_arguments_and_options(loans: DataFrame) -> None:
     loose: Any = FAIR
     call: Any = FAIR
     assert message(lambda: call(loans, "truth", "estimate", group_bi="fold")) == snapshot(
-        "ArgumentError: Unknown argument 'group_bi'. Did you mean 'group_by'? Known: 'data', 'truth', 'estimate', 'probs', 'group_by', 'case_weights', 'frequency_weights', 'threshold', 'top_k', 'top_fraction', 'score_bins', 'cluster', 'parts', 'keep_rows', 'pos_label', 'labels', 'estimator', 'na_rm', 'on_undefined', 'interval', 'conf_level', 'times', 'seed', 'explain', 'design', 'judged', 'label_probability'."
+        "ArgumentError: Unknown argument 'group_bi'. Did you mean 'group_by'? Known: 'data', 'truth', 'estimate', 'probs', 'group_by', 'case_weights', 'frequency_weights', 'threshold', 'top_k', 'top_fraction', 'score_bins', 'cluster', 'parts', 'keep_rows', 'pos_label', 'labels', 'estimator', 'na_rm', 'on_undefined', 'interval', 'conf_level', 'times', 'seed', 'explain', 'design', 'judged', 'label_probability', 'suppress_below'."
     )
     call = tf.f_meas
     assert message(lambda: call(loans, "truth", "estimate", beta=2)) == snapshot(

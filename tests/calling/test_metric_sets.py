@@ -748,8 +748,8 @@ def test_every_reserved_name_is_used() -> None:
     models: dict[str, Any] = {"models": [(pl.col("score") >= 0.6).alias("later")], "baseline": guess.alias("in use")}
     frontier = tf.inference.model_frontier(tf.accuracy, tf.demographic_parity("sex"))(data, truth, **models)
     choice = tf.compare_models(tf.accuracy, margin=0.1)(data, truth, one=guess, others=models["models"])
-    surveyed = tf.selection_rate(data, estimate=guess, design=tf.surveys.design(strata="sex"), interval="auto")
-    assert columns.union(frontier.columns, choice.columns, surveyed.columns) >= RESERVED
+    policy = tf.audits.AuditPolicy(features=("part",))(data, estimate="approved", pos_label="yes")
+    assert columns.union(frontier.columns, choice.columns, policy.columns) >= RESERVED
 
 
 def test_infinite_value_is_not_undefined() -> None:

@@ -259,38 +259,6 @@ def test_suppression_hides_small_cells_and_their_complements(tmp_path: Path) -> 
     assert_frame_equal(kept, tally.cells.filter(pl.col("k0").is_in(kept["k0"].to_list())), check_row_order=False)
 
 
-@settings(deadline=None, max_examples=examples(100), database=None)
-@given(
-    counts=st.lists(st.sampled_from([0, 0, 1, 2, 4, 7, 30, 60, 90]), min_size=48, max_size=48),
-    fewest=st.sampled_from([2, 5, 10]),
-)
-def test_suppressed_counts_cannot_be_derived_from_totals(
-    counts: list[int], fewest: int, tmp_path_factory: pytest.TempPathFactory
-) -> None:
-    cells = itertools.product("abcd", "xyz", [0, 1], [0, 1])
-    people = pl.DataFrame(
-        [cell for cell, count in zip(cells, counts, strict=True) for _ in range(count)],
-        schema=["g", "h", "truth", "guess"], orient="row",
-    )  # fmt: skip
-    tally = tf.equalized_odds("g", "h").tally(people, "truth", "guess")
-    path = tmp_path_factory.mktemp("states") / "state.parquet"
-    tf.save_state(tally, path, suppress_below=fewest)
-    shown = tf.load_state(path, tally).cells
-    true = {tuple(row[:-1]): row[-1] for row in tally.cells.select("k0", "k1", "truth", "estimate", "n").rows()}
-    hidden = {tuple(row) for row in shown.filter(pl.col("hidden") > 0).select("k0", "k1").unique().rows()}
-    assert all(group[:2] in hidden for group, count in true.items() if count < fewest)
-    for key in (0, 1):
-        for same in {group[1 - key] for group in hidden}:
-            inside = [group for group in {item[:2] for item in true} if group[1 - key] == same]
-            out = [group for group in inside if group in hidden]
-            if len(out) == len(inside):
-                continue  # the total is of nobody else
-            assert len(out) > 1
-            for pair in itertools.product([0, 1], [0, 1]):
-                together = sum(true.get((*group, *pair), 0) for group in out)
-                assert together == 0 or together >= fewest
-
-
 def test_metrics_of_suppressed_groups_are_null(tmp_path: Path) -> None:
     rare = tf.metric_set(tf.sens, tf.demographic_parity("race"), tf.inequality.theil_index, tf.independence("race"))
     tally = rare.tally(DATA, "y_true", "y_pred")

@@ -401,7 +401,7 @@ def test_verdicts_are_colored_on_terminals(
 
 
 def test_help_of_every_command_has_examples(capsys: pytest.CaptureFixture[str]) -> None:
-    for command in ("audit", "report", "compare", "metrics", "datasets"):
+    for command in ("audit", "report", "compare", "check", "verify", "metrics", "datasets"):
         with pytest.raises(SystemExit) as left:
             main([command, "--help"])
         assert left.value.code == 0

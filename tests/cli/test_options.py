@@ -78,7 +78,7 @@ def test_every_option_has_help_and_one_name(capsys: pytest.CaptureFixture[str]) 
         with pytest.raises(SystemExit):
             command.parse_args(["--help"])
         shown = capsys.readouterr().out
-        assert ("exit codes:" in shown) == (name in {"audit", "report", "compare"})
+        assert ("exit codes:" in shown) == (name in {"audit", "report", "compare", "check", "verify"})
 
 
 @pytest.mark.parametrize(
@@ -189,7 +189,7 @@ def test_abbreviations_of_options_are_no_options(capsys: pytest.CaptureFixture[s
         (
             ["audti"],
             "command",
-            "'audti' is not one of audit, report, compare, metrics, datasets. Did you mean 'audit'?",
+            "'audti' is not one of audit, report, compare, check, verify, metrics, datasets. Did you mean 'audit'?",
         ),
         (["audit", "--interval", "bootstra"], "audit", "--interval: 'bootstra' is not one of auto, analytic, exact, "),
         (["audit", "--interval", "bootstra"], "audit", "Did you mean 'bootstrap'?"),

@@ -79,6 +79,16 @@ def test_assert_fair_shows_groups_and_what_the_rows_show(run: Callable[..., pyte
     )
 
 
+def test_fixture_takes_required_policies(run: Callable[..., pytest.RunResult]) -> None:
+    result = run(
+        "from tidyfair.audits import AuditPolicy\n\n"
+        "def test_policy(fairness):\n"
+        "    fairness(AuditPolicy(features=('g',), limits={'demographic_parity': 0.1}), UNFAIR, estimate='e')\n"
+    )
+    result.assert_outcomes(failed=1)
+    result.stdout.fnmatch_lines(["*requirements do not hold*"])
+
+
 def test_page_on_pytest_shows_what_its_code_prints(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> None:
     page = (Path(__file__).parents[2] / "docs/pages/how-to/pytest.md").read_text("utf-8")
 
@@ -92,7 +102,7 @@ def test_page_on_pytest_shows_what_its_code_prints(pytester: pytest.Pytester, mo
     pytester.makepyfile(test_model="\n\n".join(blocks("python")))
     plugin = "tidyfair.integrations.pytest_plugin"
     result = pytester.runpytest_inprocess("-p", plugin, "--strict-markers", "--junitxml=junit.xml", "-Wdefault")
-    result.assert_outcomes(passed=3, failed=2, xfailed=1, warnings=1)
+    result.assert_outcomes(passed=4, failed=2, xfailed=1, warnings=1)
     junit = (pytester.path / "junit.xml").read_text("utf-8").replace("><", ">\n<")
     printed = {" ".join(line.removeprefix("E").split()) for line in (*result.outlines, *junit.splitlines())}
     shown = [block for block in blocks("text") if not block.startswith("pytest ")] + blocks("xml")

@@ -83,6 +83,7 @@ RESULTS: dict[str, tuple[ResultKind, Callable[[], Any]]] = {
     "adverse impact of employment": (
         kinds.FOUR_FIFTHS, lambda: audited("eeoc_uniform_guidelines", "adverse_impact", **DECIDED)
     ),
+    "policy": (kinds.REQUIREMENTS, lambda: tf.audits.AuditPolicy(features=("sex",))(LOANS, **DECIDED)),
     "unknown rows": (kinds.UNKNOWN_ROWS, lambda: audited("eeoc_uniform_guidelines", "unknown", **DECIDED)),
     "standardized_differences": (
         kinds.STANDARDIZED, lambda: tf.audits.standardized_differences(LOANS, "score", **TO_WHITE, group_by="fold")

@@ -13,8 +13,13 @@ from tidyfair.audits.usual_metrics import Feature, LEAST_ROWS, Predictions, Usua
 from tidyfair.audits.effect_sizes import (
     quantile_ratios as quantile_ratios, standardized_differences as standardized_differences,
 )  # fmt: skip
+from tidyfair.audits.evidence import verify_evidence as verify_evidence, write_evidence as write_evidence
+from tidyfair.audits.policies import AuditPolicy as AuditPolicy, read_policy as read_policy
 
-__all__ = ["NAMED_AUDITS", "quantile_ratios", "standardized_differences"]
+__all__ = [
+    "NAMED_AUDITS", "AuditPolicy", "quantile_ratios", "read_policy", "standardized_differences", "verify_evidence",
+    "write_evidence",
+]  # fmt: skip
 
 
 def __dir__() -> list[str]:

@@ -62,8 +62,9 @@ class AuditResults:
         if "cluster" not in counting:
             # intervals need to see how much sums vary from part to part
             counting["parts"] = reading.get("seed", 0)
-        counted = metrics.everything(*(gate.metrics if gate else ()))
-        return cls(metrics, counted.tally(data, truth, estimate, **counting), reading, counting)
+        counted = metrics.everything(*(gate.metrics if gate else ())).tally(data, truth, estimate, **counting)
+        counted.check_all_rows_are_shown()
+        return cls(metrics, counted, reading, counting)
 
     @property
     def rows(self) -> int:
@@ -136,7 +137,12 @@ class AuditResults:
     def draws_of_tests(self) -> int:
         """The draws of tests, fewer where there are many groups, each of which is drawn; none without exact tests."""
         # rows count alike and have two labels
-        is_plain = self.tally.weights is None and not self.tally.needs.numbers and _UNTESTED.isdisjoint(self.counting)
+        is_plain = (
+            self.tally.weights is None
+            and self.tally.suppression is None
+            and not self.tally.needs.numbers
+            and _UNTESTED.isdisjoint(self.counting)
+        )
         if not is_plain or set(self.compared_results[".estimator"]) != {"binary"}:
             return 0
         most = self.groups.group_by(".metric", ".by").len()["len"].max()

@@ -29,7 +29,7 @@ from tidyfair.specs import (
     refuse_unknown_keywords,
     show_keywords,
 )
-from tidyfair.tallies import open_frame
+from tidyfair.tallies import Suppression, open_frame
 
 __all__ = ["NAMED_AUDITS", "FiledAudit", "audit"]
 
@@ -103,6 +103,7 @@ class FiledAudit:
     """The same in polars."""
     _made: tuple[AuditTable, ...] = ()
     _conf_level: float = 0.95
+    _suppression: Suppression | None = None
 
     def published(self, name: str | None = None) -> Any:
         """A table as it is published, rounded, as a frame of the caller's kind: the first, or that of a name."""
@@ -140,6 +141,8 @@ class FiledAudit:
             f"Of {every:,} rows, {rows:,} are of unknown {by.replace(':', ' or ')}."
             for by, rows, every in unknown.filter(pl.col(".unknown") > 0).select(".by", ".unknown", ".n").rows()
         ] or ["No row is of an unknown group."]
+        if self._suppression is not None:
+            sentences = [self._suppression.in_words]
         small: dict[str, None] = {}
         for table in self._made:
             frame = self._frames[table.name]
@@ -211,6 +214,7 @@ def audit(
     unknown_values: Iterable[object] | None = None,
     min_n: int | None = None,
     min_share: float | None = None,
+    suppress_below: int | None = None,
     **options: Unpack[CallOptions],
 ) -> FiledAudit:
     """Compute the tables that a rule or a field asks for, tidy and as they are published.
@@ -231,6 +235,7 @@ def audit(
         unknown_values: The values that mean unknown beside null.
         min_n: In place of the audit's own least rows of a group that is compared.
         min_share: In place of its least share of the rows.
+        suppress_below: Counts from 1 to below this number are in no table, nor what would give one away.
         options: The options of a call: `probs`, `group_by`, `pos_label`, `case_weights` …
 
     Returns:
@@ -269,11 +274,14 @@ def audit(
             msg = f"audit(): {named.name} has no {meaning} and does not accept `{argument}`."
             raise ArgumentError(msg)
     made = named.tables_of(call)
+    if suppress_below is not None:
+        call = call.suppressing(made, named, suppress_below)
     frames = {table.name: table.frame(call, named) for table in made}
     frames[_UNKNOWN] = unknown_rows(call, named)
     source = open_frame(data, call.counting.get("group_by"))
     tables = {key: source.restore(frame) for key, frame in frames.items()}
-    return FiledAudit(named, tables, frames, tuple(made), call.reading.get("conf_level", 0.95))
+    conf_level: float = call.reading.get("conf_level", 0.95)
+    return FiledAudit(named, tables, frames, tuple(made), conf_level, call.suppression)
 
 
 def _named(name: str | NamedAudit) -> NamedAudit:

@@ -19,7 +19,7 @@ from tidyfair.intervals import Scale
 from tidyfair.metrics.classification import instances
 from tidyfair.specs import By, Column, Options, Policy, Treatment, display, key_columns
 from tidyfair.specs.result_kinds import UNKNOWN_ROWS
-from tidyfair.tallies import Cut, Tally, key_names, open_frame
+from tidyfair.tallies import Cut, Suppression, Tally, key_names, open_frame
 
 __all__ = ["ComparisonTable", "NamedAudit", "ValuesTable"]
 
@@ -41,6 +41,7 @@ _EXCLUDED = {
     Status.UNKNOWN.value: "unknown",
     Status.BELOW_MIN_N.value: "few rows",
     Status.BELOW_MIN_SHARE.value: "small share",
+    Status.SUPPRESSED.value: "suppressed",
 }
 """The reasons why a group does not count, in words."""
 
@@ -58,6 +59,8 @@ class AuditCall:
     complementary: Any = None
     counting: Mapping[str, Any]
     reading: Mapping[str, Any]
+    suppression: Suppression | None = None
+    """The groups that no table shows, because of small counts."""
 
     def tally(self, metrics: Iterable[Metric | GroupwiseMetric], *, without: Collection[str] = ()) -> Tally:
         """The tally of some metrics, counted without some of the options."""
@@ -65,7 +68,20 @@ class AuditCall:
         if counting.get("cluster") is None:
             # intervals need to see how much sums vary from part to part
             counting["parts"] = 0
-        return metric_set(*metrics).tally(self.data, self.truth, self.estimate, **counting)
+        tally = metric_set(*metrics).tally(self.data, self.truth, self.estimate, **counting)
+        return replace(tally, suppression=self.suppression)
+
+    def suppressing(self, tables: Iterable[AuditTable], audit: NamedAudit, below: int) -> AuditCall:
+        """The same call without small counts and what gives them away in any of its tables."""
+        for table in tables:
+            if not table.is_of_counts:
+                msg = f"audit(): the table {table.name!r} does not support `suppress_below`; leave out what it needs."
+                raise ArgumentError(msg)
+        members = [instances.difference(*by, **audit.group_options) for by in crossings(self.features)]
+        bys = [member.by for member in members]
+        tally = audit.with_complete_rows(self.tally(members), bys).suppressed(bys, below)
+        tally.check_all_rows_are_shown()
+        return replace(self, suppression=tally.suppression)
 
     @property
     def given(self) -> set[str]:
@@ -146,6 +162,11 @@ class AuditTable(ABC):
         """True if the caller names the group that others are compared with."""
         return False
 
+    @property
+    def is_of_counts(self) -> bool:
+        """True if what it shows of groups are counts by labels, and nothing of suppressed groups."""
+        return False
+
     @abstractmethod
     def frame(self, call: AuditCall, audit: NamedAudit) -> pl.DataFrame:
         """The tidy frame."""
@@ -190,6 +211,11 @@ class ComparisonTable(AuditTable):
         """True if the caller names the group that others are compared with."""
         return self.to is None
 
+    @property
+    def is_of_counts(self) -> bool:
+        """True unless labels are made of the scores of all rows."""
+        return self.cut is None
+
     def frame(self, call: AuditCall, audit: NamedAudit) -> pl.DataFrame:
         """The tidy frame."""
         features = crossings(call.features) if self.crossed else call.features
@@ -209,13 +235,7 @@ class ComparisonTable(AuditTable):
         if self.cut == "median":
             call = call.above_median()
         tally = call.tally(comparison.metrics)
-        if audit.complete_rows:
-            # rows that are unknown in any feature are unknown in all of them
-            columns = dict.fromkeys(column for metric in comparison.metrics for column in metric.by.columns)
-            names = tally.names(list(columns))
-            is_unknown = comparison.metrics[0].policy.is_unknown(tally.cells.select(names))
-            known = tally.cells.with_columns(pl.when(~is_unknown).then(name).alias(name) for name in names)
-            tally = replace(tally, cells=known)
+        tally = audit.with_complete_rows(tally, [metric.by for metric in comparison.metrics])
         reading = {name: value for name, value in call.reading.items() if name not in _COMPARISON_OPTIONS}
         frame = comparison.compute(tally, explain=True, **reading)
         if audit.complete_rows:
@@ -264,6 +284,11 @@ class ValuesTable(AuditTable):
             if column.column not in known:
                 kind = f"column of the table {self.name!r}:"
                 raise ArgumentError.unknown(kind, column.column, known)
+
+    @property
+    def is_of_counts(self) -> bool:
+        """True: values are of groups."""
+        return True
 
     def frame(self, call: AuditCall, audit: NamedAudit) -> pl.DataFrame:
         """The tidy frame."""
@@ -438,6 +463,15 @@ class NamedAudit:
             parts.append(f"groups of less than {share} of the rows are listed but not compared")
         return "; ".join(parts)
 
+    def with_complete_rows(self, tally: Tally, bys: Sequence[By]) -> Tally:
+        """The tally in which rows unknown in any feature are unknown in all, if that is how the audit counts."""
+        if not self.complete_rows:
+            return tally
+        names = tally.names(list(dict.fromkeys(column for by in bys for column in by.columns)))
+        is_unknown = bys[0].policy.is_unknown(tally.cells.select(names))
+        known = tally.cells.with_columns(pl.when(~is_unknown).then(name).alias(name) for name in names)
+        return replace(tally, cells=known)
+
     def tables_of(self, call: AuditCall) -> list[AuditTable]:
         """The tables that can be made of the columns of a call."""
         if not self.tables:
@@ -519,4 +553,8 @@ def unknown_rows(call: AuditCall, audit: NamedAudit) -> pl.DataFrame:
         total = (pl.col("n").sum().alias(".n"), pl.col("unknown").sum().alias(".unknown"))
         counted = rows.group_by(names, maintain_order=True).agg(*total).sort(names) if names else rows.select(*total)
         parts.append(counted.rename(outer).select(*outer.values(), pl.lit(by.text).alias(".by"), ".n", ".unknown"))
-    return UNKNOWN_ROWS.frame(pl.concat(parts))
+    counts = UNKNOWN_ROWS.frame(pl.concat(parts))
+    if call.suppression is not None:
+        # how many rows are of unknown groups may be a small count
+        counts = counts.with_columns(pl.lit(None, pl.Int64).alias(name) for name in (".n", ".unknown"))
+    return counts

@@ -109,6 +109,7 @@ class GroupComparison(GroupsCompared):
     kind: ClassVar[ResultKind] = COMPARISONS
     follows_designs: ClassVar[bool] = True
     follows_judges: ClassVar[bool] = True
+    follows_suppression: ClassVar[bool] = True
     accepted: ClassVar[type[Any]] = SurveyCallOptions
     refused: ClassVar[Mapping[str, str]] = _REFUSED
     _in_words: ClassVar[tuple[str, ...]] = ("metrics", "times", "seed", "standardization")
@@ -162,6 +163,11 @@ class GroupComparison(GroupsCompared):
         """The tables of all metrics, with p-values adjusted for their number."""
         if HIDDEN in tally.cells.columns:
             msg = "compare_groups() cannot compare groups that are suppressed: take the data, or a tally of all cells."
+            raise ArgumentError(msg)
+        if tally.suppression is not None and any(reference in CONTEXTS for reference in self.to):
+            msg = (
+                'compare_groups() with `suppress_below` compares with a group, not with "overall" or "rest"; name one.'
+            )
             raise ArgumentError(msg)
         options = replace(
             options, interval="auto", on_undefined="ignore", conf_level=self.conf_level, times=self.times,
@@ -379,6 +385,9 @@ class _Table:
         numerator = (pl.col("rate") * denominator).round().cast(pl.Int64)
         shown |= rows.select(numerator.alias(".numerator"), denominator.alias(".denominator")).to_dict()
         shown[".scale"] = pl.Series(self.scale, dtype=pl.String)[rows["spec"]]
+        # sizes and shares of suppressed groups would tell how many rows they have
+        is_shown = rows["n"].is_not_null()
+        columns[".share"] = pl.select(pl.when(is_shown).then(columns[".share"])).to_series()
         return pl.DataFrame(columns | {name: shown[name] for name in _SHOWN})
 
 

@@ -164,6 +164,9 @@ class Evaluable(ABC):
                 it.
             design: The design of a complex survey, made by `surveys.design` or `surveys.replicate_weights`, with its
                 weights; for `interval="auto"` of rates, means and areas, and their differences and ratios.
+            suppress_below: Counts from 1 to below this number are not shown, nor what would give one away, as groups
+                subtracted from a total do. Values of these groups are null (`suppressed`), and disparities leave them
+                out.
             parts: A seed, needed for a tally of scores or numbers if intervals are to be computed: rows are assigned to
                 400 random parts. A call with `interval=` leaves out up to 20,000 rows one by one, and does this itself
                 with more.

@@ -50,6 +50,7 @@ from tidyfair.specs import (
     Options,
     OptionsOf,
     Privileged,
+    SuppressionOptions,
     named_formulas,
     names_of,
 )
@@ -78,11 +79,12 @@ _HALF, _REVERSED = 0.5, 0.45
 """The concordance of a random order, and the one below which an order may be the reverse of the right one."""
 _OF_COMPARISONS = ("to", "signed", "aggregate", "name", *GroupOptions.__annotations__)
 """Options given with the feature."""
-_STEPS: dict[OptionsOf | type[DesignOptions | JudgedOptions], str] = {
+_STEPS: dict[OptionsOf | type[DesignOptions | JudgedOptions | SuppressionOptions], str] = {
     DesignOptions: (
         "is an option of values, disparities, and comparisons of groups or models; give it to these, or to `tally`"
     ),
     JudgedOptions: "is an option of values, disparities, gates, `compare_groups` and `compare_models`",
+    SuppressionOptions: "is an option of values, disparities, reports and audits; give it to these, or to `tally`",
     CountOptions: "is an option of counting; give it to `tally`",
     ComputeOptions: "is an option of computing; give it to `compute`",
     GroupReadOptions: "applies to the values of groups; give it to `by_group`",
@@ -189,7 +191,14 @@ class Run:
 
     def count(self, source: Source, options: Options) -> Tally:
         """The counts of all metrics together, for an opened frame."""
-        return count(source, self._plan(options, source.outer, source.sides))
+        return self.suppressed(count(source, self._plan(options, source.outer, source.sides)), options)
+
+    def suppressed(self, tally: Tally, options: Options) -> Tally:
+        """The tally without the small counts of groups that a call suppresses, and those that give these away."""
+        if options.suppress_below is None:
+            return tally
+        bys = [spec.by for spec in self.specs if spec.by is not None]
+        return tally.suppressed(bys, options.suppress_below)
 
     def _counted(self, source: Source, options: Options) -> list[_Counted]:
         """The tallies of a call, with the metrics that are read from them."""
@@ -200,8 +209,9 @@ class Run:
             # intervals need to see how much sums vary from part to part
             options = options.in_own_parts
         plan = self._plan(options, source.outer, source.sides, is_kept=False)
-        passes = plan.passes(source) if plan.may_have_passes else [plan]
-        return [(count(source, part), part.specs) for part in passes]
+        # what is suppressed depends on all tables together
+        passes = plan.passes(source) if plan.may_have_passes and options.suppress_below is None else [plan]
+        return [(self.suppressed(count(source, part), options), part.specs) for part in passes]
 
     def _plan(
         self, options: Options, outer: tuple[Column, ...] = (), sides: Privileged | None = None, *, is_kept: bool = True
@@ -432,7 +442,8 @@ def _unknown_rows(tally: Tally, by: By) -> list[str]:
     is_missing = groups.select(pl.all_horizontal(pl.all().is_null())).to_series()
     values = [listed(texts_of(groups.filter(~is_missing)))] if not is_missing.all() else []
     values += ["missing"] if is_missing.any() else []
-    return [f"{by.text} is unknown in {rows:,} of {total:,} rows ({', '.join(values)})"]
+    number = f"{rows:,}" if tally.suppression is None else "some"
+    return [f"{by.text} is unknown in {number} of {total:,} rows ({', '.join(values)})"]
 
 
 def _together(parts: Sequence[pl.DataFrame], metrics: Sequence[tuple[str, By | None]]) -> pl.DataFrame:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import io
+import itertools
 import json
 from collections.abc import Generator, Mapping
 from contextlib import contextmanager
@@ -29,7 +30,18 @@ from tidyfair.specs import (
     refuse_unknown_settings,
     whole,
 )
-from tidyfair.tallies import HIDDEN, LABELS, Tally, add_up, check_threads, frame_of_arrays, save
+from tidyfair.tallies import (
+    HIDDEN,
+    LABELS,
+    Tally,
+    add_up,
+    check_threads,
+    counts_by_labels,
+    frame_of_arrays,
+    hidden_groups,
+    index_of_rows,
+    save,
+)
 
 __all__ = ["Accumulator", "load_state", "save_state"]
 
@@ -82,6 +94,7 @@ class Accumulator:
             )
             raise ArgumentError(msg)
         self.metrics = metrics
+        # batches are counted as they are, and what is read of all of them is suppressed
         self._options = metrics.run.options(counting, SurveyCountOptions, truth=truth, estimate=estimate)
         self._pending = list[Tally]()
         self._lock = Lock()
@@ -93,7 +106,8 @@ class Accumulator:
         if counted is None:
             msg = "Nothing has been counted; update the accumulator with a batch first."
             raise ArgumentError(msg)
-        return counted
+        options = self._options
+        return self.metrics.reading(counted.given).run.suppressed(counted, options)
 
     def update(
         self,
@@ -149,7 +163,8 @@ class Accumulator:
 
     def _count(self, batch: object, options: Options) -> None:
         """Count a batch with the variants of the metrics for the given columns."""
-        self._add(self.metrics.reading(options.given).run.tally(batch, options))
+        counted = replace(options, suppress_below=None)
+        self._add(self.metrics.reading(options.given).run.tally(batch, counted))
 
     def merge(self, other: Accumulator | Tally) -> Self:
         """Add the counts of another accumulator or of a tally, which is not changed."""
@@ -213,7 +228,7 @@ class Accumulator:
             return self._pending[0] if self._pending else None
 
     def _add(self, tally: Tally) -> None:
-        options = self._options
+        options, tally = self._options, replace(tally, suppression=None)
         if not self._columns:
             # the first batch decides which columns, or arrays, there are
             options = replace(options, **_columns_of(tally))
@@ -274,9 +289,9 @@ def save_state(tally: Tally, path: str | Path, *, suppress_below: int | None = N
         tally: The result of `tally`, or the `state` of an accumulator.
         path: Name of the file, without wildcards. An existing file is replaced once the new one is complete.
         suppress_below: Counts below this number of rows can identify people. A group with such a count is left out as a
-            whole, together with other groups, so that no small count follows from the total over one column. Values
-            that need a suppressed group are null with the reason `suppressed`, also in tallies that it is added to. No
-            protection against combining totals over several columns, or files of a part and of the whole.
+            whole, together with other groups, so that no small count follows from totals over any of the columns.
+            Values that need a suppressed group are null with the reason `suppressed`, also in tallies that it is added
+            to. No protection against files of a part and of the whole. Left out, that of the tally.
 
     Raises:
         ArgumentError: If the tally cannot be described in a file (expressions with Python functions) or cannot be
@@ -292,6 +307,8 @@ def save_state(tally: Tally, path: str | Path, *, suppress_below: int | None = N
     if tally.judge is not None:
         msg = "save_state() does not support labels of a judge yet; save a tally without `judged=`."
         raise ArgumentError(msg)
+    if suppress_below is None and tally.suppression is not None:
+        suppress_below = tally.suppression.below
     if suppress_below is not None:
         tally = _suppressed(tally, suppress_below)
     parts = [tally.cells.with_columns(pl.lit(value=False).alias(_IS_ROW))]
@@ -319,46 +336,24 @@ def _suppressed(tally: Tally, fewest: int) -> Tally:
         raise ArgumentError(msg)
     keys = [name for name in tally.counted_by if name not in LABELS]
     pairs = tally.cells.select(LABELS).unique(maintain_order=True)
-    groups = tally.cells.select(*keys, pl.lit(1).alias(_ONE)).unique(maintain_order=True)
+    examples, counts = counts_by_labels(tally.cells, keys, LABELS)
+    groups = tally.cells[examples].select(pl.lit(0).alias(_ONE), *keys)
+    # totals over any of the keys may be known to others
+    margins = [some for number in range(len(keys)) for some in itertools.combinations(keys, number)]
+    known = [index_of_rows(groups.select(_ONE, *some)) for some in margins]
+    before: Any = None
+    if HIDDEN in tally.cells.columns:
+        hidden_keys = tally.cells.filter(pl.col(HIDDEN) > 0).select(keys)
+        before = groups.select(pl.struct(keys).is_in(hidden_keys.to_struct().implode())).to_series().to_numpy()
+    (hidden,) = hidden_groups(counts, [np.arange(len(groups))], fewest, known=known, hidden=before)
     # every group has all pairs of labels, so that missing pairs reveal nothing
-    cells = groups.join(pairs, how="cross", maintain_order="left_right")
-    cells = cells.join(tally.cells, on=[*keys, *LABELS], how="left", nulls_equal=True, maintain_order="left")
-    counts = cells["n"].fill_null(0).to_numpy().reshape(len(groups), len(pairs))
-    hidden: Any = _are_small(counts, fewest).any(axis=1)
-    if HIDDEN in cells.columns:
-        hidden |= (cells[HIDDEN].fill_null(0).to_numpy() > 0).reshape(counts.shape).any(axis=1)
-    margins: list[Any] = []
-    for key in keys:
-        # totals over one key, which may be known to others: the index of the total that each group adds to
-        others = [name for name in keys if name != key]
-        margins.append(groups.select(pl.struct(*others, _ONE).rank("dense")).to_series().to_numpy())
-    _hide_complements(hidden, counts, margins, fewest)
-    is_hidden = pl.Series(np.repeat(hidden, len(pairs)))
-    sums = [name for name in tally.cells.columns if name not in {*keys, *LABELS, HIDDEN}]
-    kept = [pl.when(~is_hidden).then(name).otherwise(0).alias(name) for name in sums]
-    cells = cells.select(*keys, *LABELS, *kept, is_hidden.cast(pl.Int64).alias(HIDDEN))
+    cells = groups.with_columns(pl.Series(HIDDEN, hidden)).join(pairs, how="cross", maintain_order="left_right")
+    counted = tally.cells.drop(HIDDEN, strict=False)
+    cells = cells.join(counted, on=[*keys, *LABELS], how="left", nulls_equal=True, maintain_order="left")
+    sums = [name for name in counted.columns if name not in {*keys, *LABELS}]
+    kept = [pl.when(~pl.col(HIDDEN)).then(name).otherwise(0).alias(name) for name in sums]
+    cells = cells.select(*keys, *LABELS, *kept, pl.col(HIDDEN).cast(pl.Int64))
     return replace(tally, cells=cells.filter((pl.col("n") > 0) | (pl.col(HIDDEN) > 0)))
-
-
-def _hide_complements(hidden: Any, counts: Any, margins: list[Any], fewest: int) -> None:
-    """Hide groups until every margin with hidden groups has several of them, with no small joint count."""
-    before = -1
-    while before < hidden.sum():
-        before = hidden.sum()
-        for margin in margins:
-            for total in np.unique(margin[hidden]):
-                groups = np.flatnonzero(margin == total)
-                for group in groups[np.argsort(counts[groups].sum(axis=1), kind="stable")]:
-                    together = groups[hidden[groups]]
-                    if len(together) > 1 and not _are_small(counts[together].sum(axis=0), fewest).any():
-                        break
-                    # what is left of a sum would be small itself, so the next smallest group goes too
-                    hidden[group] = True
-
-
-def _are_small(counts: Any, fewest: int) -> Any:
-    """Mask of the counts that can identify people; a count of 0 cannot."""
-    return (counts > 0) & (counts < fewest)
 
 
 @refuse_unknown_settings
@@ -404,7 +399,8 @@ def load_state(path: str | Path, like: Tally) -> Tally:
     with _reading(shown):
         loaded = _loaded(pl.read_parquet(io.BytesIO(parquet)), like)
         loaded.check_contents(like)
-    return loaded
+    shown = like.suppression
+    return loaded if shown is None else loaded.suppressed(shown.bys, shown.below)
 
 
 def _loaded(frame: pl.DataFrame, like: Tally) -> Tally:

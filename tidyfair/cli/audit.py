@@ -146,6 +146,9 @@ class _Audited:
         """Check what is asked for, and count the rows."""
         more, threshold = added_metrics(options, inputs), inputs.counting.get("threshold")
         weighed = [metric for metric in more if isinstance(threshold, list) and _weighs_by_risk(metric)]
+        if weighed and "suppress_below" in inputs.counting:
+            msg = f"`suppress_below`: {weighed[0].name} is counted anew at each threshold; give one as `threshold`."
+            raise ArgumentError(msg)
         usual = [_at_risk(metric, threshold) for metric in more if metric not in weighed]
         metrics = UsualMetrics.of(inputs.features, inputs.kind, policy=inputs.policy, more=usual)
         gate = _gate(options, inputs, metrics)
@@ -199,7 +202,8 @@ class _Audited:
 
     def large_groups(self, results: AuditResults) -> pl.DataFrame:
         """The values of groups that have enough rows."""
-        return results.groups_with_unknown.filter(pl.col(".n") >= self.inputs.policy.min_n)
+        # the size of a suppressed group is not known
+        return results.groups_with_unknown.filter((pl.col(".n") >= self.inputs.policy.min_n).fill_null(value=True))
 
     def remarks_on_results(self) -> list[str]:
         """Sentences on features with very many groups, and on the undefined values of all others."""
@@ -301,6 +305,8 @@ def _document(audited: _Audited, *, verdicts_only: bool = False) -> Document:
     facts = {
         "truth": inputs.truth, "predictions": inputs.estimate, "scores": inputs.counting.get("probs"), "event": event
     }  # fmt: skip
+    if results.tally.suppression is not None:
+        remarks.append(results.tally.suppression.in_words)
     known = [f"{fact} {value!r}" for fact, value in facts.items() if value is not None]
     title = f"Audit of {inputs.name}: {results.rows:,} rows, {', '.join(known)}"
     compared = inputs.policy.in_words if audited.metrics.bys else ""

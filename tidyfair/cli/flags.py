@@ -78,7 +78,7 @@ class Flag:
 
     name: str
     metavar: str | None = None
-    commands: tuple[str, ...] = ("audit", "report", "compare")
+    commands: tuple[str, ...] = ("audit", "report", "compare", "check")
     type: Callable[[str], object] | None = None
     action: str | None = None
     choices: Sequence[str] | None = None
@@ -101,8 +101,10 @@ class Flag:
         return self.texts[0] if self.texts else f"--{self.name.replace('_', '-')}"
 
 
-_PREDICTIONS, _SEVERAL = ("audit", "report"), ("audit", "compare")
+_PREDICTIONS, _SEVERAL = ("audit", "report", "check"), ("audit", "compare")
 """The commands on the predictions of one model, and those on several sets of predictions."""
+_OPEN, _PAGES = ("audit", "report", "compare"), ("audit", "report")
+"""The commands without a policy, which says what is compared and judged, and those that make pages."""
 _METHODS = ("auto", "analytic", "exact", "bootstrap", "bayes", "none")
 """The ways to compute intervals; a page cannot do without."""
 _MODEL = "column of the predictions of a model; of scores with --threshold"
@@ -138,23 +140,31 @@ FLAGS: Mapping[str, Mapping[Flag, str]] = {
         Flag("frequency_weights", "COLUMN"): "number of identical rows that a row stands for",
         Flag("cluster", "COLUMN"): "rows that belong together, such as those of one patient; intervals allow for it",
     },
+    "policy": {
+        Flag("policy", "FILE", ("check",), Path, required=True): (
+            "TOML file of what an audit must hold: features, crossings, metrics, least_n, conf_level and limits"
+        ),
+    },
     "groups": {
-        Flag("by", "FEATURE", action="append"): (
+        Flag("by", "FEATURE", commands=_OPEN, action="append"): (
             "feature whose groups are compared; sex:race compares intersections, race=White one group with everyone "
             "else"
         ),
-        Flag("min_n", "ROWS", type=_whole): (
+        Flag("min_n", "ROWS", commands=_OPEN, type=_whole): (
             f"hide groups with fewer rows, and leave them out of disparities (default: {LEAST_ROWS})"
         ),
-        Flag("min_share", "SHARE", type=_number): (
+        Flag("min_share", "SHARE", commands=_OPEN, type=_number): (
             "leave groups with a smaller share of the rows, such as 0.02, out of disparities"
         ),
-        Flag("unknown", choices=("apart", "group", "drop")): (
+        Flag("unknown", commands=_OPEN, choices=("apart", "group", "drop")): (
             "rows whose group is missing or unknown: counted, but not compared (apart), compared like any other "
             "group, or dropped (default: apart)"
         ),
-        Flag("unknown_values", "VALUE", action="append", texts=("--unknown-value",)): (
+        Flag("unknown_values", "VALUE", commands=_OPEN, action="append", texts=("--unknown-value",)): (
             "value that means unknown, besides missing values"
+        ),
+        Flag("suppress_below", "ROWS", _PREDICTIONS, _whole): (
+            "show no count from 1 to below this number, nor what would give one away by subtraction"
         ),
         Flag("group_by", "COLUMN", _SEVERAL, action="append"): (
             "column, such as the fold, month or model, whose values each get their own results"
@@ -184,7 +194,7 @@ FLAGS: Mapping[str, Mapping[Flag, str]] = {
         ),
     },
     "metrics": {
-        Flag("metric", "NAME", action="append"): (
+        Flag("metric", "NAME", commands=_OPEN, action="append"): (
             "metric or disparity to add to the usual ones, such as mcc or predictive_equality"
         ),
         Flag("na_rm", action="store_const", const=False, texts=("--no-na-rm",)): (
@@ -197,28 +207,30 @@ FLAGS: Mapping[str, Mapping[Flag, str]] = {
     "intervals": {
         Flag("interval", "METHOD", ("audit",), choices=_METHODS): _INTERVAL.format(", ".join(_METHODS)),
         Flag("interval", "METHOD", ("report",), choices=_METHODS[:-1]): _INTERVAL.format(", ".join(_METHODS[:-1])),
-        Flag("conf_level", "NUMBER", type=_number): (
+        Flag("conf_level", "NUMBER", commands=_OPEN, type=_number): (
             f"confidence level of the intervals (default: {DEFAULTS['conf_level']})"
         ),
-        Flag("times", "NUMBER", type=_whole): (
+        Flag("times", "NUMBER", commands=_OPEN, type=_whole): (
             f"number of replicates, of methods that draw them (default: {REPLICATES})"
         ),
-        Flag("seed", "NUMBER", type=_whole): f"random seed of the replicates (default: {DEFAULTS['seed']})",
+        Flag(
+            "seed", "NUMBER", commands=_OPEN, type=_whole
+        ): f"random seed of the replicates (default: {DEFAULTS['seed']})",
         Flag("simultaneous", commands=("audit",), action="store_true"): (
             "widen the intervals of groups so that all of them hold at once"
         ),
     },
     "verdicts": {
-        Flag("fail_if", "CONDITION", _PREDICTIONS, action="append"): (
+        Flag("fail_if", "CONDITION", _PAGES, action="append"): (
             _FAIL_IF.format("'equalized_odds(race) > 0.1' or 'accuracy < 0.7'")
         ),
         Flag("fail_if", "CONDITION", ("compare",), action="append"): (
             _FAIL_IF.format("'change in accuracy < -0.01' or 'change in equalized_odds(race) > 0.02'")
         ),
-        Flag("confidence", "NUMBER", type=_number): (
+        Flag("confidence", "NUMBER", commands=_OPEN, type=_number): (
             "confidence level of the verdicts, between 0.5 and 1 (default: 0.95)"
         ),
-        Flag("outside", choices=get_args(Outside)): (
+        Flag("outside", commands=_OPEN, choices=get_args(Outside)): (
             "groups that are too small or unknown hold a pass back (hold), or are outside its scope, and stated "
             "(state) (default: hold)"
         ),
@@ -249,7 +261,12 @@ FLAGS: Mapping[str, Mapping[Flag, str]] = {
             "the tables as Markdown, of which the terminal then shows only the verdicts of --fail-if"
         ),
         Flag("markdown", "FILE", ("report",), Path): _MARKDOWN.format("the same as Markdown, for a model card"),
-        Flag("json", "FILE", _PREDICTIONS, Path): _JSON.format("results, groups and verdicts"),
+        Flag("json", "FILE", _PAGES, Path): _JSON.format("results, groups and verdicts"),
+        Flag("json", "FILE", ("check", "verify"), Path): _JSON.format("the verdicts"),
+        Flag("evidence", "FILE", ("check",), Path): (
+            "write digests, the call, tallies, values of groups and verdicts, which `tidyfair verify` verifies"
+        ),
+        Flag("data", "FILE", ("verify",), Path): "the file of the data, whose digest is compared",
         Flag("json", "FILE", ("compare",), Path): _JSON.format("the comparison and its verdicts"),
         Flag("json", "FILE", ("metrics",), Path): _JSON.format("the list"),
     },

@@ -24,7 +24,7 @@ from tidyfair.tallies import open_frame, scan
 _EXAMPLE: dict[str, Any] = {"truth": "repaid", "estimate": "approved", "pos_label": "yes", "by": ["sex", "race"]}
 COUNTING = (
     "group_by", "probs", "threshold", "top_k", "top_fraction", "score_bins", "case_weights", "frequency_weights",
-    "cluster",
+    "cluster", "suppress_below",
 )  # fmt: skip
 """The options of counting rows, in the order in which documents have them."""
 CUTS = ("threshold", "top_k", "top_fraction")

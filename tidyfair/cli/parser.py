@@ -8,7 +8,7 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any, Never
 
-from tidyfair.cli import audit, catalogue, compare
+from tidyfair.cli import audit, catalogue, compare, policies
 from tidyfair.cli.flags import FLAGS, as_flags
 from tidyfair.errors import nearest
 from tidyfair.escapes import visible
@@ -96,6 +96,23 @@ examples:
       fails if the new model loses more than 0.01 accuracy, or if its disparity
       is larger by more than 0.02
 """
+_CHECK = """\
+exit codes: as for --fail-if of audit; what the policy requires and is missing
+fails.
+
+examples:
+  tidyfair check predictions.parquet --policy policy.toml --truth obs \\
+      --estimate pred --evidence evidence.json
+"""
+_VERIFY = """\
+exit codes: 0 where every part passes, 3 where one fails, 4 where one cannot be
+verified, 2 for a file that is no evidence.
+
+examples:
+  tidyfair verify evidence.json
+      the digests, and the numbers computed again from the tallies
+  tidyfair verify evidence.json --data predictions.parquet
+"""
 _METRICS = """\
 examples:
   tidyfair metrics
@@ -126,6 +143,14 @@ _COMMANDS: Mapping[str, tuple[str, str, tuple[str, str | None, str], str]] = {
     "compare": (
         "file --one COLUMN --other COLUMN [options]", "compare two models on the same rows",
         ("file", None, _FILE), _COMPARE,
+    ),
+    "check": (
+        "[file] --policy FILE [options]", "judge a file of predictions by a required policy",
+        ("file", "?", _EXAMPLE), _CHECK,
+    ),
+    "verify": (
+        "evidence [--data FILE]", "verify a file of evidence, with or without the data",
+        ("evidence", None, "file that `check --evidence` wrote"), _VERIFY,
     ),
     "metrics": (
         "[name ...] [options]", "list all metrics, or explain some",
@@ -225,8 +250,8 @@ def parser() -> argparse.ArgumentParser:
     subparsers = every.add_subparsers(dest="command", metavar="command")
     absent: dict[str, Any] = {flag.name: None for flags in FLAGS.values() for flag in flags}
     runs = {
-        "audit": audit.audit, "report": audit.audit, "compare": compare.compare, "metrics": catalogue.metrics,
-        "datasets": catalogue.datasets,
+        "audit": audit.audit, "report": audit.audit, "compare": compare.compare, "check": policies.check,
+        "verify": policies.verify, "metrics": catalogue.metrics, "datasets": catalogue.datasets,
     }  # fmt: skip
     for name, (usage, text, (argument, number, meaning), examples) in _COMMANDS.items():
         command = subparsers.add_parser(
@@ -234,7 +259,8 @@ def parser() -> argparse.ArgumentParser:
             formatter_class=argparse.RawDescriptionHelpFormatter, usage=f"{every.prog} {name} {usage}",
         )  # fmt: skip
         command.set_defaults(**{"file": None, **absent, "run": runs[name]})
-        command.add_argument(argument, nargs=number, type=_file if argument == "file" else str, help=meaning)
+        is_file = argument in {"file", "evidence"}
+        command.add_argument(argument, nargs=number, type=_file if is_file else str, help=meaning)
         for heading, flags in FLAGS.items():
             taken = {flag: sentence for flag, sentence in flags.items() if name in flag.commands}
             group = command.add_argument_group(heading) if taken and heading != "options" else command

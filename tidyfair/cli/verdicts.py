@@ -47,9 +47,7 @@ class Verdicts:
     @property
     def exit_code(self) -> int:
         """The exit code of the worst verdict: 3 where one fails, 4 where there is not enough evidence for another."""
-        # where nothing is judged nothing has passed
-        outcomes = set(self.frame[".verdict"]) or {UNSURE}
-        return next(_EXIT_CODES[one] for one in (FAIL, UNSURE, PASS) if one in outcomes)
+        return exit_code(self.frame[".verdict"])
 
     @property
     def content(self) -> dict[str, Any]:
@@ -110,6 +108,12 @@ class Verdicts:
                 "fail."
             )
         return Part("Verdicts", in_words(shown), (), "fails if", tuple(remarks))
+
+
+def exit_code(verdicts: Iterable[str]) -> int:
+    """The exit code of the worst of some verdicts; where nothing is judged nothing has passed."""
+    outcomes = set(verdicts) or {UNSURE}
+    return next(_EXIT_CODES[one] for one in (FAIL, UNSURE, PASS) if one in outcomes)
 
 
 def directions_of(metrics: Iterable[Metric | GroupwiseMetric]) -> dict[Key, str]:

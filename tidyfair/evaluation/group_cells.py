@@ -162,7 +162,8 @@ class GroupCells:
                 (values + replicate * count).ravel()
                 for values, count in ((index.of_cell, size), (index.example, len(index.of_cell)))
             )
-            indices[by] = GroupIndex(of_cell, example)
+            hidden = None if index.hidden is None else np.tile(index.hidden, times)
+            indices[by] = GroupIndex(of_cell, example, hidden=hidden)
         excluded, unknown, unlisted = map(np.concatenate, masks)
         return GroupCells(np.concatenate(outer), excluded, unknown, unlisted, spans, indices, self.outer_keys)
 
@@ -215,6 +216,8 @@ def number_group_cells(tally: Tally, labels: Labels, bys: Sequence[By | None]) -
     first = 0
     for by in bys:
         index, is_excluded, is_unknown = _groups_of(by, tally, codes, outer)
+        if tally.suppression is not None and cells.height:
+            index = replace(index, hidden=tally.hidden_groups(by, index.example))
         size = len(index.example)
         indices[by], spans[by] = index, (first, size)
         first += size

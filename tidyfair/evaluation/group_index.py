@@ -9,7 +9,7 @@ from functools import cached_property
 import numpy as np
 import polars as pl
 
-from tidyfair.specs import Integers
+from tidyfair.specs import Booleans, Integers
 
 _INTEGERS = (pl.Int8, pl.Int16, pl.Int32, pl.Int64, pl.UInt8, pl.UInt16, pl.UInt32, pl.UInt64)
 """The whole numbers that numpy has, too."""
@@ -31,6 +31,8 @@ class GroupIndex:
     """A cell of each combination."""
     keys_of_cells: Sequence[pl.Series] = ()
     """The columns of the keys, with a value for each cell."""
+    hidden: Booleans | None = None
+    """The combinations whose counts are suppressed, if any are."""
 
     @cached_property
     def keys(self) -> pl.DataFrame:

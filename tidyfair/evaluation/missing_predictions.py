@@ -28,13 +28,19 @@ def lacks_prediction(tally: Tally, reads: Collection[str] = _ROLES) -> pl.Series
 
 
 def missing_by_group(tally: Tally, by: By, lacks: pl.Series) -> pl.DataFrame:
-    """The rows of each group, and how many of them lack a prediction: `group`, `rows`, `missing`, in order."""
+    """The rows of each group, and how many of them lack a prediction: `group`, `rows`, `missing`, in order.
+
+    Both are null in groups that are suppressed.
+    """
     cells = by.groups(tally.keys_of_cells(by.columns))
     keys = cells.columns
     rows = tally.cells["n"]
     counted = cells.with_columns(rows.alias("rows"), (rows * lacks.cast(rows.dtype)).alias("missing"))
     groups = counted.group_by(keys).agg(pl.col("rows", "missing").sum()).filter(pl.col("rows") > 0)
     groups = groups.sort(keys, nulls_last=True)
+    if tally.suppression is not None:
+        is_shown = ~tally.suppression.is_hidden(groups[keys].get_columns(), len(groups), by.text)
+        groups = groups.with_columns(pl.when(is_shown).then(pl.col("rows", "missing")))
     return groups.select(texts_of(groups[keys]).alias("group"), "rows", "missing")
 
 
@@ -59,8 +65,10 @@ def missing_in_words(tally: Tally, bys: Iterable[By], reads: Collection[str] = _
 
 def _shares_in_words(by: By, groups: pl.DataFrame) -> str:
     """The groups with the largest shares and the one with the smallest; nothing if all have the same."""
-    shares = groups.select("group", share=pl.col("missing") / pl.col("rows")).sort(
-        "share", descending=True, maintain_order=True
+    shares = (
+        groups.drop_nulls("rows")
+        .select("group", share=pl.col("missing") / pl.col("rows"))
+        .sort("share", descending=True, maintain_order=True)
     )
     if shares["share"].n_unique() < 2:
         return ""

@@ -156,12 +156,16 @@ def sums_of(
 ) -> dict[str, Array]:
     """The sums of a table over the cells of each group cell: arrays of group cells by labels, by name."""
     if table.given is not None:
-        return _distributions(table.given, cells, index, reading.labels)
-    if table.kind == "class":
-        return _label_sums(terms, cells, index, reading)
-    if table.kind == "prob":
-        return _score_sums(table, terms, cells, index, reading)
-    return _number_sums(table, cells, index)
+        sums = _distributions(table.given, cells, index, reading.labels)
+    elif table.kind == "class":
+        sums = _label_sums(terms, cells, index, reading)
+    elif table.kind == "prob":
+        sums = _score_sums(table, terms, cells, index, reading)
+    else:
+        sums = _number_sums(table, cells, index)
+    if index.hidden is not None:
+        sums[HIDDEN] = sums.get(HIDDEN, 0.0) + index.hidden[:, None]
+    return sums
 
 
 def _label_sums(
@@ -472,9 +476,9 @@ def _of_scores(sums: Mapping[str, Array]) -> Statistics:
         weights[name], rows[name] = sums[name], sums[name + ROWS]
     unknown = np.full(shape, np.nan)
     for name, values in sums.items():
-        if name not in {*weights, "rows", "size"} and not name.endswith(ROWS):
+        if name not in {*weights, "rows", "size", HIDDEN} and not name.endswith(ROWS):
             weights[name], rows[name] = values, unknown
-    return Statistics("prob", None, weights, rows, sums["size"], sums["rows"])
+    return Statistics("prob", None, weights, rows, sums["size"], sums["rows"], hidden=sums.get(HIDDEN))
 
 
 def _of_numbers(sums: Mapping[str, Array]) -> Statistics:

@@ -41,7 +41,8 @@ from tidyfair.specs.result_kinds import ResultKind
 from tidyfair.tallies import Source, Tally, check_tally, open_frame
 
 _INTERNAL = frozenset({
-    "accepted", "follows_designs", "follows_judges", "follows_points", "is_chosen_by_value", "judged", "kind",
+    "accepted", "follows_designs", "follows_judges", "follows_points", "follows_suppression", "is_chosen_by_value",
+    "judged", "kind",
     "lists_unknown", "refused", "scales_of_metrics", "subject", "warns_of_missing",
 })  # fmt: skip
 """The names not offered by completion."""
@@ -75,6 +76,8 @@ class CalledOnData(ABC):
     """True if the result has a row for each evaluation time, or level of a quantile."""
     refused: ClassVar[Mapping[str, str]] = {}
     """The options of metrics that are not accepted unless they are None, each with the end of its error message."""
+    follows_suppression: ClassVar[bool] = False
+    """True if small counts of the tally that is read follow from no number of the result."""
     lists_unknown: ClassVar[bool] = False
     """True if the result shows how many rows are of unknown groups."""
     warns_of_missing: ClassVar[bool] = True
@@ -189,6 +192,9 @@ class CalledOnData(ABC):
 
     def _result_of_tally(self, tally: Tally, options: Options, keywords: Mapping[str, Any]) -> pl.DataFrame:
         """The result, after a notice of people of unknown groups and without a prediction, where it shows none."""
+        if tally.suppression is not None and not self.follows_suppression:
+            msg = f"{self.subject} does not support `suppress_below`; count again without it, and publish no result."
+            raise ArgumentError(msg)
         if not self.follows_points:
             refuse_points(self.subject, self._run.specs, tally)
         if keywords.get("on_undefined", "warn") == "warn":

@@ -66,8 +66,9 @@ class Intervals:
 
     def part(self, index: slice) -> Intervals:
         """The limits of some results, of which setting sets them here."""
-        numbers = (own[index] for own in (self.lower, self.upper, self.error))
-        return Intervals(*numbers, self.method[index], self.freedom[index], self.design_effect[index])
+        columns = (self.lower, self.upper, self.error, self.method, self.freedom, self.design_effect)
+        lower, upper, error, method, freedom, design_effect = (column[index] for column in columns)
+        return Intervals(lower, upper, error, method, freedom, design_effect)
 
 
 @dataclass(frozen=True, eq=False)

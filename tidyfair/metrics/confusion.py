@@ -8,7 +8,7 @@ from typing import Any, Unpack, overload
 import polars as pl
 
 from tidyfair.calling import metric_set
-from tidyfair.errors import ColumnError, LabelError, listed, nearest
+from tidyfair.errors import ColumnError, LabelError, Status, listed, nearest
 from tidyfair.evaluation import Labels, check_label, read_labels
 from tidyfair.metrics.classification import (
     accuracy,
@@ -48,6 +48,7 @@ def conf_mat(
     *,
     pos_label: object = None,
     labels: Sequence[object] | None = None,
+    suppress_below: int | None = None,
     **counting: Unpack[CountOptions],
 ) -> pl.DataFrame: ...
 @overload
@@ -58,6 +59,7 @@ def conf_mat(
     *,
     pos_label: object = None,
     labels: Sequence[object] | None = None,
+    suppress_below: int | None = None,
     **counting: Unpack[CountOptions],
 ) -> Any: ...
 @refuse_unknown_keywords
@@ -68,6 +70,7 @@ def conf_mat(
     *,
     pos_label: object = None,
     labels: Sequence[object] | None = None,
+    suppress_below: int | None = None,
     **counting: Unpack[CountOptions],
 ) -> Any:
     """Count rows by true and predicted label, for each outer group.
@@ -78,6 +81,8 @@ def conf_mat(
         estimate: Column of the predicted labels; or `probs` with `threshold`.
         pos_label: The label that a threshold selects; not needed for tables of labels.
         labels: All labels in order, if the data do not declare them.
+        suppress_below: Tables with a count from 1 to below this number have none, and with them others that would give
+            it away; `.status` says which are `suppressed`.
         counting: `group_by`, `case_weights`, `probs` and `threshold`, as in a call of a metric;
             a list of thresholds adds `.threshold`.
 
@@ -91,7 +96,7 @@ def conf_mat(
     >>> conf_mat(seen, "truth", "guess").rows()
     [(0, 0, 0), (0, 1, 1), (1, 0, 0), (1, 1, 2)]
     """
-    tally = instances.tally(data, truth, estimate, **counting)
+    tally = instances.tally(data, truth, estimate, suppress_below=suppress_below, **counting)
     cut = tally.cut
     for role, column in (("truth", tally.truth), ("estimate", tally.estimate or tally.cut)):
         if column is None:
@@ -118,6 +123,12 @@ def conf_mat(
     columns[".predicted"] = values[table[ESTIMATE]]
     for count, name in counts.items():
         columns[name] = table[count]
+    if tally.suppression is not None:
+        keys = [table[name] for name, key in zip(outer, tally.outer, strict=True) if key.role == "outer"]
+        is_hidden = tally.suppression.is_hidden(keys, len(table), None, is_outer=bool(keys))
+        columns |= {name: columns[name].set(is_hidden, None) for name in counts.values()}
+        status = pl.when(is_hidden).then(pl.lit(Status.SUPPRESSED.value)).otherwise(pl.lit(Status.OK.value))
+        columns[".status"] = pl.select(status).to_series()
     result = pl.DataFrame(columns)
     return open_frame(data, counting.get("group_by")).restore(result)
 

@@ -149,12 +149,13 @@ def report(
         interactive: Add controls, with which readers choose the feature, the metric, the reference and, of scores, the
             threshold. The file still needs no network. It has values of groups and never rows, and grows by about 1 MB.
         min_n: Values of groups of fewer rows are not shown, and disparities not taken over them, so that no headline
-            rests on a handful of people. What is hidden can still be worked out where totals are known.
+            rests on a handful of people. What is hidden can still be worked out where totals are known, unless
+            `suppress_below` is given.
         min_share: Disparities are not taken over groups with a smaller share of the rows.
         unknown: Rows whose group is missing or unknown are counted `"apart"` and not compared; or they are a `"group"`
             like all others; or they are not shown, `"drop"`.
         unknown_values: The values that mean unknown beside null; left out, texts such as "Unknown" do.
-        options: Options of a call of metrics: `probs`, `threshold`, `pos_label`, `case_weights` …
+        options: Options of a call of metrics: `probs`, `threshold`, `pos_label`, `case_weights`, `suppress_below` …
 
     Returns:
         A `Report`: `.html()`, `.markdown()`, `.save("audit.html")`.
@@ -185,7 +186,10 @@ def report(
     _check_arguments(given, gate, options)
     kind = "labels" if chosen else kind_of(source, truth, estimate, options)
     usual = UsualMetrics.of(given, kind, metrics=chosen, policy=policy)
-    usual.results.run.options(options)
+    usual.results.run.options({name: value for name, value in options.items() if name != "suppress_below"})
+    if interactive and "suppress_below" in options:
+        msg = "report(): `interactive` shows counts along thresholds, so it does not go with `suppress_below`."
+        raise ArgumentError(msg)
     audit = AuditResults.of(usual, data, truth, estimate, options, gate)
     if audit.tally.cut is not None and audit.tally.cut.several:
         msg = f"report() is about one set of decisions: give one {audit.tally.cut.option}, not a list."

@@ -87,6 +87,8 @@ def facts_of(audit: AuditResults, given: Mapping[str, str | None]) -> Facts:
     if tally.weights is not None:
         rows += f", weighted by {tally.weights.name}"
     facts.append(("Rows", rows))
+    if tally.suppression is not None:
+        facts.append(("Small counts", tally.suppression.in_words))
     return Facts(tuple(facts))
 
 
@@ -528,7 +530,8 @@ def _percent(share: pl.Expr) -> pl.Expr:
 def scores_sections(audit: AuditResults, data: Any, call: dict[str, Any]) -> list[Section]:
     """Rates along the threshold and calibration, by feature; nothing without a truth or a single column of scores."""
     tally, features, min_n = audit.tally, audit.metrics.bys, audit.policy.min_n
-    if tally.scores is None or tally.scores.several or call["truth"] is None:
+    if tally.scores is None or tally.scores.several or call["truth"] is None or tally.suppression is not None:
+        # from threshold to threshold a curve counts few people
         return []
     columns = {name: call[name] for name in _CURVE_OPTIONS if name in call}
     thresholds = thresholds_of(tally)

@@ -35,6 +35,7 @@ _REASONS: dict[str, str] = {
     Status.BELOW_MIN_SHARE: "too small a share of the rows",
     Status.NO_COMPARABLE_PAIRS: "no row of the group outlives another one that has the event",
     Status.ALL_CENSORED: "all rows of the group are censored before the time",
+    Status.SUPPRESSED: "suppressed, as a small count or what would give one away",
     Status.CONSTANT: "all values of the group are the same",
 }
 """Reasons why a value is undefined, as a reader needs them."""
@@ -177,7 +178,7 @@ def groups_side_by_side(frame: pl.DataFrame, worst: Any, min_n: int) -> tuple[pl
     if ".status" in frame.columns:
         indexed = frame.join(index, on=[*keys, _NTH], how="left", nulls_equal=True, maintain_order="left")
         for metric, row, status, size in indexed.select(".metric", _ROW, ".status", ".n").rows():
-            if status not in {Status.OK, None} and size >= min_n:
+            if status not in {Status.OK, None} and (size is None or size >= min_n):
                 is_small = status in {Status.BELOW_MIN_N, Status.BELOW_MIN_SHARE}
                 notes.append((columns[metric], row, f"not compared: {reason(status)}" if is_small else reason(status)))
     if worst is not None:

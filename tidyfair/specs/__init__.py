@@ -28,7 +28,8 @@ from tidyfair.specs.notebook_html import display
 from tidyfair.specs.options import (
     CallOptions, ComputeOptions, CountOptions, DEFAULTS, DesignOptions, Estimator, GroupCallOptions, GroupOptions,
     GroupReadOptions, JudgedCallOptions, JudgedOptions, Options, OptionsOf, OuterGroups, REPLICATES, ReadOptions,
-    SurveyCallOptions, SurveyCountOptions, Threshold, refuse, refuse_unknown_keywords, show_keywords,
+    SuppressionOptions, SurveyCallOptions, SurveyCountOptions, Threshold, refuse, refuse_unknown_keywords,
+    show_keywords,
 )  # fmt: skip
 from tidyfair.specs.polars_versions import (
     columns_of, from_physical, gives_a_value_per_row, in_batches, is_beyond_numpy, is_row_separable, largest_integer,

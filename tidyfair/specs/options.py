@@ -67,8 +67,14 @@ class JudgedOptions(TypedDict, total=False):
     label_probability: ColumnLike | None
 
 
-class SurveyCountOptions(CountOptions, DesignOptions, JudgedOptions, total=False):
-    """The options of counting rows, with survey designs and judges."""
+class SuppressionOptions(TypedDict, total=False):
+    """The option of counts that are published."""
+
+    suppress_below: int | None
+
+
+class SurveyCountOptions(CountOptions, DesignOptions, JudgedOptions, SuppressionOptions, total=False):
+    """The options of counting rows, with survey designs, judges and suppression."""
 
 
 class ReadOptions(TypedDict, total=False):
@@ -99,8 +105,8 @@ class JudgedCallOptions(CallOptions, JudgedOptions, total=False):
     """The options of a call, with judges."""
 
 
-class SurveyCallOptions(CallOptions, DesignOptions, JudgedOptions, total=False):
-    """The options of a call, with survey designs and judges."""
+class SurveyCallOptions(CallOptions, DesignOptions, JudgedOptions, SuppressionOptions, total=False):
+    """The options of a call, with survey designs, judges and suppression."""
 
 
 class GroupReadOptions(ReadOptions, total=False):
@@ -155,6 +161,7 @@ class Options:
     design: Design | None = None
     judged: ColumnLike | None = None
     label_probability: ColumnLike | None = None
+    suppress_below: int | None = None
     # reading
     pos_label: object = None
     labels: Sequence[object] | None = None
@@ -176,16 +183,7 @@ class Options:
         for name in ("keep_rows", "na_rm", "explain", "simultaneous"):
             flag(name, getattr(self, name))
         one_of("on_undefined", self.on_undefined, ON_UNDEFINED)
-        if isinstance(self.interval, bool):  # pyright: ignore[reportUnnecessaryIsInstance] - user input
-            msg = (
-                '`interval` is the name of a method: write `interval="auto"` for the recommended one, or leave it out.'
-            )
-            raise ArgumentError(msg)
-        if str(self.interval).casefold() in _YES:
-            msg = f'`interval=` is the name of a method, not {in_short(self.interval)}: write `interval="auto"`.'
-            raise ArgumentError(msg)
-        if self.interval is not None:
-            one_of("interval", self.interval, INTERVALS)
+        self._check_interval()
         if self.design is not None:
             self._check_design(self.design)
         if self.judged is not None or self.label_probability is not None:
@@ -196,10 +194,25 @@ class Options:
         proper_share("conf_level", self.conf_level)
         if self.times is not None:
             object.__setattr__(self, "times", how_often(self.times))
+        if self.suppress_below is not None:
+            whole("suppress_below", self.suppress_below, 1)
         object.__setattr__(self, "seed", whole("seed", self.seed, 0))
         if isinstance(self.group_by, Iterator):
             # it is read more than once
             object.__setattr__(self, "group_by", tuple(self.group_by))
+
+    def _check_interval(self) -> None:
+        """Refuse what is no name of a method."""
+        if isinstance(self.interval, bool):  # pyright: ignore[reportUnnecessaryIsInstance] - user input
+            msg = (
+                '`interval` is the name of a method: write `interval="auto"` for the recommended one, or leave it out.'
+            )
+            raise ArgumentError(msg)
+        if str(self.interval).casefold() in _YES:
+            msg = f'`interval=` is the name of a method, not {in_short(self.interval)}: write `interval="auto"`.'
+            raise ArgumentError(msg)
+        if self.interval is not None:
+            one_of("interval", self.interval, INTERVALS)
 
     def _check_design(self, design: object) -> None:
         """Refuse an invalid design, and options that conflict with a design."""

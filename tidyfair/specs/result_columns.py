@@ -56,6 +56,7 @@ COLUMNS: Mapping[str, Mapping[str, str]] = {
         ".bin": "the number of the bin, from 1",
         ".truth": "the true label",
         ".predicted": "the predicted label",
+        ".requirement": "what a policy requires: a `feature`, `rows`, a `value`, a `limit`; or a part of evidence",
     },
     "Values": {
         ".estimate": "the value; null if undefined, with the reason in `.status`",
@@ -223,6 +224,7 @@ COLUMNS: Mapping[str, Mapping[str, str]] = {
         ".shortfall_pooled": "the further selections with which the group has the rate of both groups together",
     },
     "What explains them": {
+        ".reason": "why a requirement does not hold, or what differs",
         ".status": "`ok`, or [why there is no value](../how-to/undefined-values.md)",
         ".pattern": "how strata agree: `simpson`, `heterogeneous` …",
         ".worst": "the bad side: `lowest` or `highest`",

@@ -252,12 +252,16 @@ PAY_GAPS = _kind(
 )  # fmt: skip
 PAY_BANDS = _kind("Groups in bands of pay", ".by .group .bin .n .estimate", ".by .group .bin .n .estimate")
 UNKNOWN_ROWS = _kind("Rows of unknown groups", ".by .n .unknown", ".by .n .unknown")
+REQUIREMENTS = _kind(
+    "Requirements of a policy", ".requirement .verdict",
+    ".by .metric .level .requirement .estimate .lower .upper .limit .verdict .reason",
+)  # fmt: skip
 KINDS = (
     METRICS, VERDICTS, GROUPS, SHRUNKEN, WORST, BOUNDS, COMPARISONS, FOUR_FIFTHS, STANDARDIZED, QUANTILES, PAIRS,
     PAIRED, COCHRANS_Q, STRATA, TESTS, PROBABILITIES, SUBGROUPS, CERTIFICATE, HALVES, SENSITIVITY, MISSING_TRUTH,
     SMALLEST, MODELS, RESAMPLES, FRONTIER, SUMMARIES, LOOK, LOOKS, GROUPS_OF_LOOKS, PERIODS, CHANGES,
     COMPONENTS, ROC_CURVE, PR_CURVE, GAIN_CURVE, LIFT_CURVE, CALIBRATION_CURVE, CUMULATIVE_CURVE, MISCALIBRATION,
-    SURVIVAL_CURVE, CONFUSION, PAY_GAPS, PAY_BANDS, UNKNOWN_ROWS,
+    SURVIVAL_CURVE, CONFUSION, PAY_GAPS, PAY_BANDS, UNKNOWN_ROWS, REQUIREMENTS,
 )  # fmt: skip
 """All kinds of results. No columns are those of two kinds."""
 

@@ -15,6 +15,7 @@ from tidyfair.tallies.moments import (
 )  # fmt: skip
 from tidyfair.tallies.slices import MOST_PARTED, Parted
 from tidyfair.tallies.source import OuterGroups, PolarsFrame, SQUARED, Source, WEIGHT, from_arrays, open_frame
+from tidyfair.tallies.suppression import Suppression, counts_by_labels, hidden_groups, index_of_rows
 from tidyfair.tallies.tally import (
     BLOCK, HIDDEN, Key, LABELS, ROW, SOURCES, THRESHOLD, TRUTH, Tally, add_up, alike, check_tally, key_names,
     presence_key,

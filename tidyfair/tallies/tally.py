@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, Literal, TypeAlias, cast, get_args
@@ -18,9 +18,12 @@ from tidyfair.specs import (
     SIDE,
     TIME_AT_POINT,
     WEIGHT_AT_POINT,
+    Booleans,
+    By,
     Column,
     Design,
     Forecast,
+    Integers,
     Privileged,
     levels_of,
     stacked,
@@ -37,6 +40,7 @@ from tidyfair.tallies.moments import (
     score_columns,
 )
 from tidyfair.tallies.source import SQUARED, WEIGHT
+from tidyfair.tallies.suppression import Suppression, TableKey, suppression_of
 from tidyfair.tallies.thresholds import ESTIMATE, Cut
 
 __all__ = ["Tally"]
@@ -136,6 +140,8 @@ class Tally:
     judge: Judge | None = None
     is_at_points: bool = False
     """True if sums and rows are those at the points of predictions."""
+    suppression: Suppression | None = None
+    """The groups whose small counts are not shown."""
 
     @property
     def role_of_weights(self) -> str:
@@ -304,6 +310,45 @@ class Tally:
         cells = cells.select(*key_names(keys), pl.exclude(key_names(keys)))
         return replace(self, cells=cells, keys=keys, weights=weights, judge=None)
 
+    def suppressed(self, bys: Iterable[By], below: int) -> Tally:
+        """The tally with the groups that are not shown, of all rows and of features, by outer group and in all."""
+        sided = self.on_sides()
+        keys = key_names(sided.keys)
+        names = [name for name, key in zip(keys, sided.keys, strict=True) if key.role != "cluster"]
+        labels = [name for name in sided.counted_by if name not in keys]
+        features = {by.text: by for by in bys}
+        tables: dict[TableKey, Sequence[pl.Series]] = {}
+        for by in features.values():
+            by.refuse_memberships("`suppress_below`")
+        for is_outer in {False, bool(sided.outer_names)}:
+            for by in (None, *features.values()):
+                tables[is_outer, by.text if by else None] = sided.group_columns(by, is_outer=is_outer)
+        suppression = suppression_of(tables, sided.cells, names, labels, tuple(features.values()), below)
+        return replace(self, suppression=suppression)
+
+    def group_columns(self, by: By | None, *, is_outer: bool) -> list[pl.Series]:
+        """The group that each cell belongs to, within outer groups or not, at all thresholds together."""
+        outer = self.cells.select(key_names(self.keys, "outer")).get_columns() if is_outer else []
+        return outer if by is None else [*outer, *by.groups(self.keys_of_cells(by.columns)).get_columns()]
+
+    def hidden_groups(self, by: By | None, example: Integers) -> Booleans | None:
+        """The mask of the groups of a feature that are suppressed, each with a cell as an example; None without any."""
+        if self.suppression is None:
+            return None
+        is_outer, cells = bool(key_names(self.keys, "outer")), pl.Series(example, dtype=pl.UInt32)
+        keys = [column[cells] for column in self.group_columns(by, is_outer=is_outer)]
+        hidden = self.suppression.is_hidden(keys, len(cells), by.text if by else None, is_outer=is_outer)
+        return hidden.to_numpy()
+
+    def check_all_rows_are_shown(self) -> None:
+        """Refuse to show nothing, not even the counts of all rows together."""
+        if self.suppression is not None and self.suppression.is_hidden([], 1, None).any():
+            msg = (
+                "`suppress_below`: a count of all rows is small, such as that of a label or of rows without a "
+                "prediction, so that nothing can be shown; filter these rows first, or lower `suppress_below`."
+            )
+            raise ArgumentError(msg)
+
     def in_few_parts(self) -> Tally:
         """The tally with random parts put together, unless these are few; replicates draw parts."""
         part = self.names([key.column for key in self.clusters if key.column.name == BLOCK])
@@ -446,7 +491,7 @@ class Tally:
         """The settings of the count; only tallies with the same settings add up."""
         return (
             self.keys, self.truth, self.estimate, self.cut, self.weights, self.scores, self.needs, self.sides,
-            self.design, self.forecast, self.judge,
+            self.design, self.forecast, self.judge, self.suppression,
         )  # fmt: skip
 
     @property
@@ -622,7 +667,8 @@ def add_up(tallies: Sequence[Tally], *, checked: bool = False) -> Tally:
         rows = rows.group_by(pl.exclude(WEIGHT, SQUARED)).agg(pl.col(WEIGHT, SQUARED).sum())
     total = replace(first, cells=_merged_cells(tallies), rows=rows, declared=declared)
     check_totals(total)
-    return total
+    hidden = total.suppression
+    return total if hidden is None else total.suppressed(hidden.bys, hidden.below)
 
 
 def _merged_cells(tallies: Sequence[Tally]) -> pl.DataFrame:

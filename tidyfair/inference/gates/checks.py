@@ -114,6 +114,7 @@ class Gate(MetricSetOnData, CalledOnTallies):
     accepted: ClassVar[type[Any]] = JudgedCallOptions
     follows_judges: ClassVar[bool] = True
     follows_points: ClassVar[bool] = True
+    follows_suppression: ClassVar[bool] = True
     lists_unknown: ClassVar[bool] = True
     warns_of_missing: ClassVar[bool] = False
     kind: ClassVar[ResultKind] = VERDICTS
@@ -181,7 +182,12 @@ class Gate(MetricSetOnData, CalledOnTallies):
             return (self._verdicts(joined, silent) for joined in with_unknown_in_each_group(tally, by))
 
         pass_in_each = partial(pass_in_each_group, self.metrics, verdicts_of)
-        return with_unknown_groups(verdicts, counted, self.outside, compared, pass_in_each)
+        judged = with_unknown_groups(verdicts, counted, self.outside, compared, pass_in_each)
+        if tally.suppression is not None:
+            # how many people are unknown may be a small count
+            hidden = (UNKNOWN_ROWS, UNKNOWN_SHARE)
+            judged = judged.with_columns(pl.lit(None, judged.schema[name]).alias(name) for name in hidden)
+        return judged
 
     def _verdicts(self, tally: Tally, options: Options, *, after_holm: bool = False) -> pl.DataFrame:
         """The results of known groups with their verdicts; failures are adjusted for their number `after_holm`."""

@@ -86,8 +86,10 @@ def outside_of(row: Mapping[str, Any]) -> list[str]:
     return row.get(".groups_outside") or []
 
 
-def unknown_in_words(rows: int, share: float) -> str:
-    """The number of rows of unknown groups, and their share of all rows."""
+def unknown_in_words(rows: int | None, share: float | None) -> str:
+    """The number of rows of unknown groups, and their share of all rows; neither where small counts are suppressed."""
+    if rows is None or share is None:
+        return "rows of unknown groups"
     return f"{rows:,} {'row' if rows == 1 else 'rows'} of unknown groups ({share_in_words(share)})"
 
 

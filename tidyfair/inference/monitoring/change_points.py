@@ -303,6 +303,6 @@ def _rates(case: Case, outers: list[int]) -> list[_RateSeries]:
         reference = np.unique(group[rows["is_reference"].to_numpy()]).tolist()
         series = _RateSeries(name, share.among, hits, all_rows, texts[groups.example].to_list(), reference)
         # a metric of all rows has its row also where nothing is counted
-        least = max(1, spec.policy.min_n, spec.policy.min_share * all_rows.sum()) if spec.by is not None else 0
+        least = max(1, spec.policy.min_n, spec.policy.min_share * all_rows.sum()) if spec.by is not None else 0  # pyright: ignore[reportUnnecessaryComparison] - metrics of all rows have none
         rates.append(series.of_groups(np.flatnonzero(all_rows.sum(axis=0) >= least)))
     return rates

@@ -1,0 +1,251 @@
+"""Required policies as data: what an audit must hold, where what is missing fails as much as what is exceeded."""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Unpack, cast
+
+import polars as pl
+
+from tidyfair.calling import GroupwiseMetric, Metric, metric_set
+from tidyfair.errors import ArgumentError, Status, in_short, listed, nearest
+from tidyfair.inference.gates import FAIL, PASS, Gate, UnfairError, check
+from tidyfair.metrics.catalog import comparison_named, factories, metric_named, names_of_metrics
+from tidyfair.specs import ColumnLike, Options, ReadOptions, SurveyCallOptions
+from tidyfair.specs.result_kinds import REQUIREMENTS
+from tidyfair.tallies import Tally, open_frame
+
+__all__ = ["AuditPolicy", "read_policy"]
+
+_KINDS: Mapping[str, tuple[type[Any], str]] = {
+    "features": (list, 'a list of columns, such as ["sex", "race"]'),
+    "crossings": (list, 'a list of crossed columns, such as ["sex:race"]'),
+    "metrics": (list, 'a list of metrics, such as ["sens", "spec"]'),
+    "limits": (dict, "a table of limits, such as equalized_odds = 0.1"),
+    "least_n": (int, "a whole number of rows"),
+    "conf_level": (float, "a number between 0.5 and 1"),
+}
+"""The keys of a policy, and what they hold."""
+Member = Metric | GroupwiseMetric
+
+
+@dataclass(frozen=True)
+class AuditPolicy:
+    """What an audit must hold, as a callable on dataframes that returns a verdict on each requirement.
+
+    Args:
+        features: The features that must be compared, crossings among them, such as `"sex:race"`.
+        metrics: Metrics that must have a value in each group.
+        limits: The loosest limit of metrics, and of disparities by each feature: the largest of those that should be
+            small, and the smallest of those that should be large.
+        least_n: The rows that each group must have.
+        conf_level: The confidence level of verdicts on limits. Failures are adjusted (Holm) by feature.
+
+    Returns:
+        A row for each requirement: `.by`, `.metric`, `.level`, `.requirement` (`feature`, `rows`, `value` or `limit`),
+        `.estimate`, `.lower`, `.upper`, `.limit`, `.verdict` and `.reason`.
+
+    >>> from tidyfair.datasets import lending
+    >>> policy = AuditPolicy(features=("sex", "age"), limits={"demographic_parity": 0.1})
+    >>> verdicts = policy(lending(), estimate="approved", pos_label="yes")
+    >>> verdicts.select(".by", ".requirement", ".verdict", ".reason").rows()[-1]
+    ('age', 'feature', 'fail', 'the data have no columns age')
+    """
+
+    features: tuple[str, ...]
+    metrics: tuple[str, ...] = ()
+    limits: Mapping[str, float] = field(default_factory=dict[str, float])
+    least_n: int = 1
+    conf_level: float = 0.95
+
+    def __post_init__(self) -> None:
+        """Refuse metrics that do not exist, and limits that they cannot reach."""
+        for name in ("features", "metrics"):
+            # files have lists
+            object.__setattr__(self, name, tuple(getattr(self, name)))
+        for name in self.metrics:
+            if metric_named(name) is None:
+                msg = f"`metrics`: there is no metric {name!r}.{nearest(name, names_of_metrics())}"
+                raise ArgumentError(msg)
+        for name in self.limits:
+            if metric_named(name) is None and comparison_named(name) is None:
+                known = [*names_of_metrics(), *(factory.name for factory in factories())]
+                msg = f"`limits`: there is no metric or disparity {name!r}.{nearest(name, known)}"
+                raise ArgumentError(msg)
+        for by in ("feature", None):
+            self._gate(by, _ROLES)
+
+    def __call__(
+        self, data: object, truth: ColumnLike | None = None, estimate: ColumnLike | None = None,
+        **options: Unpack[SurveyCallOptions],
+    ) -> pl.DataFrame:  # fmt: skip
+        """Judge predictions; takes the arguments of a metric. What the data or the call lack fails."""
+        tally, reading = self.counted(data, truth, estimate, **options)
+        return self.judged(tally, reading)
+
+    def assert_holds(
+        self, data: object, truth: ColumnLike | None = None, estimate: ColumnLike | None = None,
+        **options: Unpack[SurveyCallOptions],
+    ) -> None:  # fmt: skip
+        """Raise `UnfairError` unless every requirement passes, for tests."""
+        verdicts = self(data, truth, estimate, **options)
+        failed = verdicts.filter(pl.col(".verdict") != PASS)
+        if not failed.is_empty():
+            with pl.Config(tbl_rows=-1, tbl_cols=-1, tbl_width_chars=-1, fmt_str_lengths=200):
+                msg = f"{len(failed)} of {len(verdicts)} requirements do not hold:\n{failed}"
+            raise UnfairError(msg)
+
+    def counted(
+        self, data: object, truth: Any = None, estimate: Any = None, **options: Unpack[SurveyCallOptions]
+    ) -> tuple[Tally, dict[str, Any]]:
+        """The tally of all that can be judged, and the options by which it is read."""
+        reading = {name: value for name, value in options.items() if name in ReadOptions.__annotations__}
+        counting: dict[str, Any] = {name: value for name, value in options.items() if name not in reading}
+        given = frozenset(Options(truth=truth, estimate=estimate, **options).given)
+        columns = open_frame(data).columns
+        present = [by for by in self.features if set(by.split(":")) <= set(columns)]
+        members: dict[tuple[str, str | None], Member] = {}
+        for by in (None, *present):
+            gate = self._gate(by, given)
+            for member in (*self._values(by, given), *(gate.metrics if gate is not None else ())):
+                members[member.name, by] = member
+        counting.setdefault("parts", None if "cluster" in counting else 0)
+        tally = metric_set(*members.values()).tally(data, truth, estimate, **counting)
+        if tally.outer or tally.sides or (tally.cut is not None and tally.cut.several):
+            msg = "A policy is held against one set of predictions: leave `group_by` out, and give one threshold."
+            raise ArgumentError(msg)
+        return tally, reading
+
+    @property
+    def tables(self) -> tuple[str | None, ...]:
+        """The features, after None for all rows."""
+        return (None, *self.features)
+
+    def judged(self, tally: Tally, reading: Mapping[str, Any], *bys: str | None) -> pl.DataFrame:
+        """The verdicts on what a tally holds, of some features (None for all rows), or of all."""
+        rows = [row for by in bys or self.tables for row in self._judged(tally, by, reading)]
+        schema = {name: pl.Float64 if name in _NUMBERS else pl.String for name in REQUIREMENTS.columns}
+        return pl.DataFrame([{name: row.get(name) for name in schema} for row in rows], schema=schema)
+
+    def is_counted(self, tally: Tally, by: str | None) -> bool:
+        """Check whether a tally has the columns of a feature."""
+        return by is None or set(by.split(":")) <= {key.column.name for key in tally.keys}
+
+    def values(self, tally: Tally, by: str | None, reading: Mapping[str, Any]) -> pl.DataFrame:
+        """The values of the groups of a feature, or of all rows."""
+        members = metric_set(*self._values(by, frozenset(tally.given)))
+        options: dict[str, Any] = {"on_undefined": "ignore", **reading}
+        return members.compute_by_group(tally, **options)
+
+    def _judged(self, tally: Tally, by: str | None, reading: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
+        """The requirements on a feature, or on all rows."""
+        if not self.is_counted(tally, by):
+            yield _row(by, None, "feature", f"the data have no columns {by}")
+            return
+        given = frozenset(tally.given)
+        values = self.values(tally, by, reading)
+        if by is not None:
+            least = values.filter(pl.col(".status") != Status.UNKNOWN.value)[".n"]
+            is_enough = not least.has_nulls() and (least >= self.least_n).all()
+            reason = "" if is_enough else "some group has fewer rows, or is suppressed"
+            yield _row(by, None, "rows", reason) | {".estimate": least.min(), ".limit": float(self.least_n)}
+        for name in self.metrics:
+            own = values.filter((pl.col(".metric") == name) & (pl.col(".status") != Status.UNKNOWN.value))
+            lacking = own.filter(pl.col(".estimate").is_null())
+            without = lacking.select(pl.col(".group").fill_null("all rows"), ".status").rows()
+            texts = [f"{group} ({status})" for group, status in without]
+            reason = f"no value in {listed(texts)}" if texts else ""
+            yield _row(by, name, "value", reason if len(own) else _MISSING)
+        gate = self._gate(by, given)
+        judged: list[dict[str, Any]] = []
+        if gate is not None:
+            read = {name: value for name, value in reading.items() if name not in {"interval", "conf_level"}}
+            judged = gate.compute(tally, on_undefined="ignore", **read).to_dicts()
+        for name in self._limits(by):
+            missing = _row(by, name, "limit", _MISSING) | {".limit": float(self.limits[name])}
+            rows = [missing | row | {".reason": None} for row in judged if row[".metric"] == name]
+            yield from rows or [missing]
+
+    def _values(self, by: str | None, given: frozenset[str]) -> list[Member]:
+        """The metrics that must have values, of all rows or of the groups of a feature, with one that counts rows."""
+        metrics = [cast("Metric", metric_named(name)) for name in (*self.metrics, "instances")]
+        able = [metric for metric in metrics if _reads(metric) <= given]
+        return [*able] if by is None else [metric.difference(*by.split(":")) for metric in able]
+
+    def _limits(self, by: str | None) -> list[str]:
+        """The names of the limits of all rows, or of disparities."""
+        return [name for name in self.limits if (comparison_named(name) is None) == (by is None)]
+
+    def _gate(self, by: str | None, given: frozenset[str]) -> Gate | None:
+        """The limits of all rows, or of the disparities of a feature, that can be judged."""
+        gates: list[Gate] = []
+        for name in self._limits(by):
+            judged: Any = metric_named(name) if by is None else cast("Any", comparison_named(name))(*by.split(":"))
+            judged = judged.reading(given)
+            if _reads(judged) <= given:
+                side = "below" if judged.direction in {"minimize", "zero"} else "above"
+                limit: dict[str, Any] = {side: self.limits[name]}
+                gates.append(check(judged, **limit, conf_level=self.conf_level))
+        if not gates:
+            return None
+        limits = tuple(limit for gate in gates for limit in gate.limits)
+        return Gate(metric_set(*(gate.metrics for gate in gates)), limits, self.conf_level)
+
+
+_ROLES = frozenset({"truth", "estimate", "probs"})
+_NUMBERS = (".estimate", ".lower", ".upper", ".limit")
+_MISSING = "missing: the call lacks columns that it reads"
+
+
+def _reads(metric: Member) -> frozenset[str]:
+    """The roles of columns that a metric reads."""
+    return frozenset(role for spec in metric.specs for _, formula in spec.formulas for role in formula.reads)
+
+
+def _row(by: str | None, metric: str | None, requirement: str, reason: str) -> dict[str, Any]:
+    """The verdict on a requirement, which fails if there is a reason."""
+    return {
+        ".by": by, ".metric": metric, ".requirement": requirement, ".verdict": FAIL if reason else PASS,
+        ".reason": reason or None,
+    }  # fmt: skip
+
+
+def read_policy(path: str | Path) -> AuditPolicy:
+    """Read a policy from a TOML file, whose keys are those of `AuditPolicy`, with `crossings` beside `features`.
+
+    Raises:
+        ArgumentError: For a file that is no TOML, and for unknown keys and values, with the line.
+    """
+    try:
+        text = Path(path).read_text("utf-8")
+        content = tomllib.loads(text)
+    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+        msg = f"{str(path)!r} is not a policy: {error}."
+        raise ArgumentError(msg) from error
+    for key, value in content.items():
+        kind, words = _KINDS.get(key, (object, ""))
+        items = value if kind is list else ()
+        is_right = isinstance(value, (int, float) if kind is float else kind) and not isinstance(value, bool)
+        if not words or not is_right or not all(isinstance(item, str) for item in items):
+            problem = f"{key!r} takes {words}, not {in_short(value)}" if words else f"unknown key {key!r}"
+            hint = "" if words else f"{nearest(key, _KINDS)} The keys: {', '.join(_KINDS)}."
+            msg = f"{str(path)!r}, line {_line_of(text, key)}: {problem}.{hint}"
+            raise ArgumentError(msg)
+    content["features"] = [*content.get("features", []), *content.pop("crossings", [])]
+    try:
+        return AuditPolicy(**content)
+    except ArgumentError as error:
+        names = [*content.get("metrics", []), *content.get("limits", {})]
+        line = next((_line_of(text, name) for name in names if name in str(error)), None)
+        msg = f"{str(path)!r}{f', line {line}' if line else ''}: {error}"
+        raise ArgumentError(msg) from error
+
+
+def _line_of(text: str, word: str) -> int:
+    """The line of a file in which a key, or a name in a list, stands first."""
+    found = re.search(rf"(?<![\w.]){re.escape(word)}(?![\w.])", text)
+    return text.count("\n", 0, found.start()) + 1 if found else 1
