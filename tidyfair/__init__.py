@@ -93,7 +93,9 @@ if TYPE_CHECKING:
     from tidyfair.specs.contrasts import difference as difference, ratio as ratio
     from tidyfair.specs.formulas.statistics import statistic as statistic
     from tidyfair.specs.groups import privileged as privileged
+    from tidyfair.specs.numeric_bins import bins as bins
     from tidyfair.specs.spreads import group_maximum as group_maximum, group_minimum as group_minimum
+    from tidyfair.tallies.number_groups import quantile_groups as quantile_groups
 
     __all__: list[str]
     __version__: str
@@ -141,7 +143,9 @@ _TASKS: dict[str, dict[str, str]] = {
         "specs.contrasts": "difference ratio",
         "specs.formulas.statistics": "statistic",
         "specs.groups": "privileged",
+        "specs.numeric_bins": "bins",
         "specs.spreads": "group_maximum group_minimum",
+        "tallies.number_groups": "quantile_groups",
     },
     "Verdicts and comparisons": {
         "audits.reference_tables": "compare_groups",

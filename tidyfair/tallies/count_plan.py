@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, Literal, TypeAlias, cast
 
@@ -23,6 +23,7 @@ from tidyfair.specs import (
     Privileged,
     Survival,
     are_columns,
+    is_at_quantiles,
     is_point,
     named_formulas,
     refuse_reserved,
@@ -67,6 +68,8 @@ class CountPlan:
     many: Literal["bin", "warn", "transfer"]
     """The way to treat very many distinct rows of another engine: count their scores in bins where they can be, or
     transfer them, with a warning or without."""
+    edges: Mapping[Column, Column] = field(default_factory=dict[Column, Column])
+    """The columns that are read in place of bins whose edges another engine has computed."""
 
     @classmethod
     def of(
@@ -149,6 +152,12 @@ class CountPlan:
         # a stratum may be a group as well
         for column in design.keys if design is not None else ():
             keys.setdefault(column, Key(column, "cluster"))
+        if self.frequencies is not None and (unfixed := [column for column in keys if is_at_quantiles(column)]):
+            msg = (
+                f"`frequency_weights`: the quantiles of {unfixed[0]!r} would be those of rows as they stand; give its "
+                "edges, `bins(column, [edge, …])`, or the frame whose quantiles they are, `quantile_groups(…, on=…)`."
+            )
+            raise ArgumentError(msg)
         return replace(self, specs=specs, tally=replace(self.tally, keys=tuple(keys.values())))
 
     # What is read
@@ -183,7 +192,7 @@ class CountPlan:
             columns[f"f{index}"] = (roles[column], column)
         if tally.cut is not None:
             columns |= _numbered("t", "threshold", tally.cut.by)
-        return columns
+        return {name: (role, self.edges.get(column, column)) for name, (role, column) in columns.items()}
 
     @cached_property
     def features(self) -> list[Column]:

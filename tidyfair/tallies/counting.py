@@ -32,6 +32,7 @@ from tidyfair.tallies.moments import (
     weight_columns,
     weights_of_replicates,
 )
+from tidyfair.tallies.number_groups import columns_with_edges
 from tidyfair.tallies.pushdown import distinct_rows, number_of_distinct_rows, pushed_bins, pushed_down
 from tidyfair.tallies.row_counts import ROWS, Engine, binned, count_in_memory, engine_for, grouped
 from tidyfair.tallies.source import (
@@ -175,6 +176,7 @@ def _elsewhere(source: Source, plan: CountPlan) -> Tally:
         raise ColumnError(msg)
     for role, column in plan.columns.values():
         column.check(source.columns, role)
+    plan = replace(plan, edges=columns_with_edges(source, [column for _, column in plan.columns.values()]))
     roots = roots_of(plan.columns)
     source = source.with_levels(roots)
     no_rows = source.emptied(roots).select(plan.columns)

@@ -264,6 +264,21 @@ class Source:
             distinct = sample.group_by(*named).agg(nw.len().alias("n"))
             return collected(distinct.select(nw.col("n").sum(), nw.len().alias("distinct"))).row(0)
 
+    def quantiles(self, name: str, shares: Sequence[float]) -> tuple[Any, ...]:
+        """The quantiles of a numeric column, between the nearest two numbers; None without any number."""
+        column = Column(name)
+        column.check(self.columns, "by")
+        if not self.is_elsewhere:
+            numbers = self.select({MEASURE: ("by", column)}).collect()[MEASURE]
+            return tuple(numbers.quantile(share, "linear") for share in shares)
+        import narwhals.stable.v2 as nw
+
+        number = nw.col(MEASURE)
+        with engine_errors(self.frame):
+            rows = self.named({MEASURE: name}).filter(number.cast(nw.Float64).abs() <= math.inf)
+            ends = [number.quantile(share, "linear").alias(f"q{index}") for index, share in enumerate(shares)]
+            return collected(rows.select(*ends)).row(0)
+
     def emptied(self, roots: Iterable[str]) -> Source:
         """A polars frame without rows, whose columns are some of those of the frame."""
         import narwhals.stable.v2 as nw

@@ -22,6 +22,7 @@ from tidyfair.specs import (
     Design,
     Forecast,
     Privileged,
+    is_at_quantiles,
     levels_of,
     stacked,
 )
@@ -374,6 +375,8 @@ class Tally:
         reason = None
         if self.cut is not None and self.cut.option != "threshold":
             reason = f"`{self.cut.option}` ranks all rows together"
+        elif unfixed := [key.column for key in self.keys if is_at_quantiles(key.column)]:
+            reason = f"{unfixed[0]!r} has the quantiles of each part (unless `quantile_groups(…, on=…)` fixes them)"
         elif self.needs.compared:
             reason = "Nearest neighbours are searched among all rows"
             if any(term.lists for term in self.needs.compared):
