@@ -74,6 +74,7 @@ if TYPE_CHECKING:
         statistical_parity_difference as statistical_parity_difference, sufficiency as sufficiency,
         treatment_equality as treatment_equality,
     )  # fmt: skip
+    from tidyfair.metrics.operating_points import operating_point as operating_point
     from tidyfair.metrics.probability import (
         average_precision as average_precision, brier_class as brier_class, classification_cost as classification_cost,
         gain_capture as gain_capture, mean_score as mean_score, mn_log_loss as mn_log_loss, pr_auc as pr_auc,
@@ -156,6 +157,7 @@ _TASKS: dict[str, dict[str, str]] = {
         "audits.filing": "audit",
         "metrics.confusion": "conf_mat conf_mat_summary",
         "metrics.curves": "gain_curve lift_curve pr_curve roc_curve threshold_curve",
+        "metrics.operating_points": "operating_point",
         "reports.page": "report",
         "reports.plots": "autoplot",
         "reports.tables": "as_table plain_names",

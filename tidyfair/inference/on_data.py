@@ -182,6 +182,7 @@ class CalledOnData(ABC):
         self._check_source(source)
         called = self._reading(options.given)
         tally = called._run.count(source, called._counting_options(options))  # noqa: SLF001 - of the same class
+        refuse_chosen_threshold(self.subject, tally)
         return source.restore(called._result_of_tally(tally, options, keywords))  # noqa: SLF001 - as above
 
     def _result_of_tally(self, tally: Tally, options: Options, keywords: Mapping[str, Any]) -> pl.DataFrame:
@@ -214,6 +215,7 @@ class CalledOnTallies(CalledOnData):
             )
             raise ArgumentError(msg)
         self._check_call(options)
+        refuse_chosen_threshold(self.subject, tally)
         called = self._reading(tally.given)
         read = called._options(called._run, options, ReadOptions)  # noqa: SLF001 - of the same class
         return called._result_of_tally(tally, read, options)  # noqa: SLF001 - as above
@@ -295,6 +297,13 @@ class RateOnData(CalledOnData):
 def refuse_given(subject: str, keywords: Mapping[str, Any], refused: Mapping[str, str]) -> None:
     """Refuse options that are given with a value other than None."""
     refuse(subject, [name for name, value in keywords.items() if value is not None], refused)
+
+
+def refuse_chosen_threshold(subject: str, tally: Tally) -> None:
+    """Refuse a threshold that is chosen from the same rows, and varies with them."""
+    if tally.cut is not None and tally.cut.point is not None:
+        msg = f"{subject} needs a fixed threshold: choose it on another sample, `operating_point(…, on=…)`."
+        raise ArgumentError(msg)
 
 
 def refuse_several_cuts(subject: str, tally: Tally) -> None:

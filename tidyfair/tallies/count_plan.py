@@ -18,6 +18,7 @@ from tidyfair.specs import (
     Column,
     Forecast,
     MetricSpec,
+    OperatingPoint,
     Options,
     PredictionInterval,
     Privileged,
@@ -109,7 +110,8 @@ class CountPlan:
         if parts is not None or cluster is not None:
             outcomes = [formula.terms_of_outcomes for _, formula in formulas if isinstance(formula, RowSums)]
             needs = replace(needs, terms=needs.terms.union(*outcomes))
-        if options.keep_rows:
+        if options.keep_rows or (cut is not None and cut.point is not None):
+            # how a chosen threshold varies is seen from rows
             needs = replace(needs, rows=True)
         tally = Tally(
             pl.DataFrame(), (), truth, estimate, cut, weights, scores, needs, sides=sides, design=options.design,
@@ -337,6 +339,22 @@ def _scores(probs: object) -> Scores:
     return Scores(columns, several=True)
 
 
+def _at_operating_point(cut: Cut, point: OperatingPoint, options: Options, scores: Scores | None) -> Cut:
+    """The rule of an operating point: the thresholds of another sample, or a choice from the rows of the call."""
+    truth = Column.if_given(options.truth, "truth")
+    if truth is None or scores is None:
+        msg = f"`threshold`: {point!r} compares scores with the truth; add `truth=`."
+        raise ColumnError(msg)
+    point = point.with_event(options.pos_label)
+    if point.on is not None:
+        return cut.chosen_on(point, truth, scores.columns[0], Column.if_given(options.case_weights, "case_weights"))
+    for name in ("design", "score_bins"):
+        if getattr(options, name) is not None:
+            msg = f"`{name}` does not support {point!r}: choose the threshold on another sample, with `on=`."
+            raise ArgumentError(msg)
+    return replace(cut, point=point)
+
+
 def _in_bins(formulas: _Formulas, scores: Scores | None, bins: object) -> Scores:
     """The scores to count in bins, if bins are enough for all metrics."""
     number = whole("score_bins", bins, 2, _MOST_BINS)
@@ -374,12 +392,14 @@ def _cut(
     if scores is not None and scores.several:
         msg = f"`{cut.option}` needs a single column of scores, for the event; give one column as `probs=`."
         raise ArgumentError(msg)
+    if cut.point is not None:
+        cut = _at_operating_point(cut, cut.point, options, scores)
     if cut.several and needs.compared:
         of_one = needs.compared[0]
         name = next(name for name, formula in formulas if of_one in formula.all_terms)
         msg = f"{name} does not accept a list of values for {cut.option}; give one value."
         raise ArgumentError(msg)
-    if cut.option != "threshold" and sides is not None:
+    if (cut.option != "threshold" or cut.point is not None) and sides is not None:
         msg = f"`{cut.option}` cannot be combined with `group_by=privileged(…)`; group by a column instead."
         raise ArgumentError(msg)
     return cut

@@ -144,7 +144,8 @@ def _decided(frame: pl.LazyFrame, tally: Tally, cut: Cut, engine: Engine) -> pl.
         low, high = frame.select(score.min().alias("low"), score.max().alias("high")).collect(engine=engine).row(0)
         cut.check_scores(low, high, tally.scores.columns[0].name)
     groups = [f"t{index}" for index in range(len(cut.by))]
-    return cut.decide(frame, key_names(tally.keys, "outer"), groups, names_of(cut.by)).drop(groups)
+    decided = cut.decide(frame, key_names(tally.keys, "outer"), groups, names_of(cut.by))
+    return decided if cut.point is not None else decided.drop(groups)
 
 
 def _bins(frame: pl.LazyFrame, tally: Tally, rows: int | None) -> tuple[pl.DataFrame, pl.DataFrame | None]:

@@ -62,7 +62,7 @@ def pushed_down(source: Source, plan: CountPlan) -> pl.DataFrame | None:
     wanted, tally = plan.columns, plan.tally
     needs, cut = tally.needs, tally.cut
     are_columns = all(isinstance(column.source, str | Bins) for _, column in wanted.values())
-    is_simple_cut = cut is None or (cut.option == "threshold" and not cut.groups)
+    is_simple_cut = cut is None or (cut.option == "threshold" and not (cut.groups or cut.point))
     reads_rows = (needs.rows and not tally.binned) or needs.compared or FREQUENCY in wanted
     if reads_rows or not are_columns or not is_simple_cut:
         return None

@@ -375,6 +375,8 @@ class Tally:
         reason = None
         if self.cut is not None and self.cut.option != "threshold":
             reason = f"`{self.cut.option}` ranks all rows together"
+        elif self.cut is not None and self.cut.point is not None:
+            reason = "The threshold is chosen from all rows (unless `operating_point(…, on=…)` has another sample)"
         elif unfixed := [key.column for key in self.keys if is_at_quantiles(key.column)]:
             reason = f"{unfixed[0]!r} has the quantiles of each part (unless `quantile_groups(…, on=…)` fixes them)"
         elif self.needs.compared:

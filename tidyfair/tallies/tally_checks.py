@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import math
 from collections.abc import Sequence, Set as AbstractSet
 from typing import Any
 
@@ -186,7 +185,7 @@ def check_sizes(tally: Tally, specs: Sequence[MetricSpec]) -> None:
             continue
         if _is_measured(tally, by) or (single > _MOST_SINGLE and 2 * single >= len(sizes)):
             way_out = _way_to_fewer_groups(by, keys)
-            if len(sizes) > single + 1 and sizes.max() > 1:
+            if len(sizes) > single + 1:
                 way_out += ", or leave out small groups with `min_n=`"
             of_one_row = f", {single:,} of them of one row" if single else ""
             msg = (
@@ -210,7 +209,7 @@ def _way_to_fewer_groups(by: By, keys: pl.DataFrame) -> str:
     """The words on how to pool the values of the feature that has the most."""
     index = max(range(keys.width), key=lambda number: keys[:, number].n_unique())
     name, values = by.columns[index].name, keys[:, index].drop_nulls()
-    if keys.width > 1 and values.n_unique() <= _MOST_SINGLE:
+    if keys.width > 1 and values.n_unique() <= _MOST_SINGLE and not values.dtype.is_float():
         return "Cross fewer features"
     if not values.dtype.is_numeric():
         return advice(
