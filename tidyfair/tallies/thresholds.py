@@ -47,6 +47,8 @@ class Cut:
     """The threshold of each group of `by`, in place of `values`."""
     point: OperatingPoint | None = None
     """The choice of a threshold from the rows that are counted, in place of both."""
+    is_of_sample: bool = False
+    """True if thresholds were chosen on another sample, whatever the scale of its scores."""
 
     @classmethod
     def of(cls, options: Mapping[str, object], roles: Collection[str]) -> Cut | None:
@@ -78,7 +80,7 @@ class Cut:
     @property
     def is_of_probabilities(self) -> bool:
         """True if its thresholds lie between 0 and 1, and not only at these ends, like thresholds of probabilities."""
-        if self.option != "threshold" or self.point is not None:
+        if self.option != "threshold" or self.point is not None or self.is_of_sample:
             return False
         values = [value for _, value in self.groups] or self.values
         within = min(values) >= 0 and max(values) <= 1
@@ -149,8 +151,9 @@ class Cut:
         keys = [f"t{index}" for index in range(len(self.by))]
         chosen = _chosen(open_frame(point.on).read(wanted), point, keys)
         if not keys:
-            return Cut("threshold", (chosen["threshold"][0],))
-        return Cut("threshold", by=self.by, groups=tuple((row[:-2], row[-2]) for row in chosen.rows()))
+            return Cut("threshold", (chosen["threshold"][0],), is_of_sample=True)
+        groups = tuple((row[:-2], row[-2]) for row in chosen.rows())
+        return Cut("threshold", by=self.by, groups=groups, is_of_sample=True)
 
     def _at_point(self, frame: pl.LazyFrame, point: OperatingPoint, keys: list[str]) -> pl.LazyFrame:
         """Select the rows at or above the threshold of their outer group, and group, that is chosen from these rows."""
