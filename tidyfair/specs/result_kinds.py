@@ -226,6 +226,14 @@ CALIBRATION_CURVE = _kind(
     "Mean scores and rates of events in bins", ".mean_score .event_rate",
     ".level .bin .mean_score .event_rate .n .weight",
 )  # fmt: skip
+RISK_COVERAGE_CURVE = _kind(
+    "Risk of those decided about, over coverage", ".coverage .risk",
+    ".level .threshold .coverage .risk .overall_coverage",
+)  # fmt: skip
+FEATURE_CURVE = _kind(
+    "A metric over a continuous feature", ".metric .by .at .estimate",
+    ".metric .by .at .estimate .lower .upper .std_error .effective_n",
+)  # fmt: skip
 CONFUSION = _kind(
     "Rows by true and predicted label", ".truth .predicted .n",
     f"{_CUTS} .truth .predicted .n .weight",
@@ -235,7 +243,8 @@ KINDS = (
     METRICS, VERDICTS, GROUPS, SHRUNKEN, WORST, BOUNDS, COMPARISONS, FOUR_FIFTHS, STANDARDIZED, QUANTILES, PAIRS,
     PAIRED, COCHRANS_Q, STRATA, TESTS, PROBABILITIES, SUBGROUPS, CERTIFICATE, HALVES, SENSITIVITY, MISSING_TRUTH,
     SMALLEST, MODELS, RESAMPLES, FRONTIER, SUMMARIES, LOOK, LOOKS, GROUPS_OF_LOOKS, PERIODS, CHANGES,
-    COMPONENTS, ROC_CURVE, PR_CURVE, GAIN_CURVE, LIFT_CURVE, CALIBRATION_CURVE, CONFUSION, UNKNOWN_ROWS,
+    COMPONENTS, ROC_CURVE, PR_CURVE, GAIN_CURVE, LIFT_CURVE, CALIBRATION_CURVE, RISK_COVERAGE_CURVE,
+    FEATURE_CURVE, CONFUSION, UNKNOWN_ROWS,
 )  # fmt: skip
 """All kinds of results. No columns are those of two kinds."""
 
