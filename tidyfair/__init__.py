@@ -21,10 +21,10 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from tidyfair import (
-        abstention as abstention, aggregates as aggregates, annotators as annotators, audits as audits, calibration as calibration,
-        counts as counts, datasets as datasets, distributions as distributions, errors as errors,
-        inequality as inequality, inference as inference, prediction_intervals as prediction_intervals,
-        rankings as rankings, scorers as scorers, surveys as surveys, survival as survival, types as types,
+        abstention as abstention, aggregates as aggregates, annotators as annotators, audits as audits,
+        calibration as calibration, counts as counts, datasets as datasets, distributions as distributions,
+        errors as errors, inequality as inequality, inference as inference,
+        prediction_intervals as prediction_intervals, rankings as rankings, scorers as scorers, surveys as surveys, survival as survival, types as types,
     )  # fmt: skip
     from tidyfair.audits.filing import audit as audit
     from tidyfair.audits.reference_tables import compare_groups as compare_groups
@@ -172,8 +172,8 @@ _ALIASES = {
 }
 """Other names of metrics above, which work and are not listed."""
 _FAMILIES = (
-    "abstention", "aggregates", "annotators", "audits", "calibration", "counts", "datasets", "distributions", "errors", "inequality",
-    "inference", "prediction_intervals", "rankings", "scorers", "surveys", "survival", "types",
+    "abstention", "aggregates", "annotators", "audits", "calibration", "counts", "datasets", "distributions", "errors",
+    "inequality", "inference", "prediction_intervals", "rankings", "scorers", "surveys", "survival", "types",
 )  # fmt: skip
 """The modules of names that belong together, and are written with them: `tidyfair.rankings.ndcg`."""
 

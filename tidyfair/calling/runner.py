@@ -278,7 +278,7 @@ class Run:
     def warn_of_missing_predictions(self, tallies: Sequence[Tally], *, may_ignore: bool = True) -> None:
         """Say how many predictions are missing, and of which groups; `may_ignore` as for unknown groups."""
         messages: dict[str, dict[str, None]] = {}
-        if any(_COVERAGE <= formula.statistics for _, formula in named_formulas(self.specs)):
+        if any(formula.statistics >= _COVERAGE for _, formula in named_formulas(self.specs)):
             # the share that has predictions stands beside the metrics
             return
         for tally in tallies:

@@ -82,7 +82,9 @@ def replicates_of(evaluated: Evaluated, design: Design, options: Options) -> Ite
             yield Replicates.of_rows(evaluated, design.specs, design.by, ordered, row, replicate, len(times))
         return
     if tally.cut is not None and tally.cut.point is not None:
-        drawn = drawn_decisions(tally, tally.cut.point, columns, strata=strata, times=options.replicates_of_rows, seed=seed)
+        drawn = drawn_decisions(
+            tally, tally.cut.point, columns, strata=strata, times=options.replicates_of_rows, seed=seed
+        )
     elif tally.clusters:
         drawn = drawn_clusters(tally, columns, times=options.replicates, seed=seed)
     else:

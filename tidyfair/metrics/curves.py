@@ -351,7 +351,9 @@ def _points(
 
 def _check_options(name: str, given: Mapping[str, Any], reading: Iterable[str]) -> None:
     """Refuse options that a curve does not have, and a curve without scores."""
-    own = {"calibration_curve": ("bins", "binning"), "risk_coverage_curve": ()}.get(name, ("on_undefined", "thresholds"))
+    own = {"calibration_curve": ("bins", "binning"), "risk_coverage_curve": ()}.get(
+        name, ("on_undefined", "thresholds")
+    )
     counting = ("probs", "group_by", "case_weights")
     for option in given:
         if option not in counting:

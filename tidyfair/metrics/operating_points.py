@@ -9,7 +9,6 @@ import polars as pl
 
 from tidyfair.calling import Metric
 from tidyfair.errors import ArgumentError, in_short
-from tidyfair.metrics.classification import fall_out, sens
 from tidyfair.specs import (
     By,
     Column,
@@ -31,8 +30,8 @@ class ChosenThreshold(OperatingPoint):
 
     @refuse_unknown_settings
     def thresholds_on(
-        self, data: Any, truth: ColumnLike, *, probs: ColumnLike, group_by: Iterable[ColumnLike] | ColumnLike | None = None,
-        case_weights: ColumnLike | None = None, pos_label: object = None,
+        self, data: Any, truth: ColumnLike, *, probs: ColumnLike, case_weights: ColumnLike | None = None,
+        group_by: Iterable[ColumnLike] | ColumnLike | None = None, pos_label: object = None,
     ) -> Any:  # fmt: skip
         """The thresholds that are chosen from data.
 
@@ -76,6 +75,7 @@ def operating_point(
     possible. Intervals of a call choose the threshold anew in each bootstrap sample of the rows, unless `on=` fixes it;
     tests need a fixed one. With `case_weights=` rates are weighted. A limit out of reach is an error.
 
+    >>> from tidyfair import fall_out, sens
     >>> seen = pl.DataFrame({"y": [0, 0, 0, 0, 1, 1], "p": [0.1, 0.2, 0.3, 0.8, 0.7, 0.9]})
     >>> point = operating_point(fall_out, at_most=0.25)
     >>> sens(seen, "y", probs="p", threshold=point)[".estimate"].item()
@@ -87,7 +87,7 @@ def operating_point(
         msg = f"operating_point() takes a metric, such as fall_out, not {in_short(metric)}."
         raise ArgumentError(msg)
     if (at_most is None) == (at_least is None):
-        msg = "operating_point() takes one limit: `at_most=`, as in operating_point(fall_out, at_most=0.05), or `at_least=`."
+        msg = "operating_point() takes one limit, `at_most=` or `at_least=`: operating_point(fall_out, at_most=0.05)."
         raise ArgumentError(msg)
     columns: tuple[Column, ...] = ()
     if by is not None:

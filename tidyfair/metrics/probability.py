@@ -488,7 +488,9 @@ def _influence_on_risk(sample: Sample, units: Array | None) -> Influence:
     of_unit = of_row if units is None else np.bincount(units, of_row)
     number = _effective(weight if units is None else np.bincount(units, weight))
     factor = math.sqrt(number / (number - 1)) if number > 1 + _SLACK else math.nan
-    return Influence(factor * of_unit, math.inf if units is None else max(1.0, number - 1))
+    return Influence(
+        np.asarray(factor * of_unit, dtype=np.float64), math.inf if units is None else max(1.0, number - 1)
+    )
 
 
 @prob_metric(direction="minimize", probabilities=False, influence=_influence_on_risk)

@@ -141,9 +141,9 @@ class Column:
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Column):
             return NotImplemented
-        if not (isinstance(self.source, pl.Expr) and isinstance(other.source, pl.Expr)):
-            return type(self.source) is type(other.source) and self.source == other.source
-        return self.source.meta.eq(other.source)
+        if isinstance(self.source, pl.Expr) and isinstance(other.source, pl.Expr):
+            return self.source.meta.eq(other.source)
+        return type(self.source) is type(other.source) and bool(self.source == other.source)
 
     def __hash__(self) -> int:
         # not the serialized form, which expressions that hold a Python function do not have

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from numbers import Real
 from typing import cast
 
@@ -53,9 +54,7 @@ class Bins:
 
 
 @refuse_unknown_settings
-def bins(
-    column: str, edges: Sequence[float], *, labels: Sequence[str] | None = None, name: str | None = None
-) -> Bins:
+def bins(column: str, edges: Sequence[float], *, labels: Sequence[str] | None = None, name: str | None = None) -> Bins:
     """Groups of a column of numbers, for `by=` and `group_by=`: below the first edge, between edges, and above.
 
     Args:
@@ -81,12 +80,16 @@ def bins(
         raise ArgumentError(msg)
     if labels is None:
         texts = [str(int(number)) if number.is_integer() else repr(number) for number in numbers]
-        between = [f"{low} to under {high}" for low, high in zip(texts, texts[1:], strict=False)]
+        between = [f"{low} to under {high}" for low, high in pairwise(texts)]
         names = [f"under {texts[0]}", *between, f"{texts[-1]} and over"]
     else:
         names = list(labels) if is_list(labels) else []
-        if len({*names}) != len(numbers) + 1 or not all(isinstance(label, str) and is_unicode(label) for label in names):  # pyright: ignore[reportUnnecessaryIsInstance] - user input
-            msg = f"bins(): `labels` are {len(numbers) + 1} different texts, one for each group, not {in_short(labels)}."
+        if len({*names}) != len(numbers) + 1 or not all(
+            isinstance(label, str) and is_unicode(label) for label in names
+        ):  # pyright: ignore[reportUnnecessaryIsInstance] - user input
+            msg = (
+                f"bins(): `labels` are {len(numbers) + 1} different texts, one for each group, not {in_short(labels)}."
+            )
             raise ArgumentError(msg)
     return Bins(column, name, tuple(names), tuple(numbers))
 

@@ -86,8 +86,8 @@ class OperatingPoint:
         reaches = beyond <= _SLACK
         selected: Array = np.broadcast_to(np.arange(len(ends)), tp.shape)
         preferred = (tp if "truth" in self.formula.reads else selected) if self.selects_most else -selected
-        best = np.where(reaches, preferred, -np.inf).argmax(axis=1)
-        best = np.where(reaches.any(axis=1), best, beyond.argmin(axis=1))
+        index: Array = np.where(reaches, preferred, -np.inf).argmax(axis=1)
+        best: Array = np.where(reaches.any(axis=1), index, beyond.argmin(axis=1))
         return ends[best], values[np.arange(len(values)), best]
 
     def thresholds(self, rows: pl.DataFrame, keys: list[str]) -> pl.DataFrame:
@@ -98,12 +98,12 @@ class OperatingPoint:
         known = rows.filter(pl.col("truth").is_not_null() & pl.col("score").is_not_null())
         known = known.with_columns(event=self.is_event(known["truth"]), score=pl.col("score").cast(pl.Float64))
         known = known.sort("score", descending=True)
-        groups = rows.select(keys).unique(maintain_order=True) if keys else pl.DataFrame({"all": [None]})
+        parts: dict[Any, pl.DataFrame] = known.partition_by(keys, as_dict=True) if keys else {(): known}
+        groups = rows.select(keys).unique(maintain_order=True)
         thresholds: list[float] = []
         values: list[float] = []
-        for group in groups.rows():
-            is_own = [pl.col(key).eq_missing(pl.lit(value)) for key, value in zip(keys, group, strict=False)]
-            own = known.filter(is_own) if keys else known
+        for group in groups.rows() if keys else [()]:
+            own = parts.get(group, known.clear())
             score, weight, event = (own[name].to_numpy() for name in ("score", "weight", "event"))
             count, value = self.selected(score, (weight * event)[None], (weight * ~event)[None])
             beyond = (1 if self.is_at_most else -1) * (value[0] - self.limit)
@@ -114,9 +114,10 @@ class OperatingPoint:
                 raise ArgumentError(msg)
             thresholds.append(float(score[count[0] - 1]) if count[0] else np.inf)
             values.append(float(value[0]))
-        own_keys = groups if keys else pl.DataFrame()
-        columns = [pl.Series("threshold", thresholds, pl.Float64), pl.Series("value", values, pl.Float64)]
-        return own_keys.hstack(columns) if keys else pl.DataFrame(columns)
+        chosen = pl.DataFrame(
+            {"threshold": thresholds, "value": values}, {"threshold": pl.Float64, "value": pl.Float64}
+        )
+        return groups.hstack(chosen) if keys else chosen
 
     def is_event(self, truth: pl.Series) -> pl.Series:
         """The mask of the rows with the event; of labels other than Boolean, 0/1 or -1/1 it must have been named."""
@@ -126,8 +127,9 @@ class OperatingPoint:
         for pair in _PAIRS:
             if present <= pair:
                 return truth.cast(pl.Int64) == max(pair)
-        msg = f"`threshold`: {self!r} needs to know which of {listed(sorted(present, key=str))} is the event"
-        raise LabelError(f"{msg}: give it `pos_label=`.")
+        labels = listed(sorted(present, key=str))
+        msg = f"`threshold`: {self!r} needs to know which of {labels} is the event: give it `pos_label=`."
+        raise LabelError(msg)
 
     def with_event(self, pos_label: object) -> OperatingPoint:
         """The same for an event that a call names, unless it names its own."""

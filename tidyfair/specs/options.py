@@ -18,10 +18,8 @@ from tidyfair.specs.signatures import explaining
 from tidyfair.specs.survey_designs import Design, ReplicateWeights, SurveyDesign
 
 Function = TypeVar("Function", bound="Callable[..., Any]")
-Threshold: TypeAlias = (
-    "float | Sequence[float] | Mapping[str, Mapping[Any, float]] | Mapping[tuple[str, ...], Mapping[Any, float]] "
-    "| OperatingPoint"
-)
+_Thresholds: TypeAlias = "Mapping[str, Mapping[Any, float]] | Mapping[tuple[str, ...], Mapping[Any, float]]"
+Threshold: TypeAlias = "float | Sequence[float] | _Thresholds | OperatingPoint"
 """One threshold, several, one for each group, or a choice from the data."""
 Scores: TypeAlias = "ColumnLike | Sequence[ColumnLike] | Mapping[Any, ColumnLike]"
 """The column of scores of the event; or one for each label, in their order or by label."""

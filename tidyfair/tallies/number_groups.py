@@ -6,8 +6,6 @@ from collections.abc import Iterable
 from dataclasses import replace
 from typing import Any
 
-import polars as pl
-
 from tidyfair.errors import ColumnError
 from tidyfair.specs import Bins, Column, is_at_quantiles, quantile_bins, refuse_unknown_settings
 from tidyfair.tallies.source import Source, open_frame
@@ -30,6 +28,7 @@ def quantile_groups(column: str, groups: int, *, on: Any = None, name: str | Non
     and not its upper one. Equal numbers are in one group, so that ties make groups unequal, or leave one without rows.
     Null and NaN are the unknown group.
 
+    >>> import polars as pl
     >>> rows = pl.DataFrame({"income": [10, 20, 30, 40]})
     >>> quantile_groups("income", 2, on=rows).edges
     (25.0,)

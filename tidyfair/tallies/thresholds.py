@@ -277,7 +277,8 @@ def _number(rule: str, value: object) -> float:
     """Check one threshold, number or share."""
     is_number = not isinstance(value, bool) and isinstance(value, Real) and _is_number(value)
     if rule == "threshold" and not is_number:
-        msg = f"`threshold` is a number, a list of numbers, a mapping by group or an operating point, not {in_short(value)}."
+        kinds = "a number, a list of numbers, a mapping by group or an `operating_point(…)`"
+        msg = f"`threshold` is {kinds}, not {in_short(value)}."
         raise ArgumentError(msg)
     if rule == "top_k" and not (is_number and isinstance(value, Integral) and int(value) >= 1):
         msg = f"`top_k` is a number of rows, 1 or more, not {in_short(value)}."
