@@ -24,7 +24,8 @@ if TYPE_CHECKING:
         abstention as abstention, aggregates as aggregates, annotators as annotators, audits as audits,
         calibration as calibration, counts as counts, datasets as datasets, distributions as distributions,
         errors as errors, inequality as inequality, inference as inference,
-        prediction_intervals as prediction_intervals, rankings as rankings, scorers as scorers, surveys as surveys, survival as survival, types as types,
+        prediction_intervals as prediction_intervals, rankings as rankings, scorers as scorers, surveys as surveys,
+        survival as survival, types as types,
     )  # fmt: skip
     from tidyfair.audits.filing import audit as audit
     from tidyfair.audits.reference_tables import compare_groups as compare_groups
