@@ -91,7 +91,7 @@ class FeatureCurve(CalledOnData):
         edges = sorted(set(map(float, ends)))
         bins = Bins(self.feature, "\0fine", tuple(map(str, range(len(edges) + 1))), tuple(edges))
         means = mean_truth.difference(bins).with_policy(ALL_GROUPS).by_group(
-            source.frame, self.feature, on_undefined="ignore"
+            source.frame, self.feature, self.feature, on_undefined="ignore"
         )  # fmt: skip
         known = dict(open_frame(means).to_polars().select(".group", ".estimate").rows())
         centres = tuple(known.get(label, np.nan) for label in bins.labels)

@@ -41,7 +41,7 @@ from tidyfair.specs.result_kinds import ResultKind
 from tidyfair.tallies import Source, Tally, check_tally, open_frame
 
 _INTERNAL = frozenset({
-    "accepted", "follows_designs", "follows_points", "is_chosen_by_value", "judged", "kind", "lists_unknown",
+    "accepted", "follows_chosen_thresholds", "follows_designs", "follows_points", "is_chosen_by_value", "judged", "kind", "lists_unknown",
     "refused", "scales_of_metrics", "subject", "warns_of_missing",
 })  # fmt: skip
 """The names not offered by completion."""
@@ -69,6 +69,8 @@ class CalledOnData(ABC):
     """The arguments other than settings, which representations show in words."""
     follows_designs: ClassVar[bool] = False
     """True if the result follows the design of a survey."""
+    follows_chosen_thresholds: ClassVar[bool] = False
+    """True if the result allows for a threshold that is chosen from the same rows."""
     follows_points: ClassVar[bool] = False
     """True if the result has a row for each evaluation time, or level of a quantile."""
     refused: ClassVar[Mapping[str, str]] = {}
@@ -182,11 +184,13 @@ class CalledOnData(ABC):
         self._check_source(source)
         called = self._reading(options.given)
         tally = called._run.count(source, called._counting_options(options))  # noqa: SLF001 - of the same class
-        refuse_chosen_threshold(self.subject, tally)
         return source.restore(called._result_of_tally(tally, options, keywords))  # noqa: SLF001 - as above
 
     def _result_of_tally(self, tally: Tally, options: Options, keywords: Mapping[str, Any]) -> pl.DataFrame:
         """The result, after a notice of people of unknown groups and without a prediction, where it shows none."""
+        if tally.cut is not None and tally.cut.point is not None and not self.follows_chosen_thresholds:
+            msg = f"{self.subject} needs a fixed threshold: choose it on another sample, `operating_point(…, on=…)`."
+            raise ArgumentError(msg)
         if not self.follows_points:
             refuse_points(self.subject, self._run.specs, tally)
         if keywords.get("on_undefined", "warn") == "warn":
@@ -215,7 +219,6 @@ class CalledOnTallies(CalledOnData):
             )
             raise ArgumentError(msg)
         self._check_call(options)
-        refuse_chosen_threshold(self.subject, tally)
         called = self._reading(tally.given)
         read = called._options(called._run, options, ReadOptions)  # noqa: SLF001 - of the same class
         return called._result_of_tally(tally, read, options)  # noqa: SLF001 - as above
@@ -297,13 +300,6 @@ class RateOnData(CalledOnData):
 def refuse_given(subject: str, keywords: Mapping[str, Any], refused: Mapping[str, str]) -> None:
     """Refuse options that are given with a value other than None."""
     refuse(subject, [name for name, value in keywords.items() if value is not None], refused)
-
-
-def refuse_chosen_threshold(subject: str, tally: Tally) -> None:
-    """Refuse a threshold that is chosen from the same rows, and varies with them."""
-    if tally.cut is not None and tally.cut.point is not None:
-        msg = f"{subject} needs a fixed threshold: choose it on another sample, `operating_point(…, on=…)`."
-        raise ArgumentError(msg)
 
 
 def refuse_several_cuts(subject: str, tally: Tally) -> None:

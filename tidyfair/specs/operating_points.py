@@ -38,7 +38,8 @@ class OperatingPoint:
 
     def check(self) -> None:
         """Refuse a metric that neither rises nor falls as the threshold falls."""
-        if self.formula.kind != "class" or self.formula.compares or self.formula.all_terms or self._direction == 0:
+        is_of_counts = self.formula.kind == "class" and not (self.formula.over_levels or self.formula.all_terms)
+        if not is_of_counts or self.formula.compares or self._direction == 0:
             msg = (
                 f"operating_point(): {self.metric} does not rise or fall with the threshold: take a rate, such as "
                 "sens, spec, fall_out, precision, npv or selection_rate."

@@ -177,11 +177,11 @@ def _elsewhere(source: Source, plan: CountPlan) -> Tally:
         raise ColumnError(msg)
     for role, column in plan.columns.values():
         column.check(source.columns, role)
-    plan = replace(plan, edges=columns_with_edges(source, [column for _, column in plan.columns.values()]))
     roots = roots_of(plan.columns)
     source = source.with_levels(roots)
     no_rows = source.emptied(roots).select(plan.columns)
     _, exact = _as_numbers(no_rows, plan)
+    plan = replace(plan, edges=columns_with_edges(source, [column for _, column in plan.columns.values()]))
     return _counted_there(source, plan, exact) or _tally_of_distinct_rows(source, plan, exact)
 
 

@@ -32,6 +32,7 @@ from tidyfair.errors import (
 from tidyfair.specs import (
     EXACT,
     SIDE,
+    Bins,
     Column,
     ColumnLike,
     Privileged,
@@ -197,6 +198,9 @@ class Source:
         if roots:
             # for polars NaN is larger than any number, which expressions would see
             schema = frame.collect_schema()
+            for role, column in wanted.values():
+                if isinstance(column.source, Bins):
+                    _check_numeric(role, column.source.column, schema[column.source.column])
             frame = frame.with_columns(pl.col(root).fill_nan(None) for root in roots if schema[root].is_float())
         chosen = frame.select([column.expr.alias(name) for name, (_, column) in wanted.items()])
         with blaming_expressions(wanted):
@@ -268,9 +272,11 @@ class Source:
         """The quantiles of a numeric column, between the nearest two numbers; None without any number."""
         column = Column(name)
         column.check(self.columns, "by")
+        numbers = (self.emptied([name]) if self.is_elsewhere else self).select({MEASURE: ("by", column)})
+        _check_numeric("by", name, numbers.collect_schema()[MEASURE])
         if not self.is_elsewhere:
-            numbers = self.select({MEASURE: ("by", column)}).collect()[MEASURE]
-            return tuple(numbers.quantile(share, "linear") for share in shares)
+            values = numbers.collect()[MEASURE]
+            return tuple(values.quantile(share, "linear") for share in shares)
         import narwhals.stable.v2 as nw
 
         number = nw.col(MEASURE)
@@ -404,6 +410,13 @@ def _check_plain(role: str, column: Column, dtype: pl.DataType) -> None:
     """Refuse columns of lists, structs and objects."""
     if not (isinstance(dtype, _PLAIN) or dtype.is_numeric() or dtype.is_temporal()):
         msg = f"`{role}`: the column {column.name!r} has dtype {dtype}; it must hold one plain value per row."
+        raise ColumnError(msg)
+
+
+def _check_numeric(role: str, name: str, dtype: pl.DataType) -> None:
+    """Refuse bins of what are no numbers."""
+    if not dtype.is_numeric():
+        msg = f"`{role}`: the column {name!r} is {dtype}; bins and quantiles are those of numbers. Cast it first."
         raise ColumnError(msg)
 
 

@@ -110,6 +110,7 @@ class Gate(MetricSetOnData, CalledOnTallies):
     """
 
     subject: ClassVar[str] = "A gate"
+    follows_chosen_thresholds: ClassVar[bool] = True
     follows_points: ClassVar[bool] = True
     lists_unknown: ClassVar[bool] = True
     warns_of_missing: ClassVar[bool] = False
