@@ -18,7 +18,17 @@ from tidyfair.cli.terminal import watched
 from tidyfair.datasets import lending
 from tidyfair.errors import ArgumentError, ColumnError
 from tidyfair.metrics.catalog import metric_named
-from tidyfair.specs import DEFAULTS, Options, Policy, Privileged, ReadOptions, names_of, proper_share, telling
+from tidyfair.specs import (
+    DEFAULTS,
+    OperatingPoint,
+    Options,
+    Policy,
+    Privileged,
+    ReadOptions,
+    names_of,
+    proper_share,
+    telling,
+)
 from tidyfair.tallies import open_frame, scan
 
 _EXAMPLE: dict[str, Any] = {"truth": "repaid", "estimate": "approved", "pos_label": "yes", "by": ["sex", "race"]}
@@ -245,12 +255,14 @@ def range_of(data: pl.LazyFrame, column: str) -> tuple[Any, Any]:
     return data.select(value.min().alias("low"), value.max().alias("high")).collect().row(0)
 
 
-def remarks_on_threshold(data: pl.LazyFrame, threshold: float | list[float], columns: Sequence[str]) -> list[str]:
+def remarks_on_threshold(data: pl.LazyFrame, threshold: float | list[Any], columns: Sequence[str]) -> list[str]:
     """Sentences on scores that are all on one side of the threshold."""
     remarks: list[str] = []
     for column in columns:
         lowest, highest = range_of(data, column)
         for cut in threshold if isinstance(threshold, list) else [threshold]:
+            if isinstance(cut, OperatingPoint):
+                continue  # it is chosen between the scores
             if lowest is not None and (highest < cut or lowest >= cut):
                 who = "nobody" if highest < cut else "everybody"
                 ends = f"{lowest:.3g} to {highest:.3g}"

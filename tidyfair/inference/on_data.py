@@ -41,8 +41,8 @@ from tidyfair.specs.result_kinds import ResultKind
 from tidyfair.tallies import Source, Tally, check_tally, open_frame
 
 _INTERNAL = frozenset({
-    "accepted", "follows_chosen_thresholds", "follows_designs", "follows_points", "is_chosen_by_value", "judged", "kind", "lists_unknown",
-    "refused", "scales_of_metrics", "subject", "warns_of_missing",
+    "accepted", "follows_chosen_thresholds", "follows_designs", "follows_points", "is_chosen_by_value", "judged",
+    "kind", "lists_unknown", "refused", "scales_of_metrics", "subject", "warns_of_missing",
 })  # fmt: skip
 """The names not offered by completion."""
 

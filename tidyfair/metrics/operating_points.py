@@ -19,6 +19,7 @@ from tidyfair.specs import (
     number,
     refuse_unknown_keywords,
     refuse_unknown_settings,
+    with_event,
 )
 from tidyfair.tallies import open_frame
 
@@ -47,7 +48,7 @@ class ChosenThreshold(OperatingPoint):
         rows = source.read(keys | columns)
         if case_weights is None:
             rows = rows.with_columns(weight=1.0)
-        chosen = self.with_event(pos_label).thresholds(rows, [*keys])
+        chosen = with_event(self, pos_label).thresholds(rows, [*keys])
         names = {key: column.name for key, (_, column) in keys.items()}
         values = [pl.lit(self.metric).alias(".metric"), pl.col("threshold").alias(".threshold")]
         return source.restore(chosen.rename(names).select(*names.values(), *values, pl.col("value").alias(".estimate")))

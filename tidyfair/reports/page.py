@@ -297,8 +297,7 @@ def _worst_groups(audit: AuditResults) -> pl.DataFrame | None:
     judged = [metric for metric in audit.metrics.groups if isinstance(metric, GroupwiseMetric)]
     judged = [disparity for disparity in judged if all(map(is_judged, disparity.metrics))]
     draws = audit.draws_of_tests
-    has_fixed_threshold = audit.tally.cut is None or audit.tally.cut.point is None
-    if not judged or not draws or audit.level is None or not has_fixed_threshold:
+    if not judged or not draws or audit.level is None:
         return None
     with without_notices():
         # groups are marked by limits that hold whatever the rates of others

@@ -26,7 +26,7 @@ from tidyfair.specs.groups import ALL_GROUPS, By, FeatureLike, Policy, Privilege
 from tidyfair.specs.metric_specs import MetricSpec, average_of, compared_columns, formulas_of, named_formulas
 from tidyfair.specs.notebook_html import display
 from tidyfair.specs.numeric_bins import Bins, bins, quantile_bins
-from tidyfair.specs.operating_points import OperatingPoint
+from tidyfair.specs.operating_points import OperatingPoint, with_event
 from tidyfair.specs.options import (
     CallOptions, ComputeOptions, CountOptions, DEFAULTS, DesignOptions, Estimator, GroupCallOptions, GroupOptions,
     GroupReadOptions, Options, OptionsOf, OuterGroups, REPLICATES, ReadOptions, SurveyCallOptions, SurveyCountOptions,

@@ -132,14 +132,17 @@ class OperatingPoint:
         msg = f"`threshold`: {self!r} needs to know which of {labels} is the event: give it `pos_label=`."
         raise LabelError(msg)
 
-    def with_event(self, pos_label: object) -> OperatingPoint:
-        """The same for an event that a call names, unless it names its own."""
-        return self if self.pos_label is not None or pos_label is None else replace(self, pos_label=pos_label)
-
     def __repr__(self) -> str:
         by = f", by={[column.name for column in self.by]}" if self.by else ""
         sample = ", on another sample" if self.on is not None else ""
         return f"operating_point({self.metric}, at_{'most' if self.is_at_most else 'least'}={self.limit:g}{by}{sample})"
+
+
+def with_event(threshold: Any, pos_label: object) -> Any:
+    """A threshold that is chosen for the event of a call, unless it names its own; any other as it is."""
+    if not isinstance(threshold, OperatingPoint) or threshold.pos_label is not None or pos_label is None:
+        return threshold
+    return replace(threshold, pos_label=pos_label)
 
 
 def _cumulated(weights: Floats) -> Floats:

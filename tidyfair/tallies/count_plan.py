@@ -30,6 +30,7 @@ from tidyfair.specs import (
     refuse_reserved,
     roots_of,
     whole,
+    with_event,
 )
 from tidyfair.specs.formulas import CONTENT, OF_CENSORING, OF_INTERVAL, Formula, RowExpression, RowSums
 from tidyfair.tallies.moments import ACTUAL, PREDICTED, Needs
@@ -345,7 +346,7 @@ def _at_operating_point(cut: Cut, point: OperatingPoint, options: Options, score
     if truth is None or scores is None:
         msg = f"`threshold`: {point!r} compares scores with the truth; add `truth=`."
         raise ColumnError(msg)
-    point = point.with_event(options.pos_label)
+    point = with_event(point, options.pos_label)
     if point.on is not None:
         return cut.chosen_on(point, truth, scores.columns[0], Column.if_given(options.case_weights, "case_weights"))
     for name in ("design", "score_bins"):
