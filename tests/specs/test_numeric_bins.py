@@ -129,7 +129,7 @@ def test_bins_are_groups_wherever_groups_are_named(people: pl.DataFrame) -> None
     assert set(NAMES) <= set(filed[".group"])
     page = tf.report(people, "y", "e", by=AGES)
     assert "25 to under 40" in page.markdown()
-    assert 'tdf.bins("age", [25.0, 40.0, 65.0])' in page.html().replace("&quot;", '"').replace("'", '"')
+    assert "tdf.bins('age', [25.0, 40.0, 65.0]" in page.markdown().replace('"', "'")
 
 
 def test_states_and_batches_have_fixed_edges(people: pl.DataFrame, tmp_path: Any) -> None:
@@ -137,9 +137,8 @@ def test_states_and_batches_have_fixed_edges(people: pl.DataFrame, tmp_path: Any
     whole = metric.tally(people, estimate="e")
     path = tmp_path / "state.parquet"
     tf.save_state(whole, path)
-    assert_frame_equal(
-        metric.compute(tf.load_state(path, metric.tally(people.head(0), estimate="e"))), metric.compute(whole)
-    )
+    loaded = tf.load_state(path, metric.tally(people.head(0), estimate="e"))
+    assert_frame_equal(metric.compute(loaded), metric.compute(whole))
     halves = [metric.tally(part, estimate="e") for part in (people.head(150), people.tail(250))]
     assert_frame_equal(metric.compute(halves[0] + halves[1]), metric.compute(whole))
     of_parts = [tf.demographic_parity(tf.quantile_groups("income", 3)).tally(people, estimate="e") for _ in range(2)]
@@ -183,7 +182,7 @@ def test_what_makes_no_groups_is_refused(name: str) -> None:
 def test_columns_that_have_no_bins_are_refused(people: pl.DataFrame) -> None:
     with pytest.raises(tf.errors.ColumnError, match="the column 'sex' is String; bins and quantiles are those of numb"):
         tf.demographic_parity(tf.bins("sex", [1]))(people, estimate="e")
-    with pytest.raises(tf.errors.ColumnError, match="there is no column 'aga'|'aga'"):
+    with pytest.raises(tf.errors.ColumnError, match="'aga'"):
         tf.demographic_parity(tf.bins("aga", [1]))(people, estimate="e")
     with pytest.raises(tf.errors.ColumnError, match='give it another name with `name="…"`'):
         tf.demographic_parity(tf.bins("age", [25], name="sex"))(people, estimate="e")
