@@ -70,7 +70,7 @@ def by_hand(rows: pl.DataFrame, metric: str, side: str, limit: float, weight: st
     ]
     positives, negatives = (float(sum(w for _, y, w in table if y == event)) for event in (1, 0))
     within: list[tuple[float, float, float]] = []
-    for threshold in sorted({p for p, _, _ in table}) + [math.inf]:
+    for threshold in [*sorted({p for p, _, _ in table}), math.inf]:
         tp, fp = (float(sum(w for p, y, w in table if p >= threshold and y == event)) for event in (1, 0))
         numerator, denominator = RATES[metric](tp, fp, positives, negatives)
         if denominator and (numerator / denominator - limit) * (1 if side == "at_most" else -1) <= 1e-12:
@@ -215,12 +215,13 @@ def test_what_cannot_follow_a_chosen_threshold_is_refused() -> None:
     ):
         with pytest.raises(tf.errors.ArgumentError, match=fixed):
             verb(rows, **call)
-    for options, message in (
+    refused: list[tuple[dict[str, Any], str]] = [
         ({"interval": "bayes"}, "whose threshold, chosen from the data, has no prior"),
         ({"interval": "analytic"}, "sens"),
         ({"design": tf.surveys.design(weights="w")}, "`design` does not support operating_point"),
         ({"group_by": tf.privileged(g="a")}, "cannot be combined with `group_by=privileged"),
-    ):
+    ]
+    for options, message in refused:
         with pytest.raises(tf.errors.ArgumentError, match=message):
             tf.sens(rows, **call, **options)
     tallies = [tf.sens.tally(part, **call) for part in (rows.head(100), rows.tail(100))]

@@ -90,10 +90,11 @@ class FeatureCurve(CalledOnData):
             raise ArgumentError(msg)
         edges = sorted(set(map(float, ends)))
         bins = Bins(self.feature, "\0fine", tuple(map(str, range(len(edges) + 1))), tuple(edges))
-        means = mean_truth.difference(bins).with_policy(ALL_GROUPS).by_group(
-            source.frame, self.feature, self.feature, on_undefined="ignore"
-        )  # fmt: skip
-        known = dict(open_frame(means).to_polars().select(".group", ".estimate").rows())
+        means = mean_truth.difference(bins).with_policy(ALL_GROUPS)
+        of_bins = means.run.groups_of(
+            means.tally(source.frame, self.feature, self.feature), Options(on_undefined="ignore")
+        )
+        known = dict(of_bins.select(".group", ".estimate").rows())
         centres = tuple(known.get(label, np.nan) for label in bins.labels)
         low, high = map(float, source.quantiles(self.feature, _ENDS))
         at = self.at or tuple(low + (high - low) * step / (_POINTS - 1) for step in range(_POINTS))
@@ -178,7 +179,7 @@ class _Fit:
         rows, away = weight.sum(), np.abs(x - point)
         share = span or max(_SPAN * rows**-0.2, _FEWEST / rows)
         order = np.argsort(away)
-        reached = min(int(np.searchsorted(np.cumsum(weight[order]), share * rows)), len(x) - 1)
+        reached = min(int((np.cumsum(weight[order]) < share * rows).sum()), len(x) - 1)
         width = max(away[order[reached]], np.sort(np.abs(np.unique(x) - point))[:_DISTINCT].max(), _TINY)
         kernel = (1 - np.minimum(away / width, 1) ** 3) ** 3
         powers = ((x - point) / width)[:, None] ** np.arange(3)

@@ -158,7 +158,7 @@ class CountPlan:
         if self.frequencies is not None and (unfixed := [column for column in keys if is_at_quantiles(column)]):
             msg = (
                 f"`frequency_weights`: the quantiles of {unfixed[0].name!r} would be those of rows as they stand; give "
-                "its edges, `bins(column, [edge, …])`, or the frame whose quantiles they are, `quantile_groups(…, on=…)`."
+                "edges, `bins(column, [edge, …])`, or the frame whose quantiles they are, `quantile_groups(…, on=…)`."
             )
             raise ArgumentError(msg)
         return replace(self, specs=specs, tally=replace(self.tally, keys=tuple(keys.values())))
