@@ -88,7 +88,8 @@ def by_hand(rows: pl.DataFrame, metric: str, side: str, limit: float, weight: st
 @pytest.mark.parametrize("seed", range(6))
 def test_thresholds_are_those_of_a_search(metric: str, side: str, limit: float, seed: int) -> None:
     rows = scored(seed)
-    point = tf.operating_point(getattr(tf, metric), **{side: limit})
+    options_of_limit: dict[str, Any] = {side: limit}
+    point = tf.operating_point(getattr(tf, metric), **options_of_limit)
     expected = by_hand(rows, metric, side, limit)
     found = point.thresholds_on(rows, "y", probs="p")
     assert found[".threshold"].item() == pytest.approx(expected)

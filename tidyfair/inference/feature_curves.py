@@ -20,7 +20,7 @@ from tidyfair.errors import ArgumentError, in_short
 from tidyfair.evaluation import Evaluated, GroupIndex, KeyCodes, sums_of, values_of
 from tidyfair.inference.on_data import CalledOnData, refuse_several_cuts
 from tidyfair.inference.result_frames import frame_of, no_rows, outer_keys_of, schema_of, with_outer_key
-from tidyfair.intervals import generator, share_of, wilson, z_value
+from tidyfair.intervals import Shares, generator, share_of, z_value
 from tidyfair.metrics.regression import mean_truth
 from tidyfair.specs import (
     ALL_GROUPS,
@@ -148,14 +148,17 @@ class FeatureCurve(CalledOnData):
                 error = np.sqrt((influence**2).sum(axis=1))
                 error[error == 0] = np.nan
                 estimate = values.estimate[:, 0].clip(low, high)
+                # a parabola says nothing beyond the rows that it is fitted to
+                at = np.array(self.at)
+                estimate[(at < x[own].min()) | (at > x[own].max())] = np.nan
                 factor = _factor((influence / error[:, None])[np.isfinite(error)], self.level, seed)
                 lower, upper = (estimate - factor * error).clip(low), (estimate + factor * error).clip(max=high)
                 if share_of(requested.formula) is not None:
-                    # as many rows as the error is of, and no more than there are
-                    counted = np.fmin(
-                        rows * values.denominator[:, 0] / values.rows[:, 0], estimate * (1 - estimate) / error**2
-                    )
-                    lower, upper = wilson(estimate, counted, factor)
+                    # as many rows as the error is of, and no more than there are; half a row more at either end
+                    counted = rows * values.denominator[:, 0] / values.rows[:, 0]
+                    share = (estimate * counted + 0.5) / (counted + 1)
+                    of_error = np.fmin(counted, share * (1 - share) / error**2)
+                    lower, upper = Shares(estimate, of_error).far.limits(factor)
             yield frame_of({
                 ".metric": self.metric.name, ".by": self.feature, ".at": list(self.at), ".estimate": estimate,
                 ".lower": lower, ".upper": upper, ".std_error": error, ".effective_n": rows,

@@ -100,7 +100,7 @@ class OperatingPoint:
         known = known.with_columns(event=self.is_event(known["truth"]), score=pl.col("score").cast(pl.Float64))
         known = known.sort("score", descending=True)
         parts: dict[Any, pl.DataFrame] = known.partition_by(keys, as_dict=True) if keys else {(): known}
-        groups = rows.select(keys).unique(maintain_order=True)
+        groups = rows.select(keys).unique().sort(keys, nulls_last=True) if keys else pl.DataFrame()
         thresholds: list[float] = []
         values: list[float] = []
         for group in groups.rows() if keys else [()]:
