@@ -500,8 +500,8 @@ def risk_coverage_auc(hits: Expr, false_alarms: Expr) -> ExprRate:
     The event is an error and the score the confidence: the share of errors among the most confident rows, averaged over
     how many these are. Equal to the error rate where confidence says nothing about errors.
 
-    >>> risk_coverage_auc.formula(hits=[0, 0, 1, 1], false_alarms=[1, 1, 0, 0])
-    0.20833333333333334
+    >>> risk_coverage_auc.formula(hits=[0, 1], false_alarms=[1, 0])
+    0.25
     """
     rows = hits + false_alarms
     return (rows * hits.cum_sum() / rows.cum_sum()).sum(), rows.sum()
