@@ -18,17 +18,7 @@ from tidyfair.cli.terminal import watched
 from tidyfair.datasets import lending
 from tidyfair.errors import ArgumentError, ColumnError
 from tidyfair.metrics.catalog import metric_named
-from tidyfair.specs import (
-    DEFAULTS,
-    OperatingPoint,
-    Options,
-    Policy,
-    Privileged,
-    ReadOptions,
-    names_of,
-    proper_share,
-    telling,
-)
+from tidyfair.specs import DEFAULTS, Options, Policy, Privileged, ReadOptions, names_of, proper_share, telling
 from tidyfair.tallies import open_frame, scan
 
 _EXAMPLE: dict[str, Any] = {"truth": "repaid", "estimate": "approved", "pos_label": "yes", "by": ["sex", "race"]}
@@ -261,9 +251,8 @@ def remarks_on_threshold(data: pl.LazyFrame, threshold: float | list[Any], colum
     for column in columns:
         lowest, highest = range_of(data, column)
         for cut in threshold if isinstance(threshold, list) else [threshold]:
-            if isinstance(cut, OperatingPoint):
-                continue  # it is chosen between the scores
-            if lowest is not None and (highest < cut or lowest >= cut):
+            # one that is chosen from the data lies among the scores
+            if isinstance(cut, float) and lowest is not None and (highest < cut or lowest >= cut):
                 who = "nobody" if highest < cut else "everybody"
                 ends = f"{lowest:.3g} to {highest:.3g}"
                 remarks.append(f"{who} is selected at --threshold {cut:g}: the scores {column!r} range from {ends}.")
