@@ -299,6 +299,7 @@ def truth_beside_rest(group: Group, event: str | None) -> Value:
 
 OF_ROWS: dict[str, Callable[[Group, str | None], Value]] = {
     "instances": lambda group, _: weigh(group.own),
+    "coverage": lambda group, _: rate(weigh(r for r in group.own if r["estimate"] is not None), weigh(group.own)),
     "share_of_rows": lambda group, _: rate(weigh(group.own), weigh(group.everybody)),
     "divergence_from_rest": truth_beside_rest,
 }

@@ -66,7 +66,7 @@ def test_missing_estimate_truth_or_scores(loans: DataFrame) -> None:
     )
     call: Any = FAIR
     assert message(lambda: call(loans, "truth", probs="score", threshold="half")) == snapshot(
-        "ArgumentError: `threshold` is a number, a list of numbers or a mapping by group, not 'half'."
+        "ArgumentError: `threshold` is a number, a list of numbers, a mapping by group or an `operating_point(…)`, not 'half'."
     )
     assert message(lambda: FAIR(loans, "truth", probs="sex", threshold=0.5)) == snapshot(
         "ColumnError: `probs`: the column 'sex' is String; a threshold needs numbers."
@@ -83,7 +83,7 @@ def test_scores_need_a_threshold_for_class_metrics(loans: DataFrame) -> None:
         "ColumnError: `probs`: there is no column 'scores'. Did you mean 'score'? Columns: 'truth', 'estimate', 'score', 'sex', 'race', 'fold', 'weight'."
     )
     assert message(lambda: FAIR(loans, "truth", probs="score", threshold=math.nan)) == snapshot(
-        "ArgumentError: `threshold` is a number, a list of numbers or a mapping by group, not nan."
+        "ArgumentError: `threshold` is a number, a list of numbers, a mapping by group or an `operating_point(…)`, not nan."
     )
 
 

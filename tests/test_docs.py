@@ -191,6 +191,7 @@ def test_every_metric_factory_and_curve_is_on_exactly_one_page() -> None:
     on_page = {item.name for item in named.values() if isinstance(item, kinds)} | {
         "calibration_curve",
         "cumulative_calibration_curve",
+        "risk_coverage_curve",
         "threshold_curve",
     }
     on_page |= {"attention_gap", "consistency", "exposure", "exposure_per_relevance", "fleiss_kap"}

@@ -21,11 +21,11 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from tidyfair import (
-        aggregates as aggregates, annotators as annotators, audits as audits, calibration as calibration,
-        counts as counts, datasets as datasets, decision_curves as decision_curves, distributions as distributions,
-        errors as errors,
-        inequality as inequality, inference as inference, prediction_intervals as prediction_intervals,
-        rankings as rankings, scorers as scorers, surveys as surveys, survival as survival, types as types,
+        abstention as abstention, aggregates as aggregates, annotators as annotators, audits as audits,
+        calibration as calibration, counts as counts, datasets as datasets, decision_curves as decision_curves,
+        distributions as distributions, errors as errors, inequality as inequality, inference as inference,
+        prediction_intervals as prediction_intervals, rankings as rankings, scorers as scorers, surveys as surveys,
+        survival as survival, types as types,
     )  # fmt: skip
     from tidyfair.audits.filing import audit as audit
     from tidyfair.audits.reference_tables import compare_groups as compare_groups
@@ -75,6 +75,7 @@ if TYPE_CHECKING:
         statistical_parity_difference as statistical_parity_difference, sufficiency as sufficiency,
         treatment_equality as treatment_equality,
     )  # fmt: skip
+    from tidyfair.metrics.operating_points import operating_point as operating_point
     from tidyfair.metrics.probability import (
         average_precision as average_precision, brier_class as brier_class, classification_cost as classification_cost,
         gain_capture as gain_capture, mean_score as mean_score, mn_log_loss as mn_log_loss, pr_auc as pr_auc,
@@ -95,7 +96,9 @@ if TYPE_CHECKING:
     from tidyfair.specs.formulas.statistics import statistic as statistic
     from tidyfair.specs.groups import privileged as privileged
     from tidyfair.specs.memberships import memberships as memberships
+    from tidyfair.specs.numeric_bins import bins as bins
     from tidyfair.specs.spreads import group_maximum as group_maximum, group_minimum as group_minimum
+    from tidyfair.tallies.number_groups import quantile_groups as quantile_groups
 
     __all__: list[str]
     __version__: str
@@ -129,7 +132,7 @@ _TASKS: dict[str, dict[str, str]] = {
             abroca auc_parity average_abs_odds_difference average_odds_difference conditional_demographic_disparity
             conditional_use_accuracy_equality demographic_parity differential_fairness disparate_impact
             equal_opportunity equalized_odds independence overall_accuracy_equality predictive_equality
-            predictive_parity separation statistical_parity_difference sufficiency treatment_equality
+            predictive_parity separation sufficiency treatment_equality
         """,
     },
     "Sets, comparisons and metrics of your own": {
@@ -143,7 +146,9 @@ _TASKS: dict[str, dict[str, str]] = {
         "specs.formulas.statistics": "statistic",
         "specs.groups": "privileged",
         "specs.memberships": "memberships",
+        "specs.numeric_bins": "bins",
         "specs.spreads": "group_maximum group_minimum",
+        "tallies.number_groups": "quantile_groups",
     },
     "Verdicts and comparisons": {
         "audits.reference_tables": "compare_groups",
@@ -154,6 +159,7 @@ _TASKS: dict[str, dict[str, str]] = {
         "audits.filing": "audit",
         "metrics.confusion": "conf_mat conf_mat_summary",
         "metrics.curves": "gain_curve lift_curve pr_curve roc_curve threshold_curve",
+        "metrics.operating_points": "operating_point",
         "reports.page": "report",
         "reports.plots": "autoplot",
         "reports.tables": "as_table plain_names",
@@ -165,12 +171,15 @@ _ALIASES = {
         detection_prevalence fall_out miss_rate negative_predictive_value positive_predictive_value prevalence recall
         sensitivity specificity true_negative_rate true_positive_rate
     """,
-    "metrics.fairness": "demographic_parity_ratio equal_opportunity_ratio equalized_odds_ratio",
+    "metrics.fairness": """
+        demographic_parity_ratio equal_opportunity_ratio equalized_odds_ratio statistical_parity_difference
+    """,
 }
-"""Other names of metrics above, or of their ratios, which work and are not listed."""
+"""Other names of metrics above, or of their comparisons, which work and are not listed."""
 _FAMILIES = (
-    "aggregates", "annotators", "audits", "calibration", "counts", "datasets", "decision_curves", "distributions",
-    "errors", "inequality", "inference", "prediction_intervals", "rankings", "scorers", "surveys", "survival", "types",
+    "abstention", "aggregates", "annotators", "audits", "calibration", "counts", "datasets", "decision_curves",
+    "distributions", "errors", "inequality", "inference", "prediction_intervals", "rankings", "scorers", "surveys",
+    "survival", "types",
 )  # fmt: skip
 """The modules of names that belong together, and are written with them: `tidyfair.rankings.ndcg`."""
 

@@ -680,6 +680,10 @@ TABLES: dict[str, Callable[[DataFrame, list[str]], DataFrame]] = {
     ),
     "gaps of pay": lambda data, keys: paid(data, keys, "categories"),
     "bands of pay": lambda data, keys: paid(data, keys, "quartile_bands"),
+    "risk_coverage_curve": lambda data, keys: tf.abstention.risk_coverage_curve(data, **SCORES, group_by=keys),
+    "feature_curve": lambda data, keys: tf.inference.feature_curve(tf.sens, "weight", at=[1.0])(
+        data, **LABELS, group_by=keys
+    ),
     "threshold_curve": lambda data, keys: tf.threshold_curve(GAP, [0.1, 0.2])(data, **SCORES, group_by=keys),
 }
 
@@ -820,6 +824,8 @@ def test_constant_warning_names_exactly_the_constant_averages(kind: Any) -> None
     for rows in (37, 64, 101):
         labels = pl.Series(["a", "b", "c", *random.choice(list("abc"), rows, p=[0.6, 0.3, 0.1])])
         guesses = pl.Series([*random.choice(list("abc"), rows, p=[0.2, 0.3, 0.5]), "a", "b", "c"])
+        # some without a prediction, which coverage is about
+        guesses[0] = None
         scores = random.dirichlet([1, 2, 3], len(labels))
         frames.append(
             pl.DataFrame({"t": labels, "e": guesses, **{f"p{index}": scores[:, index] for index in range(3)}})

@@ -878,7 +878,7 @@ def test_feature_with_a_group_for_every_row_is_refused(tmp_path: Path, capsys: p
     code, out, err = called(capsys, "audit", written(incomes, tmp_path), *ARGUMENTS[:-4], "--by", "income")
     assert (code, out) == (2, "")
     assert err == (
-        "tidyfair: `--by`: 'income' makes 2,000 groups, 2,000 of them of one row. Put numbers into bands in the file. "
+        "tidyfair: `--by`: 'income' makes 2,000 groups, 2,000 of them of one row. Put numbers into bins in the file. "
         "An identifier is no feature: leave it out, or give it as `--group-by` or `--cluster`.\n"
     )
 

@@ -96,6 +96,8 @@ def test_every_option_has_help_and_one_name(capsys: pytest.CaptureFixture[str]) 
             {"threshold": 0.5, "interval": "bootstrap", "times": 50, "seed": 3},
         ),
         (["--threshold", "0.5", "--interval", "none"], {"threshold": 0.5, "interval": None}),
+        (["--threshold", "fall_out<=0.1"], {"threshold": tf.operating_point(tf.fall_out, at_most=0.1)}),
+        (["--threshold", "sens >= 0.9"], {"threshold": tf.operating_point(tf.sens, at_least=0.9)}),
         (["--threshold", "0.5", "--no-na-rm"], {"threshold": 0.5, "na_rm": False}),
         (
             ["--threshold", "0.5", "--label", "yes", "--label", "no"],

@@ -491,12 +491,13 @@ def test_refusals_of_single_rows_name_the_way_out(people: pl.DataFrame) -> None:
     with pytest.raises(tf.errors.ColumnError) as caught:
         tf.demographic_parity("income")(people, **CALL)
     assert str(caught.value) == (
-        "`by`: 'income' makes 6,000 groups, 6,000 of them of one row. Put numbers into bands, `(pl.col('income') // "
-        "1_000).alias('income_band')`. An identifier is no feature: leave it out, or give it as `group_by=` or "
-        "`cluster=`."
+        "`by`: 'income' makes 6,000 groups, 6,000 of them of one row. Put numbers into bins with `bins('income', "
+        "[edge, …])`, at quantiles with `quantile_groups('income', 5)`, or see the metric over it with "
+        "`inference.feature_curve(metric, 'income')`. An identifier is no feature: leave it out, or give it as "
+        "`group_by=` or `cluster=`."
     )
-    band = eval(str(caught.value).split("`")[3])  # noqa: S307 - what the message says
-    assert len(tf.demographic_parity(band).by_group(people, **CALL)) == 9
+    fifths = tf.quantile_groups("income", 5)
+    assert tf.demographic_parity(fifths).by_group(people, **CALL)[".n"].to_list() == [1_200] * 5
     with pytest.raises(tf.errors.ColumnError, match=r"Pool rare values of 'person' with `lump_rare`\."):
         tf.demographic_parity("sex", "person")(people, **CALL)
     bits = people.select(
@@ -506,15 +507,28 @@ def test_refusals_of_single_rows_name_the_way_out(people: pl.DataFrame) -> None:
         tf.demographic_parity(*bits.columns[2:])(bits.head(4_100), **CALL)
     # also beside infinite ones
     shares = pl.when(pl.int_range(6_000) == 7).then(math.inf).otherwise(pl.col("income") / 30_000)
-    with pytest.raises(tf.errors.ColumnError, match=r"\(pl\.col\('share'\) // 0\.1\)\.alias\('share_band'\)"):
+    with pytest.raises(tf.errors.ColumnError, match=r"`bins\('share', \[edge, …\]\)`"):
         tf.demographic_parity("share")(people.with_columns(share=shares), **CALL)
     lumped = tf.inference.lump_rare(people, "person", 2)
     assert tf.demographic_parity("person_lumped").by_group(lumped, **CALL)[".group"].to_list() == ["other"]
 
 
+def test_many_numbers_with_fractions_are_no_groups(people: pl.DataFrame) -> None:
+    few = people.with_columns(tenth=pl.col("pair") % 120 / 10)
+    with pytest.raises(tf.errors.ColumnError, match=r"'tenth' makes 120 groups\. Put numbers into bins"):
+        tf.demographic_parity("tenth")(few, **CALL)
+    with pytest.raises(tf.errors.ColumnError, match=r"makes 240 groups\. Put numbers into bins"):
+        tf.demographic_parity("sex", "tenth")(few, **CALL)
+    # enough rows are asked for, few numbers, and whole ones are codes
+    assert len(tf.demographic_parity("tenth", min_n=30).by_group(few, **CALL)) == 120
+    for values in (pl.col("pair") % 100 / 10, (pl.col("pair") % 120).cast(pl.Float64)):
+        tf.demographic_parity("tenth")(people.with_columns(tenth=values), **CALL)
+
+
 def test_many_groups_of_several_rows_and_few_of_one_are_compared(people: pl.DataFrame) -> None:
     assert len(tf.demographic_parity("pair").by_group(people, **CALL)) == 3_000
-    assert len(tf.demographic_parity("income").by_group(people.head(1_000), **CALL)) == 1_000
+    whole = people.with_columns(pl.col("income").round())
+    assert len(tf.demographic_parity("income").by_group(whole.head(1_000), **CALL)) == 1_000
     # more than half of the groups have two rows
     halves = people.with_columns(g=pl.when(pl.col("pair") < 2_001).then("pair").otherwise(pl.int_range(6_000)))
     assert len(tf.demographic_parity("g").by_group(halves, **CALL)) == 3_999

@@ -96,7 +96,7 @@ REACHED: list[tuple[Any, dict[str, Any], str]] = [
     (tf.sens.difference("g"), LABELS, "pairwise"),
     (tf.sens.difference("g", to="rest"), LABELS, "pairwise"),
     (tf.sens.difference("c"), LABELS | {"on_undefined": "ignore"}, "pairwise"),
-    (tf.selection_rate.difference("y"), {"estimate": "e"}, "simultaneous"),
+    (tf.selection_rate.difference(pl.col("y").rank("dense").alias("code")), {"estimate": "e"}, "simultaneous"),
     (tf.equal_opportunity("g", aggregate=tf.aggregates.standard_deviation()), LABELS, "test_inversion"),
     (tf.median_absolute_error.difference("pair"), NUMBERS | {"times": 50}, "bootstrap"),
     (tf.median_absolute_error, NUMBERS | {"times": 50}, "bootstrap"),

@@ -207,7 +207,7 @@ def test_limits_of_calibration_errors_are_those_of_their_gaps(way: str, binning:
         "width": np.floor(score * 10), "own": np.floor((score - score.min()) / np.ptp(score) * 10),
         "count": np.ceil(at_or_below * 10 - 1e-9) - 1,
     }[binning].clip(0, 9)  # fmt: skip
-    options = {"width": {}, "own": {"edges": "own"}, "count": {"binning": "count"}}[binning]
+    options: dict[str, Any] = {"width": {}, "own": {"edges": "own"}, "count": {"binning": "count"}}[binning]
     gap, error = gaps(data, weight, bin_of)
     lower, upper = plain_limits(gap, error)
     call: dict[str, Any] = SCORED | ({"case_weights": "w"} if way == "weights" else {}) | {"interval": "auto"}

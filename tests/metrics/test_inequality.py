@@ -856,7 +856,8 @@ STARTS = ["generalized_entropy_index", "inequality_within"]
 @pytest.mark.parametrize("alpha", [math.nan, math.inf, True])
 @pytest.mark.parametrize("start", STARTS)
 def test_bad_alpha_of_scores_and_numbers_raises_in_calls(people: pl.DataFrame, start: str, alpha: Any) -> None:
-    for own, columns in (({}, SCORES), ({"benefit": "ratio"}, NUMBERS)):
+    by_start: list[tuple[dict[str, Any], Any]] = [({}, SCORES), ({"benefit": "ratio"}, NUMBERS)]
+    for own, columns in by_start:
         with pytest.raises(tf.errors.ArgumentError, match="`alpha` is a finite number"):
             tf.metric_tweak(public(start), "index", alpha=alpha, **own)(people, **columns)
 

@@ -468,6 +468,7 @@ YARDSTICK = {record["metric"] for record in records("yardstick")}
 PLAIN: dict[str, float] = {
     "base_rate": 9 / 15,
     "error_rate": 5 / 15,
+    "coverage": 15 / 15,
     "false_discovery_rate": 2 / 8,
     "false_omission_rate": 3 / 7,
     "negative_predictive_value": 4 / 7,

@@ -83,6 +83,8 @@ MADE: dict[str, Callable[[], Any]] = {
     "precision and recall": lambda: tf.pr_curve(LOANS, **SCORES),
     "gain": lambda: tf.gain_curve(LOANS, **SCORES, group_by="sex"),
     "lift": lambda: tf.lift_curve(LOANS, **SCORES, group_by="sex"),
+    "risk and coverage": lambda: tf.abstention.risk_coverage_curve(LOANS, **SCORES, group_by="sex"),
+    "feature": lambda: tf.inference.feature_curve(tf.sens, "score")(LOANS, **DECIDED, group_by="sex"),
     "calibration": lambda: tf.calibration.curve(LOANS, **SCORES, group_by="race"),
     "confusion matrix": lambda: tf.conf_mat(LOANS, "repaid", "approved"),
     "confusion matrices": lambda: tf.conf_mat(LOANS, "repaid", "approved", group_by="sex"),

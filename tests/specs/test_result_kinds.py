@@ -201,6 +201,12 @@ RESULTS: dict[str, tuple[ResultKind, Callable[[], Any]]] = {
             LOANS.with_columns(paid=pl.col("repaid") == "yes"), tf.survival.outcome("score", "paid"), group_by="race"
         ),
     ),
+    "risk_coverage_curve": (
+        kinds.RISK_COVERAGE_CURVE, lambda: tf.abstention.risk_coverage_curve(LOANS, **SCORED, group_by="race")
+    ),
+    "feature_curve": (
+        kinds.FEATURE_CURVE, lambda: inference.feature_curve(tf.sens, "score", at=[0.4, 0.6])(LOANS, **DECIDED)
+    ),
     "conf_mat": (kinds.CONFUSION, lambda: tf.conf_mat(LOANS, "repaid", "approved", group_by="sex")),
     "confusion matrices of thresholds": (
         kinds.CONFUSION, lambda: tf.conf_mat(LOANS, **SCORED, threshold=[0.2, 0.5], case_weights="weight")

@@ -20,7 +20,7 @@ from tidyfair.errors import Status, without_notices
 from tidyfair.inference.gates import Gate
 from tidyfair.inference.testing import disparity_test
 from tidyfair.intervals import adjusted
-from tidyfair.specs import CUTS, SELECTIONS, By, Options, Policy, ReadOptions, RowKey, key_columns, keys_of
+from tidyfair.specs import CUTS, SELECTIONS, By, Options, Policy, ReadOptions, RowKey, key_columns, keys_of, with_event
 from tidyfair.tallies import Tally
 
 _TEST_OPTIONS = {"pos_label", "labels", "na_rm"}
@@ -59,6 +59,8 @@ class AuditResults:
         for name, value in options.items():
             step = reading if name in ReadOptions.__annotations__ else counting
             step[name] = value
+        if "threshold" in counting:
+            counting["threshold"] = with_event(counting["threshold"], reading.get("pos_label"))
         if "cluster" not in counting:
             # intervals need to see how much sums vary from part to part
             counting["parts"] = reading.get("seed", 0)
@@ -143,6 +145,7 @@ class AuditResults:
             and not self.tally.needs.numbers
             and _UNTESTED.isdisjoint(self.counting)
         )
+        is_plain &= self.tally.cut is None or self.tally.cut.point is None
         if not is_plain or set(self.compared_results[".estimator"]) != {"binary"}:
             return 0
         most = self.groups.group_by(".metric", ".by").len()["len"].max()

@@ -28,6 +28,7 @@ from tidyfair.specs import (
     refuse,
     refuse_unknown_keywords,
     show_keywords,
+    with_event,
 )
 from tidyfair.tallies import Suppression, open_frame
 
@@ -260,6 +261,8 @@ def audit(
         msg = 'audit() compares groups: name the feature, `by="column"`, or a list of them, `by=["sex", "race"]`.'
         raise ArgumentError(msg)
     named = _named(name).with_groups(unknown=unknown, unknown_values=unknown_values, min_n=min_n, min_share=min_share)
+    if "threshold" in keywords:
+        keywords["threshold"] = with_event(keywords["threshold"], keywords.get("pos_label"))
     call = AuditCall(
         data=data, truth=truth, estimate=estimate, features=_features(by), to=to, within=within,
         complementary=complementary,

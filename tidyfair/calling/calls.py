@@ -152,7 +152,8 @@ class Evaluable(ABC):
                 order of the labels, or a mapping from label to column. For survival times, a mapping from evaluation
                 time to the column of survival probabilities, which adds `.eval_time`.
             threshold: Scores at or above it select the event, instead of `estimate`. A list adds `.threshold`, and
-                `{"sex": {"female": 0.4, "male": 0.5}}` is a threshold for each group.
+                `{"sex": {"female": 0.4, "male": 0.5}}` is a threshold for each group; `operating_point(…)` chooses one
+                from the data.
             top_k: Number of rows with the highest scores to select in each outer group. Rows tied with the last one are
                 selected too, with a `SelectionWarning`.
             top_fraction: The same as a share of the rows, or of their weight.

@@ -77,6 +77,8 @@ _PLAIN = frozenset({str, int, float, bool, type(None)})
 """The types of keywords that are compared to those of the calls before."""
 _HALF, _REVERSED = 0.5, 0.45
 """The concordance of a random order, and the one below which an order may be the reverse of the right one."""
+_COVERAGE = frozenset({"selected", "unselected", "instances"})
+"""The statistics of the share of rows that have a prediction."""
 _OF_COMPARISONS = ("to", "signed", "aggregate", "name", *GroupOptions.__annotations__)
 """Options given with the feature."""
 _STEPS: dict[OptionsOf | type[DesignOptions | JudgedOptions | SuppressionOptions], str] = {
@@ -296,6 +298,9 @@ class Run:
     def warn_of_missing_predictions(self, tallies: Sequence[Tally], *, may_ignore: bool = True) -> None:
         """Say how many predictions are missing, and of which groups; `may_ignore` as for unknown groups."""
         messages: dict[str, dict[str, None]] = {}
+        if any(formula.statistics >= _COVERAGE for _, formula in named_formulas(self.specs)):
+            # the share that has predictions stands beside the metrics
+            return
         for tally in tallies:
             if not tally.has_missing_predictions:
                 continue
@@ -310,9 +315,7 @@ class Run:
             sentences = [": ".join(filter(None, [head, "; ".join(shares)])) for head, shares in messages.items()]
             warn(
                 f"{'. '.join(sentences)}. Rows without a prediction are left out of what reads it; to compare how "
-                "often groups have none, give `pl.col(…).is_null()` as the estimate of `selection_rate`."
-                + may_ignore
-                * f" {_SILENCE}",
+                "often groups have one, put `abstention.coverage` beside the metric." + may_ignore * f" {_SILENCE}",
                 MissingPredictionsWarning,
             )
 

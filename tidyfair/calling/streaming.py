@@ -465,6 +465,7 @@ def _described(tally: Tally) -> dict[str, Any]:
         scores = ([column.identity for column in scores.columns], scores.labels, scores.bins)
     if cut is not None:
         cut = (cut.option, cut.values, cut.several, [column.identity for column in cut.by], cut.groups)
+        cut = cut if tally.cut is None or tally.cut.point is None else (*cut, repr(tally.cut.point))
     if forecast is not None:
         texts["forecast"] = forecast.identity
     return {

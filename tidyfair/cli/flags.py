@@ -16,6 +16,8 @@ from typing import Any, cast, get_args
 
 from tidyfair.audits import LEAST_ROWS
 from tidyfair.inference.gates import Outside
+from tidyfair.metrics.catalog import metric_named
+from tidyfair.metrics.operating_points import operating_point
 from tidyfair.specs import DEFAULTS, REPLICATES, Estimator
 
 _ENDS_AND_STEP = 3
@@ -53,6 +55,17 @@ def _numbers(text: str) -> list[float]:
         else:
             numbers.append(_number(part))
     return numbers
+
+
+def _thresholds(text: str) -> list[Any]:
+    """Numbers, or the threshold at which a metric reaches a limit: `fall_out<=0.05`, `sens>=0.9`."""
+    metric, sign, limit = text.partition("<=") if "<=" in text else text.partition(">=")
+    if not sign:
+        return _numbers(text)
+    if (base := metric_named(metric.strip())) is None:
+        msg = f"{metric.strip()!r} is not a metric; `tidyfair metrics` lists all"
+        raise argparse.ArgumentTypeError(msg)
+    return [operating_point(base, **{"at_most" if sign == "<=" else "at_least": _number(limit)})]
 
 
 def _steps(text: str, first: str, last: str, step: str) -> list[float]:
@@ -183,8 +196,9 @@ FLAGS: Mapping[str, Mapping[Flag, str]] = {
         ),
     },
     "decisions from scores": {
-        Flag("threshold", "NUMBERS", _PREDICTIONS, _numbers, "extend"): (
-            "select scores at or above this number; several as 0.3,0.5 or 0.1:0.9:0.1"
+        Flag("threshold", "NUMBERS", _PREDICTIONS, _thresholds, "extend"): (
+            "select scores at or above this number; several as 0.3,0.5 or 0.1:0.9:0.1; or from where a rate keeps to a "
+            "limit, as 'fall_out<=0.05' or 'sens>=0.9'"
         ),
         Flag("top_k", "ROWS", _PREDICTIONS, _wholes, "extend"): (
             "select this many rows, those with the highest scores; several as 100,200"

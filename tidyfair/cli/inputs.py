@@ -245,13 +245,14 @@ def range_of(data: pl.LazyFrame, column: str) -> tuple[Any, Any]:
     return data.select(value.min().alias("low"), value.max().alias("high")).collect().row(0)
 
 
-def remarks_on_threshold(data: pl.LazyFrame, threshold: float | list[float], columns: Sequence[str]) -> list[str]:
+def remarks_on_threshold(data: pl.LazyFrame, threshold: float | list[Any], columns: Sequence[str]) -> list[str]:
     """Sentences on scores that are all on one side of the threshold."""
     remarks: list[str] = []
     for column in columns:
         lowest, highest = range_of(data, column)
         for cut in threshold if isinstance(threshold, list) else [threshold]:
-            if lowest is not None and (highest < cut or lowest >= cut):
+            # one that is chosen from the data lies among the scores
+            if isinstance(cut, float) and lowest is not None and (highest < cut or lowest >= cut):
                 who = "nobody" if highest < cut else "everybody"
                 ends = f"{lowest:.3g} to {highest:.3g}"
                 remarks.append(f"{who} is selected at --threshold {cut:g}: the scores {column!r} range from {ends}.")

@@ -7,6 +7,7 @@ All are listed here with their modules, which are imported when a name is first 
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from tidyfair.inference.feature_curves import *
     from tidyfair.inference.gates.checks import *
     from tidyfair.inference.models.cross_validation import *
     from tidyfair.inference.models.frontier import *
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
     __all__: list[str]
 
 _NAMES = {
+    "feature_curves": "feature_curve FeatureCurve",
     "gates.checks": "assert_fair check four_fifths Gate UnfairError",
     "models.cross_validation": "compare_resamples resamples summarize",
     "models.frontier": "model_frontier ModelFrontier",

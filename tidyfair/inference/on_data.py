@@ -41,9 +41,9 @@ from tidyfair.specs.result_kinds import ResultKind
 from tidyfair.tallies import Source, Tally, check_tally, open_frame
 
 _INTERNAL = frozenset({
-    "accepted", "follows_designs", "follows_judges", "follows_points", "follows_suppression", "is_chosen_by_value",
-    "judged", "kind",
-    "lists_unknown", "refused", "scales_of_metrics", "subject", "warns_of_missing",
+    "accepted", "follows_chosen_thresholds", "follows_designs", "follows_judges", "follows_points",
+    "follows_suppression", "is_chosen_by_value", "judged", "kind", "lists_unknown", "refused", "scales_of_metrics",
+    "subject", "warns_of_missing",
 })  # fmt: skip
 """The names not offered by completion."""
 
@@ -72,6 +72,8 @@ class CalledOnData(ABC):
     """True if the result follows the design of a survey."""
     follows_judges: ClassVar[bool] = False
     """True if the result uses the labels of a judge."""
+    follows_chosen_thresholds: ClassVar[bool] = False
+    """True if the result allows for a threshold that is chosen from the same rows."""
     follows_points: ClassVar[bool] = False
     """True if the result has a row for each evaluation time, or level of a quantile."""
     refused: ClassVar[Mapping[str, str]] = {}
@@ -194,6 +196,9 @@ class CalledOnData(ABC):
         """The result, after a notice of people of unknown groups and without a prediction, where it shows none."""
         if tally.suppression is not None and not self.follows_suppression:
             msg = f"{self.subject} does not support `suppress_below`; count again without it, and publish no result."
+            raise ArgumentError(msg)
+        if tally.cut is not None and tally.cut.point is not None and not self.follows_chosen_thresholds:
+            msg = f"{self.subject} needs a fixed threshold: choose it on another sample, `operating_point(…, on=…)`."
             raise ArgumentError(msg)
         if not self.follows_points:
             refuse_points(self.subject, self._run.specs, tally)

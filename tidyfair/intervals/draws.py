@@ -24,6 +24,7 @@ from tidyfair.intervals.proportions import student, z_value
 from tidyfair.intervals.resampling import (
     MOST_CELLS,
     drawn_clusters,
+    drawn_decisions,
     drawn_labels,
     drawn_rows,
     is_of_labels,
@@ -83,7 +84,11 @@ def replicates_of(evaluated: Evaluated, design: Design, options: Options) -> Ite
             replicate, row = np.divmod(np.repeat(np.arange(times.size), times.ravel()), max(1, len(rows)))
             yield Replicates.of_rows(evaluated, design.specs, design.by, ordered, row, replicate, len(times))
         return
-    if tally.clusters:
+    if tally.cut is not None and tally.cut.point is not None:
+        drawn = drawn_decisions(
+            tally, tally.cut.point, columns, strata=strata, times=options.replicates_of_rows, seed=seed
+        )
+    elif tally.clusters:
         drawn = drawn_clusters(tally, columns, times=options.replicates, seed=seed)
     else:
         possible = possible_pairs(tally, options) if is_bayes else None
@@ -568,6 +573,8 @@ def check_drawn(tally: Tally, specs: Sequence[MetricSpec], options: Options) -> 
                 any(term.neighborhood for _, formula in spec.formulas for term in formula.all_terms),
             "of which the tally does not say how it varies: count with `parts=0`, or call the metric itself":
                 not is_of_labels(spec) and not of_rows and not tally.clusters,
+            "whose threshold, chosen from the data, has no prior": options.interval == "bayes"
+                and tally.cut is not None and tally.cut.point is not None,
             f"whose {prior_of} have no prior": options.interval == "bayes" and prior_of,
             "which is about how many rows groups have": options.interval == "bayes"
                 and not any(formula.reads for _, formula in spec.formulas),

@@ -23,7 +23,7 @@ from tidyfair.errors import ArgumentError
 from tidyfair.evaluation import KeyCodes, labels_with_scores
 from tidyfair.intervals.progress import in_progress
 from tidyfair.intervals.proportions import student_limits, z_value
-from tidyfair.specs import Array, Column, Floats, Integers, MetricSpec, Options, Segments
+from tidyfair.specs import Array, Booleans, Column, Floats, Integers, MetricSpec, OperatingPoint, Options, Segments
 from tidyfair.tallies import ESTIMATE, LABELS, SCORE, TRUTH, WEIGHT, Key, Tally, centred, is_sum, merged
 
 DRAW = "\0draw"
@@ -49,6 +49,8 @@ _DOING = "leaving out rows"
 _ROUNDED = 1e-12
 """The relative difference of sums of the same floats in another order is smaller."""
 _POSSIBLE = "\0possible"
+_SCORE = "s0"
+"""The scores that a threshold reads, among the rows that a tally keeps."""
 
 
 def generator(seed: int, name: str) -> np.random.Generator:
@@ -195,6 +197,64 @@ def drawn_clusters(tally: Tally, by: Sequence[Column], *, times: int, seed: int)
             yield replicates | {"n": np.round(replicates["n"]).astype(np.int64)}
 
     return DrawnCells(reduced, parts())
+
+
+def drawn_decisions(
+    tally: Tally, point: OperatingPoint, by: Sequence[Column], *, strata: Sequence[Column], times: int, seed: int
+) -> DrawnCells:
+    """Replicates of the counts of labels that a threshold makes of scores, chosen anew in each of them.
+
+    Rows, or clusters, are drawn with replacement as for values of rows.
+    """
+    every = tally.cells.select(TRUTH).unique().join(
+        pl.DataFrame({ESTIMATE: [False, True, None]}, schema={ESTIMATE: pl.Boolean}), how="cross"
+    )  # fmt: skip
+    reduced = with_pairs(tally, by, every)
+    kept = tally.rows if tally.rows is not None else pl.DataFrame()
+    rows, parts = drawn_rows(tally, kept, by, strata=strata, times=times, seed=seed)
+    _, renamed = kept_keys(tally, by)
+    cells = reduced.cells.with_row_index("cell").select(pl.exclude("n", "w", "w2"))
+    keys = rows.select(*renamed, TRUTH).rename(renamed)
+
+    def cell_of_row(decision: Booleans | None) -> Integers:
+        decided = pl.Series(ESTIMATE, decision) if decision is not None else pl.lit(None, pl.Boolean).alias(ESTIMATE)
+        return keys.with_columns(decided).join(
+            cells, on=[*renamed.values(), *LABELS], how="left", nulls_equal=True, maintain_order="left"
+        )["cell"].to_numpy()  # fmt: skip
+
+    every_row = np.ones(len(rows), dtype=bool)
+    unscored, below, above = map(cell_of_row, (None, ~every_row, every_row))
+    is_scored = rows[_SCORE].is_not_null().to_numpy()
+    score = rows[_SCORE].fill_null(-math.inf).cast(pl.Float64).to_numpy()
+    weight = rows[WEIGHT].cast(pl.Float64).to_numpy() if WEIGHT in rows.columns else np.ones(len(rows))
+    counts = is_scored & rows[TRUTH].is_not_null().to_numpy()
+    event = counts & point.is_event(rows[TRUTH]).fill_null(value=False).to_numpy()
+    group = placed(rows, [*tally.outer_names, *(f"t{index}" for index in range(len(point.by)))])[0]
+    falling = np.argsort(-score, kind="stable")
+    groups = [falling[own] for own in _runs_of(group[falling])]
+
+    def decided(drawn: Array) -> dict[str, Array]:
+        cell = np.broadcast_to(np.where(is_scored, below, unscored), drawn.shape).copy()
+        for own in groups:
+            # the threshold is chosen from rows with both, and decides about all
+            chosen = own[counts[own]]
+            weights = drawn[:, chosen] * weight[chosen]
+            selected, _ = point.selected(score[chosen], weights * event[chosen], weights * ~event[chosen])
+            lowest = np.append(math.inf, score[chosen])[selected]
+            is_above = is_scored[own] & (score[own] >= lowest[:, None])
+            cell[:, own] = np.where(is_above, above[own], cell[:, own])
+        code = cell + np.arange(len(drawn))[:, None] * len(cells)
+        size = len(drawn) * len(cells)
+
+        def summed(measure: Array) -> Array:
+            return np.bincount(code.ravel(), measure.ravel(), size).reshape(len(drawn), -1)
+
+        sums = {"n": summed(drawn).astype(np.int64)}
+        if WEIGHT in rows.columns:
+            sums |= {"w": summed(drawn * weight), "w2": summed(drawn * weight**2)}
+        return sums
+
+    return DrawnCells(reduced, map(decided, parts))
 
 
 # Rows

@@ -52,6 +52,9 @@ def kind_of(tally: Tally, formula: Formula, average: Average) -> Kind | None:  #
     """The kind of error that values of a formula have in closed form; None if by replicates only."""
     if tally.design is not None:
         return "smooth" if has_survey_error(formula, average, tally) else None
+    if tally.cut is not None and tally.cut.point is not None and "estimate" in formula.reads:
+        # the threshold varies with the rows, too
+        return None
     is_of_one, clustered = average.by_label, bool(tally.cluster_names)
     is_plain = not clustered and tally.weights is None
     if is_judged(tally, formula) and tally.judge is not None:

@@ -22,6 +22,7 @@ __all__ = [
     "average_predictive_value",
     "bal_accuracy",
     "base_rate",
+    "coverage",
     "demographic_disparity",
     "detection_prevalence",
     "diagnostic_odds_ratio",
@@ -213,6 +214,16 @@ def base_rate(positives: Number, negatives: Number) -> Rate:
 
 
 prevalence = base_rate.alias("prevalence")
+
+
+@class_metric()
+def coverage(selected: Number, unselected: Number, instances: Number) -> Rate:
+    """Share of rows that have a prediction, because the model did not abstain; null without rows.
+
+    >>> coverage.formula(selected=3, unselected=5, instances=10)
+    0.8
+    """
+    return selected + unselected, instances
 
 
 @class_metric(over_levels=True)

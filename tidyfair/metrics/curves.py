@@ -29,7 +29,7 @@ from tidyfair.evaluation import (
 from tidyfair.metrics.probability import bin_of, check_bins, isotonic_bounds, roc_auc
 from tidyfair.specs import CallOptions, ColumnLike, is_list, refuse_unknown_keywords, refuse_unknown_settings
 from tidyfair.specs.formulas import Expr
-from tidyfair.tallies import PolarsFrame, check_weights, open_frame
+from tidyfair.tallies import SCORE, TRUTH, PolarsFrame, check_weights, open_frame
 
 __all__ = [
     "Curve",
@@ -39,6 +39,7 @@ __all__ = [
     "gain_curve",
     "lift_curve",
     "pr_curve",
+    "risk_coverage_curve",
     "roc_curve",
     "threshold_curve",
 ]
@@ -321,6 +322,40 @@ def _check_probabilities(points: pl.DataFrame, way_out: str = "") -> None:
         raise ArgumentError(msg)
 
 
+@refuse_unknown_keywords
+def risk_coverage_curve(data: Any, truth: ColumnLike, **options: Unpack[CurveOptions]) -> Any:
+    """Share of errors among the rows that a model decides about, if it abstains below a confidence.
+
+    Args:
+        data: A polars, pandas or pyarrow frame, grouped or not.
+        truth: Column of errors, such as `(pl.col("y") != pl.col("predicted")).alias("error")`; null where not known.
+        options: As for a curve, without thresholds; `probs` is the confidence, null where the model has abstained.
+
+    Returns:
+        A tidy frame: outer keys, `.threshold` from high to low, the confidence from which on the model decides;
+        `.coverage`, the share of the rows that it decides about; `.risk`, the share of errors among these, and
+        `.overall_coverage`, the coverage of all outer groups together at the same threshold, at which groups are
+        compared (Jones et al., 2021). Rows without an error that is known, but with a confidence, are left out.
+
+    >>> import polars as pl
+    >>> seen = pl.DataFrame({"error": [0, 1, 0, None], "confidence": [0.9, 0.6, 0.8, None]})
+    >>> risk_coverage_curve(seen, "error", probs="confidence").select(".coverage", ".risk").rows()
+    [(0.25, 0.0), (0.5, 0.0), (0.75, 0.3333333333333333)]
+    """
+    points, curves, with_keys = _points("risk_coverage_curve", data, truth, cast("dict[str, Any]", options))
+    points = points.join(curves, on=_CURVE, maintain_order="left")
+    points = points.with_columns(covered=pl.col("hits") + pl.col("false_alarms"))
+    everywhere = points.group_by("score").agg(pl.col("covered").sum()).sort("score", descending=True)
+    share = (pl.col("covered").cum_sum() / curves["everyone"].sum()).alias(".overall_coverage")
+    points = points.join(everywhere.select("score", share), on="score", maintain_order="left")
+    selected = pl.col("covered").cum_sum().over(_CURVE)
+    values = points.select(
+        *_CURVE, pl.col("score").alias(".threshold"), (selected / pl.col("everyone")).alias(".coverage"),
+        (pl.col("hits").cum_sum().over(_CURVE) / selected).alias(".risk"), ".overall_coverage",
+    )  # fmt: skip
+    return with_keys(values, restored=True)
+
+
 def _thresholds(thresholds: object) -> list[float] | None:
     """The distinct finite thresholds in ascending order."""
     if thresholds is None:
@@ -354,6 +389,10 @@ def _points(
         parts += [part.with_columns(index) for part in sorted_scores(rows, Level(level, score))]
     points = pl.concat(parts).sort(_CURVE, maintain_order=True)
     curves = pl.DataFrame({"group_cell": range(len(group_cells.outer))}, schema={"group_cell": pl.Int64})
+    # the rows that a curve could be about: those without a score, too
+    counts = (tally.cells[SCORE].is_null() | tally.cells[TRUTH].is_not_null()).to_numpy()
+    weight = tally.cells["w" if tally.weights is not None else "n"].to_numpy() * counts
+    curves = curves.with_columns(everyone=np.bincount(group_cells.indices[None].of_cell, weight, len(curves)))
     curves = curves.join(pl.DataFrame({"level": labels.levels}, schema={"level": pl.Int64}), how="cross")
     source = open_frame(data, given.get("group_by"))
 
@@ -374,8 +413,8 @@ def _points(
 
 def _check_options(name: str, given: Mapping[str, Any], reading: Iterable[str]) -> None:
     """Refuse options that a curve does not have, and a curve without scores."""
-    of_calibration = {"calibration_curve": ("bins", "binning"), "cumulative_calibration_curve": ()}
-    own = of_calibration.get(name, ("on_undefined", "thresholds"))
+    without_options = {"cumulative_calibration_curve": (), "risk_coverage_curve": ()}
+    own = (without_options | {"calibration_curve": ("bins", "binning")}).get(name, ("on_undefined", "thresholds"))
     counting = ("probs", "group_by", "case_weights")
     for option in given:
         if option not in counting:

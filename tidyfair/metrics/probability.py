@@ -52,6 +52,7 @@ __all__ = [
     "mn_log_loss",
     "pr_auc",
     "ranked_prob_score",
+    "risk_coverage_auc",
     "roc_auc",
     "roc_aunp",
     "roc_aunu",
@@ -473,6 +474,42 @@ def pr_auc(hits: Expr, false_alarms: Expr) -> ExprRate:
     """
     precision = hits.cum_sum() / (hits.cum_sum() + false_alarms.cum_sum())
     return (hits * (precision + precision.shift(1).fill_null(1.0)) / 2).sum(), hits.sum()
+
+
+def _influence_on_risk(sample: Sample, units: Array | None) -> Influence:
+    """Sampling variation of the area under the risk-coverage curve, from its derivatives (Jaeckel, 1972).
+
+    One more row changes the risk at its own score and at all lower ones.
+    """
+    error = sample.truth.astype(float)
+    weight = np.ones(len(error)) if sample.weight is None else sample.weight
+    _, threshold = np.unique(-sample.score, return_inverse=True)
+    rows, errors = np.bincount(threshold, weight), np.bincount(threshold, weight * error)
+    covered = np.cumsum(rows)
+    risk = np.cumsum(errors) / covered
+    area = rows @ risk / covered[-1]
+    by_error, by_row = _from_here_on(rows / covered), _from_here_on(rows * risk / covered)
+    of_row = weight * (risk[threshold] - area + error * by_error[threshold] - by_row[threshold]) / covered[-1]
+    of_unit = of_row if units is None else np.bincount(units, of_row)
+    number = _effective(weight if units is None else np.bincount(units, weight))
+    factor = math.sqrt(number / (number - 1)) if number > 1 + _SLACK else math.nan
+    return Influence(
+        np.asarray(factor * of_unit, dtype=np.float64), math.inf if units is None else max(1.0, number - 1)
+    )
+
+
+@prob_metric(direction="minimize", probabilities=False, influence=_influence_on_risk)
+def risk_coverage_auc(hits: Expr, false_alarms: Expr) -> ExprRate:
+    """Area under the risk-coverage curve (AURC; Geifman et al., 2019); null without rows.
+
+    The event is an error and the score the confidence: the share of errors among the most confident rows, averaged over
+    how many these are. Equal to the error rate where confidence says nothing about errors.
+
+    >>> risk_coverage_auc.formula(hits=[0, 1], false_alarms=[1, 0])
+    0.25
+    """
+    rows = hits + false_alarms
+    return (rows * hits.cum_sum() / rows.cum_sum()).sum(), rows.sum()
 
 
 # How well scores fit the truth on average

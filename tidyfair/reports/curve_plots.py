@@ -60,6 +60,31 @@ def lift_plot(plot: PlotInput) -> Picture:
     return Picture(lines, table, titles, notes, span, x=["Share of rows tested"], y=["Lift"], x_span=Span(0, 1))
 
 
+def risk_coverage_plot(plot: PlotInput) -> Picture:
+    """The risk of the rows that a model decides about over their share; of groups, over that of all rows."""
+    share = ".overall_coverage" if plot.outer else ".coverage"
+    table = _points(plot, pl.col(share), pl.col(".risk"))
+    x = "Coverage of all groups together" if plot.outer else "Coverage (share of rows decided about)"
+    titles, span = _titles(plot, "Risk-coverage curve"), Span(low=0)
+    y = "Risk (share of errors among these)"
+    return Picture(lines, table, titles, (), span, x=[x], y=[y, "Risk"], x_span=Span(0, 1))
+
+
+def feature_plot(plot: PlotInput) -> Picture:
+    """A metric over a feature, with its simultaneous band."""
+    values = plot.frame
+    series = pl.col(OUTER) if plot.outer else pl.lit("all rows")
+    table = values.select(
+        panel=plot.metric(), series=series, x=pl.col(".at").cast(pl.Float64), estimate=".estimate", lower=".lower",
+        upper=".upper",
+    ).drop_nulls("estimate")  # fmt: skip
+    feature, metric = values[".by"][0], table["panel"][0]
+    name = f"{metric} over {feature}"
+    titles = [f"{name} by {' and '.join(plot.outer)}", name] if plot.outer else [name]
+    notes = ["bands hold the whole curve"]
+    return Picture(lines, table.with_columns(panel=pl.lit("")), titles, notes, x=[feature], y=[metric])
+
+
 def calibration_plot(plot: PlotInput) -> Picture:
     """Observed rate of events over mean score, with intervals where rows count alike; of isotonic bins, as steps."""
     from tidyfair.intervals import wilson, z_value  # noqa: PLC0415 - only for intervals

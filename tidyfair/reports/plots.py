@@ -156,5 +156,6 @@ _PICTURES: Mapping[ResultKind, Callable[[PlotInput], Picture]] = {
     kinds.ROC_CURVE: curve_plots.roc_plot, kinds.PR_CURVE: curve_plots.precision_recall_plot,
     kinds.GAIN_CURVE: curve_plots.gain_plot, kinds.LIFT_CURVE: curve_plots.lift_plot,
     kinds.CALIBRATION_CURVE: curve_plots.calibration_plot, kinds.CUMULATIVE_CURVE: curve_plots.cumulative_plot,
+    kinds.RISK_COVERAGE_CURVE: curve_plots.risk_coverage_plot, kinds.FEATURE_CURVE: curve_plots.feature_plot,
 }  # fmt: skip
 """The picture of each kind of result that has one."""

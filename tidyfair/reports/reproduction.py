@@ -17,7 +17,16 @@ from tidyfair.inference.gates import Gate, four_fifths
 from tidyfair.metrics import places
 from tidyfair.metrics.catalog import factories, metric_named
 from tidyfair.reports.blocks import Code, Section
-from tidyfair.specs import Aggregate, Column, Memberships, PredictionInterval, Privileged, Survival
+from tidyfair.specs import (
+    Aggregate,
+    Bins,
+    Column,
+    Memberships,
+    OperatingPoint,
+    PredictionInterval,
+    Privileged,
+    Survival,
+)  # fmt: skip
 
 
 def how_to_repeat(code: str) -> Section:
@@ -102,6 +111,24 @@ def _call_in_code(function: str, arguments: Iterable[object], options: Mapping[s
 @_in_code.register(Column)
 def _(value: Column) -> str | None:
     return _in_code(value.source)
+
+
+@_in_code.register(Bins)
+def _(value: Bins) -> str | None:
+    name = {"name": value.name}
+    if value.edges is None:
+        return _call_in_code("tdf.quantile_groups", [value.column, len(value.labels)], name)
+    return _call_in_code("tdf.bins", [value.column, list(value.edges)], {"labels": list(value.labels), **name})
+
+
+@_in_code.register(OperatingPoint)
+def _(value: OperatingPoint) -> str | None:
+    metric = metric_named(value.metric)
+    if metric is None or value.on is not None:
+        return None
+    by = {"by": tuple(column.source for column in value.by)} if value.by else {}
+    limit = {"at_most" if value.is_at_most else "at_least": value.limit}
+    return _call_in_code("tdf.operating_point", [metric], {**limit, **by})
 
 
 @_in_code.register(Survival)

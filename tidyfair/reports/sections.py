@@ -79,7 +79,7 @@ def facts_of(audit: AuditResults, given: Mapping[str, str | None]) -> Facts:
     if (event := audit.metrics.event(tally, audit.options)) is not None:
         facts.append(("Event", str(event)))
     if (cut := tally.cut) is not None:
-        at = "one for each group" if cut.groups else f"{cut.values[0]:g}"
+        at = "one for each group" if cut.groups else repr(cut.point) if cut.point else f"{cut.values[0]:g}"
         facts.append((f"Decision {cut.option.replace('_', ' ')}", at))
     facts.append(("Features", "; ".join(map(feature_in_words, features))))
     facts.append(("Compared", audit.policy.in_words))
@@ -544,7 +544,7 @@ def scores_sections(audit: AuditResults, data: Any, call: dict[str, Any]) -> lis
         # values are the same, and curves show nothing else
         columns["case_weights"] = call["frequency_weights"]
     cut = tally.cut
-    has_threshold = cut is not None and cut.option == "threshold" and not cut.groups
+    has_threshold = cut is not None and cut.option == "threshold" and len(cut.values) == 1
     marked = {"at": cut.values[0]} if cut is not None and has_threshold else {}
     parts: list[Content] = []
     has_more_groups = False

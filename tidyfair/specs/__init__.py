@@ -12,7 +12,8 @@ from tidyfair.specs.averages import (
     ONE_LABEL, ONE_VS_REST, PooledLabels,
 )  # fmt: skip
 from tidyfair.specs.columns import (
-    Column, ColumnLike, EXACT, are_columns, are_told_apart, blaming_expressions, check_features, kind_of, levels_of,
+    Column, ColumnLike, EXACT, are_columns, are_told_apart, blaming_expressions, check_features, is_at_quantiles,
+    kind_of, levels_of,
     names_of, roots_of, stacked, telling,
 )  # fmt: skip
 from tidyfair.specs.contrasts import Contrast, Difference, REFERENCES_IN_WORDS, Ratio, difference, log_ratio, ratio
@@ -25,6 +26,8 @@ from tidyfair.specs.groups import ALL_GROUPS, By, FeatureLike, Policy, Privilege
 from tidyfair.specs.memberships import Memberships, NO_GROUP, Patterns, memberships
 from tidyfair.specs.metric_specs import MetricSpec, average_of, compared_columns, formulas_of, named_formulas
 from tidyfair.specs.notebook_html import display
+from tidyfair.specs.numeric_bins import Bins, bins, quantile_bins
+from tidyfair.specs.operating_points import OperatingPoint, with_event
 from tidyfair.specs.options import (
     CallOptions, ComputeOptions, CountOptions, DEFAULTS, DesignOptions, Estimator, GroupCallOptions, GroupOptions,
     GroupReadOptions, JudgedCallOptions, JudgedOptions, Options, OptionsOf, OuterGroups, REPLICATES, ReadOptions,

@@ -15,6 +15,7 @@ import polars as pl
 from tidyfair.errors import ArgumentError, ColumnError, TidyfairError, with_article
 from tidyfair.escapes import visible
 from tidyfair.specs.arguments import is_list, is_unicode
+from tidyfair.specs.numeric_bins import Bins
 from tidyfair.specs.polars_versions import columns_of, gives_a_value_per_row
 
 _PYTHON = b"PLPY"
@@ -25,14 +26,14 @@ EXACT = 2**53
 """Below this, 64-bit floats represent all whole numbers exactly."""
 _EXACT = {"Float16": 2**11, "Float32": 2**24}
 """The same for smaller floats, by name: older versions of polars lack the first."""
-ColumnLike: TypeAlias = "str | pl.Expr"
+ColumnLike: TypeAlias = "str | pl.Expr | Bins"
 
 
 @dataclass(frozen=True, eq=False)
 class Column:
-    """A column named by the user, or an expression that makes one; equal when they mean the same."""
+    """A column named by the user, or an expression or bins that make one; equal when they mean the same."""
 
-    source: str | pl.Expr
+    source: str | pl.Expr | Bins
 
     @classmethod
     def of(cls, source: object, role: str) -> Column:
@@ -47,6 +48,8 @@ class Column:
                 )
                 raise ColumnError(msg)
             column = cls(source)
+        elif isinstance(source, Bins):
+            return cls(source)
         elif not isinstance(source, pl.Expr):
             kind = f"{type(source).__module__.partition('.')[0]}.{type(source).__name__}"
             shown = kind.removeprefix("builtins.")
@@ -73,16 +76,22 @@ class Column:
     @property
     def name(self) -> str:
         """The name in results."""
+        if isinstance(self.source, Bins):
+            return self.source.name
         return self.source if isinstance(self.source, str) else self.source.meta.output_name()
 
     @property
     def expr(self) -> pl.Expr:
         """The column as an expression over the user's frame."""
+        if isinstance(self.source, Bins):
+            return self.source.expr
         return pl.col(self.source) if isinstance(self.source, str) else self.source
 
     @property
     def roots(self) -> list[str]:
         """The columns of the user's frame that it is made of."""
+        if isinstance(self.source, Bins):
+            return [self.source.column]
         return [self.source] if isinstance(self.source, str) else columns_of(self.source)
 
     @property
@@ -92,8 +101,9 @@ class Column:
         Raises:
             ArgumentError: If the expression calls a Python function, which cannot be identified.
         """
-        if isinstance(self.source, str):
-            return repr(self.source)
+        if not isinstance(self.source, pl.Expr):
+            of_bins = f" {self.name!r} {self.source.labels}" if isinstance(self.source, Bins) else ""
+            return f"{self.source!r}{of_bins}"
         digest = fingerprint(self.source)
         if digest is None:
             msg = f"{self.source} calls a Python function, which cannot be identified; compute it as a column first."
@@ -108,11 +118,15 @@ class Column:
         if isinstance(self.source, str):
             return
         if self.name in columns:
+            rename = '`name="…"`' if isinstance(self.source, Bins) else '`.alias("…")`'
+            kind = "" if isinstance(self.source, Bins) else "the expression "
             msg = (
-                f"`{role}`: the expression {self.source} has the same name as the column {self.name!r}; give it "
-                'another name with `.alias("…")`.'
+                f"`{role}`: {kind}{self.source} has the same name as the column {self.name!r}; give it another name "
+                f"with {rename}."
             )
             raise ColumnError(msg)
+        if isinstance(self.source, Bins):
+            return
         # polars cannot look into Python functions
         if not gives_a_value_per_row(self.source, unknown=True):
             msg = f"`{role}`: the expression {self.source} does not give one value for each row."
@@ -127,13 +141,13 @@ class Column:
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Column):
             return NotImplemented
-        if isinstance(self.source, str) or isinstance(other.source, str):
-            return isinstance(self.source, str) and isinstance(other.source, str) and self.source == other.source
-        return self.source.meta.eq(other.source)
+        if isinstance(self.source, pl.Expr) and isinstance(other.source, pl.Expr):
+            return self.source.meta.eq(other.source)
+        return type(self.source) is type(other.source) and bool(self.source == other.source)
 
     def __hash__(self) -> int:
         # not the serialized form, which expressions that hold a Python function do not have
-        return hash(self.source if isinstance(self.source, str) else tuple(self.roots))
+        return hash(tuple(self.roots) if isinstance(self.source, pl.Expr) else self.source)
 
     def __repr__(self) -> str:
         return repr(self.source) if isinstance(self.source, str) else visible(str(self.source))
@@ -156,6 +170,11 @@ def _way_to_column(source: object, role: str) -> str:
     if hasattr(source, "__array__") or isinstance(source, float):
         return " Give the name of the column, or pass arrays to `.arrays(…)`."
     return ""
+
+
+def is_at_quantiles(column: Column) -> bool:
+    """Check for bins whose edges are the quantiles of all rows that are read."""
+    return isinstance(column.source, Bins) and column.source.edges is None
 
 
 def roots_of(wanted: Mapping[str, tuple[str, Column]]) -> list[str]:

@@ -13,14 +13,14 @@ from tidyfair.specs.arguments import flag, how_often, one_of, proper_share, whol
 from tidyfair.specs.columns import ColumnLike
 from tidyfair.specs.forecasts import Prediction, TruthLike
 from tidyfair.specs.groups import Policy, Privileged, Treatment
+from tidyfair.specs.operating_points import OperatingPoint
 from tidyfair.specs.signatures import explaining
 from tidyfair.specs.survey_designs import Design, ReplicateWeights, SurveyDesign
 
 Function = TypeVar("Function", bound="Callable[..., Any]")
-Threshold: TypeAlias = (
-    "float | Sequence[float] | Mapping[str, Mapping[Any, float]] | Mapping[tuple[str, ...], Mapping[Any, float]]"
-)
-"""One threshold, several, or one for each group."""
+_Thresholds: TypeAlias = "Mapping[str, Mapping[Any, float]] | Mapping[tuple[str, ...], Mapping[Any, float]]"
+Threshold: TypeAlias = "float | Sequence[float] | _Thresholds | OperatingPoint"
+"""One threshold, several, one for each group, or a choice from the data."""
 Scores: TypeAlias = "ColumnLike | Sequence[ColumnLike] | Mapping[Any, ColumnLike]"
 """The column of scores of the event; or one for each label, in their order or by label."""
 OuterGroups: TypeAlias = "ColumnLike | Privileged | Iterable[ColumnLike | Privileged]"

@@ -242,6 +242,14 @@ SURVIVAL_CURVE = _kind(
     "The probability to survive each time", ".eval_time .n_at_risk .n_events .estimate",
     ".eval_time .n_at_risk .n_events .estimate .lower .upper .std_error",
 )  # fmt: skip
+RISK_COVERAGE_CURVE = _kind(
+    "Risk of those decided about, over coverage", ".coverage .risk",
+    ".level .threshold .coverage .risk .overall_coverage",
+)  # fmt: skip
+FEATURE_CURVE = _kind(
+    "A metric over a continuous feature", ".metric .by .at .estimate",
+    ".metric .by .at .estimate .lower .upper .std_error .effective_n",
+)  # fmt: skip
 CONFUSION = _kind(
     "Rows by true and predicted label", ".truth .predicted .n",
     f"{_CUTS} .truth .predicted .n .weight",
@@ -261,7 +269,7 @@ KINDS = (
     PAIRED, COCHRANS_Q, STRATA, TESTS, PROBABILITIES, SUBGROUPS, CERTIFICATE, HALVES, SENSITIVITY, MISSING_TRUTH,
     SMALLEST, MODELS, RESAMPLES, FRONTIER, SUMMARIES, LOOK, LOOKS, GROUPS_OF_LOOKS, PERIODS, CHANGES,
     COMPONENTS, ROC_CURVE, PR_CURVE, GAIN_CURVE, LIFT_CURVE, CALIBRATION_CURVE, CUMULATIVE_CURVE, MISCALIBRATION,
-    SURVIVAL_CURVE, CONFUSION, PAY_GAPS, PAY_BANDS, UNKNOWN_ROWS, REQUIREMENTS,
+    RISK_COVERAGE_CURVE, FEATURE_CURVE, SURVIVAL_CURVE, CONFUSION, PAY_GAPS, PAY_BANDS, UNKNOWN_ROWS, REQUIREMENTS,
 )  # fmt: skip
 """All kinds of results. No columns are those of two kinds."""
 

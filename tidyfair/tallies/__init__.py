@@ -13,6 +13,7 @@ from tidyfair.tallies.moments import (
     ACTUAL, Needs, PREDICTED, REST, SCORE, UP_TO, centred, ends_of, is_centre, is_end, is_least, is_of_replicate,
     is_sum, merged, of_replicate, recentred, running, score_columns, weight_columns,
 )  # fmt: skip
+from tidyfair.tallies.number_groups import quantile_groups
 from tidyfair.tallies.slices import MOST_PARTED, Parted
 from tidyfair.tallies.source import OuterGroups, PolarsFrame, SQUARED, Source, WEIGHT, from_arrays, open_frame
 from tidyfair.tallies.suppression import Suppression, counts_by_labels, hidden_groups, index_of_rows

@@ -25,6 +25,7 @@ from tidyfair.specs import (
     ColumnLike,
     Floats,
     Forecast,
+    OuterGroups,
     Survival,
     proper_share,
     refuse_reserved,
@@ -32,7 +33,7 @@ from tidyfair.specs import (
 )
 from tidyfair.specs.result_kinds import SURVIVAL_CURVE
 from tidyfair.tallies.moments import ACTUAL
-from tidyfair.tallies.source import FREQUENCY, WEIGHT, OuterGroups, open_frame
+from tidyfair.tallies.source import FREQUENCY, WEIGHT, open_frame
 
 __all__ = ["censoring_distribution", "kaplan_meier"]
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, Literal, TypeAlias, cast
 
@@ -18,16 +18,19 @@ from tidyfair.specs import (
     Column,
     Forecast,
     MetricSpec,
+    OperatingPoint,
     Options,
     PredictionInterval,
     Privileged,
     Survival,
     are_columns,
+    is_at_quantiles,
     is_point,
     named_formulas,
     refuse_reserved,
     roots_of,
     whole,
+    with_event,
 )
 from tidyfair.specs.formulas import CONTENT, OF_CENSORING, OF_INTERVAL, Formula, RowExpression, RowSums
 from tidyfair.tallies.moments import ACTUAL, PREDICTED, Needs
@@ -67,6 +70,8 @@ class CountPlan:
     many: Literal["bin", "warn", "transfer"]
     """The way to treat very many distinct rows of another engine: count their scores in bins where they can be, or
     transfer them, with a warning or without."""
+    edges: Mapping[Column, Column] = field(default_factory=dict[Column, Column])
+    """The columns that are read in place of bins whose edges another engine has computed."""
 
     @classmethod
     def of(
@@ -106,7 +111,8 @@ class CountPlan:
         if parts is not None or cluster is not None:
             outcomes = [formula.terms_of_outcomes for _, formula in formulas if isinstance(formula, RowSums)]
             needs = replace(needs, terms=needs.terms.union(*outcomes))
-        if options.keep_rows:
+        if options.keep_rows or (cut is not None and cut.point is not None):
+            # how a chosen threshold varies is seen from rows
             needs = replace(needs, rows=True)
         tally = Tally(
             pl.DataFrame(), (), truth, estimate, cut, weights, scores, needs, sides=sides, design=options.design,
@@ -152,6 +158,12 @@ class CountPlan:
         # a stratum may be a group as well
         for column in design.keys if design is not None else ():
             keys.setdefault(column, Key(column, "cluster"))
+        if self.frequencies is not None and (unfixed := [column for column in keys if is_at_quantiles(column)]):
+            msg = (
+                f"`frequency_weights`: the quantiles of {unfixed[0].name!r} would be those of rows as they stand; give "
+                "edges, `bins(column, [edge, …])`, or the frame whose quantiles they are, `quantile_groups(…, on=…)`."
+            )
+            raise ArgumentError(msg)
         return replace(self, specs=specs, tally=replace(self.tally, keys=tuple(keys.values())))
 
     # What is read
@@ -186,7 +198,7 @@ class CountPlan:
             columns[f"f{index}"] = (roles[column], column)
         if tally.cut is not None:
             columns |= _numbered("t", "threshold", tally.cut.by)
-        return columns
+        return {name: (role, self.edges.get(column, column)) for name, (role, column) in columns.items()}
 
     @cached_property
     def features(self) -> list[Column]:
@@ -331,6 +343,22 @@ def _scores(probs: object) -> Scores:
     return Scores(columns, several=True)
 
 
+def _at_operating_point(cut: Cut, point: OperatingPoint, options: Options, scores: Scores | None) -> Cut:
+    """The rule of an operating point: the thresholds of another sample, or a choice from the rows of the call."""
+    truth = Column.if_given(options.truth, "truth")
+    if truth is None or scores is None:
+        msg = f"`threshold`: {point!r} compares scores with the truth; add `truth=`."
+        raise ColumnError(msg)
+    point = with_event(point, options.pos_label)
+    if point.on is not None:
+        return cut.chosen_on(point, truth, scores.columns[0], Column.if_given(options.case_weights, "case_weights"))
+    for name in ("design", "score_bins"):
+        if getattr(options, name) is not None:
+            msg = f"`{name}` does not support {point!r}: choose the threshold on another sample, with `on=`."
+            raise ArgumentError(msg)
+    return replace(cut, point=point)
+
+
 def _in_bins(formulas: _Formulas, scores: Scores | None, bins: object) -> Scores:
     """The scores to count in bins, if bins are enough for all metrics."""
     number = whole("score_bins", bins, 2, _MOST_BINS)
@@ -368,12 +396,14 @@ def _cut(
     if scores is not None and scores.several:
         msg = f"`{cut.option}` needs a single column of scores, for the event; give one column as `probs=`."
         raise ArgumentError(msg)
+    if cut.point is not None:
+        cut = _at_operating_point(cut, cut.point, options, scores)
     if cut.several and needs.compared:
         of_one = needs.compared[0]
         name = next(name for name, formula in formulas if of_one in formula.all_terms)
         msg = f"{name} does not accept a list of values for {cut.option}; give one value."
         raise ArgumentError(msg)
-    if cut.option != "threshold" and sides is not None:
+    if (cut.option != "threshold" or cut.point is not None) and sides is not None:
         msg = f"`{cut.option}` cannot be combined with `group_by=privileged(…)`; group by a column instead."
         raise ArgumentError(msg)
     return cut

@@ -32,6 +32,7 @@ from tidyfair.tallies.moments import (
     weight_columns,
     weights_of_replicates,
 )
+from tidyfair.tallies.number_groups import columns_with_edges
 from tidyfair.tallies.pushdown import distinct_rows, number_of_distinct_rows, pushed_bins, pushed_down
 from tidyfair.tallies.row_counts import ROWS, Engine, binned, count_in_memory, engine_for, grouped
 from tidyfair.tallies.source import (
@@ -145,7 +146,8 @@ def _decided(frame: pl.LazyFrame, tally: Tally, cut: Cut, engine: Engine) -> pl.
         low, high = frame.select(score.min().alias("low"), score.max().alias("high")).collect(engine=engine).row(0)
         cut.check_scores(low, high, tally.scores.columns[0].name)
     groups = [f"t{index}" for index in range(len(cut.by))]
-    return cut.decide(frame, key_names(tally.keys, "outer"), groups, names_of(cut.by)).drop(groups)
+    decided = cut.decide(frame, key_names(tally.keys, "outer"), groups, names_of(cut.by))
+    return decided if cut.point is not None else decided.drop(groups)
 
 
 def _bins(frame: pl.LazyFrame, tally: Tally, rows: int | None) -> tuple[pl.DataFrame, pl.DataFrame | None]:
@@ -181,6 +183,7 @@ def _elsewhere(source: Source, plan: CountPlan) -> Tally:
     source = source.with_levels(roots)
     no_rows = source.emptied(roots).select(plan.columns)
     _, exact = _as_numbers(no_rows, plan)
+    plan = replace(plan, edges=columns_with_edges(source, [column for _, column in plan.columns.values()]))
     return _counted_there(source, plan, exact) or _tally_of_distinct_rows(source, plan, exact)
 
 

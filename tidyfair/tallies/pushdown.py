@@ -13,7 +13,7 @@ from typing import Any
 import polars as pl
 
 from tidyfair.errors import ArgumentError, ColumnError, WeightError
-from tidyfair.specs import Column, is_row_separable, roots_of
+from tidyfair.specs import Bins, Column, is_row_separable, roots_of
 from tidyfair.tallies.count_plan import CountPlan
 from tidyfair.tallies.moments import (
     ACTUAL,
@@ -61,8 +61,8 @@ def pushed_down(source: Source, plan: CountPlan) -> pl.DataFrame | None:
 
     wanted, tally = plan.columns, plan.tally
     needs, cut = tally.needs, tally.cut
-    are_columns = all(isinstance(column.source, str) for _, column in wanted.values())
-    is_simple_cut = cut is None or (cut.option == "threshold" and not cut.groups)
+    are_columns = all(isinstance(column.source, str | Bins) for _, column in wanted.values())
+    is_simple_cut = cut is None or (cut.option == "threshold" and not (cut.groups or cut.point))
     reads_rows = (needs.rows and not tally.binned) or needs.compared or FREQUENCY in wanted
     if reads_rows or not are_columns or not is_simple_cut:
         return None
@@ -92,7 +92,7 @@ def pushed_down(source: Source, plan: CountPlan) -> pl.DataFrame | None:
         cells = _of_cut(cells, cut, wanted["s0"][1])
     cells = cells.with_columns(**centres)
     # groups that lie far apart are summed about their own means, here
-    return None if centres and digits_lost(cells) else cells
+    return None if centres and digits_lost(cells) else _with_names_of_bins(cells, wanted)
 
 
 def _with_presence(frame: Any, schema: Any, tally: Tally) -> Any:
@@ -199,7 +199,7 @@ def pushed_bins(source: Source, wanted: Mapping[str, tuple[str, Column]], count:
     else:
         # a row counts once, and once squared
         bins_of_rows = _aggregated(frame, by, [(WEIGHT, "len", None)]).with_columns(pl.col(WEIGHT).alias(SQUARED))
-    return bins_of_rows.cast(dict.fromkeys(scores, pl.UInt16))
+    return _with_names_of_bins(bins_of_rows.cast(dict.fromkeys(scores, pl.UInt16)), wanted)
 
 
 def distinct_rows(
@@ -210,7 +210,7 @@ def distinct_rows(
     None if there are more than `most`.
     """
     for role, column in wanted.values():
-        if not isinstance(column.source, str) and not _is_row_by_row(column.source):
+        if not _is_row_by_row(column.expr):
             msg = (
                 f"`{role}`: {column.source} may depend on other rows, which are not transferred; make it a column "
                 "first."
@@ -274,7 +274,7 @@ def _typed(source: Source, wanted: Mapping[str, tuple[str, Column]]) -> tuple[An
     """The wanted columns under internal names, numbers as floats and NaN as null; and their dtypes."""
     import narwhals.stable.v2 as nw
 
-    frame = source.named({name: column.name for name, (_, column) in wanted.items()})
+    frame = source.named({name: column.roots[0] for name, (_, column) in wanted.items()})
     schema = frame.collect_schema()
     casts: list[Any] = []
     may_be_nan: list[str] = []
@@ -295,7 +295,25 @@ def _typed(source: Source, wanted: Mapping[str, tuple[str, Column]]) -> tuple[An
         frame = frame.with_columns(*casts)
     _refuse_fractions(frame, schema, {name: column.name for name, (_, column) in wanted.items()})
     frame = _without_nan(frame, may_be_nan)
+    for name, bins in _bins_of(wanted).items():
+        number = nw.col(name)
+        numbered = nw.when(~number.is_null()).then(_reached(number, bins.edges or ()))
+        frame = frame.with_columns(numbered.alias(name))
     return frame, frame.collect_schema()
+
+
+def _bins_of(wanted: Mapping[str, tuple[str, Column]]) -> dict[str, Bins]:
+    """The wanted columns that are bins of another."""
+    return {name: column.source for name, (_, column) in wanted.items() if isinstance(column.source, Bins)}
+
+
+def _with_names_of_bins(cells: pl.DataFrame, wanted: Mapping[str, tuple[str, Column]]) -> pl.DataFrame:
+    """Cells with the groups of bins in place of their numbers."""
+    groups: list[pl.Series] = []
+    for name, bins in _bins_of(wanted).items():
+        labels = pl.Series(name, bins.labels, pl.Enum(bins.labels))
+        groups.append(labels.gather(cells[name].cast(pl.UInt32)))
+    return cells.with_columns(groups)
 
 
 def _refuse_fractions(frame: Any, schema: Any, names: Mapping[str, str]) -> None:

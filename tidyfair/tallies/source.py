@@ -32,6 +32,7 @@ from tidyfair.errors import (
 from tidyfair.specs import (
     EXACT,
     SIDE,
+    Bins,
     Column,
     ColumnLike,
     Privileged,
@@ -197,6 +198,9 @@ class Source:
         if roots:
             # for polars NaN is larger than any number, which expressions would see
             schema = frame.collect_schema()
+            for role, column in wanted.values():
+                if isinstance(column.source, Bins):
+                    _check_numeric(role, column.source.column, schema[column.source.column])
             frame = frame.with_columns(pl.col(root).fill_nan(None) for root in roots if schema[root].is_float())
         chosen = frame.select([column.expr.alias(name) for name, (_, column) in wanted.items()])
         with blaming_expressions(wanted):
@@ -263,6 +267,23 @@ class Source:
             sample = self.named(named).head(count)
             distinct = sample.group_by(*named).agg(nw.len().alias("n"))
             return collected(distinct.select(nw.col("n").sum(), nw.len().alias("distinct"))).row(0)
+
+    def quantiles(self, name: str, shares: Sequence[float]) -> tuple[Any, ...]:
+        """The quantiles of a numeric column, between the nearest two numbers; None without any number."""
+        column = Column(name)
+        column.check(self.columns, "by")
+        numbers = (self.emptied([name]) if self.is_elsewhere else self).select({MEASURE: ("by", column)})
+        _check_numeric("by", name, numbers.collect_schema()[MEASURE])
+        if not self.is_elsewhere:
+            values = numbers.collect()[MEASURE]
+            return tuple(values.quantile(share, "linear") for share in shares)
+        import narwhals.stable.v2 as nw
+
+        number = nw.col(MEASURE)
+        with engine_errors(self.frame):
+            rows = self.named({MEASURE: name}).filter(number.cast(nw.Float64).abs() <= math.inf)
+            ends = [number.quantile(share, "linear").alias(f"q{index}") for index, share in enumerate(shares)]
+            return collected(rows.select(*ends)).row(0)
 
     def emptied(self, roots: Iterable[str]) -> Source:
         """A polars frame without rows, whose columns are some of those of the frame."""
@@ -389,6 +410,13 @@ def _check_plain(role: str, column: Column, dtype: pl.DataType) -> None:
     """Refuse columns of lists, structs and objects."""
     if not (isinstance(dtype, _PLAIN) or dtype.is_numeric() or dtype.is_temporal()):
         msg = f"`{role}`: the column {column.name!r} has dtype {dtype}; it must hold one plain value per row."
+        raise ColumnError(msg)
+
+
+def _check_numeric(role: str, name: str, dtype: pl.DataType) -> None:
+    """Refuse bins of what are no numbers."""
+    if not dtype.is_numeric():
+        msg = f"`{role}`: the column {name!r} is {dtype}; bins and quantiles are those of numbers. Cast it first."
         raise ColumnError(msg)
 
 

@@ -25,6 +25,7 @@ from tidyfair.specs import (
     Forecast,
     Integers,
     Privileged,
+    is_at_quantiles,
     levels_of,
     stacked,
 )
@@ -508,26 +509,32 @@ class Tally:
         if other.definition != self.definition:
             msg = "Only tallies of the same columns, keys, weights, threshold and metrics can be added."
             raise ArgumentError(msg)
-        reason = None
-        if self.cut is not None and self.cut.option != "threshold":
-            reason = f"`{self.cut.option}` ranks all rows together"
-        elif self.needs.compared:
-            reason = "Nearest neighbours are searched among all rows"
-            if any(term.lists for term in self.needs.compared):
-                reason = "Lists may have rows in both parts"
-        elif self.needs.order:
-            reason = "Some metrics, such as mase, depend on the order of rows"
-        elif self.forecast is not None and self.forecast.censoring is None and self.needs.censored:
-            reason = (
-                "Censoring weights are estimated from all rows together (unless "
-                "`survival.outcome(…, censoring=censoring_distribution(…))` gives them)"
-            )
-        elif any(key.column.name == ROW for key in self.keys):
-            reason = "Rows of a design without clusters are numbered"
+        reason = self._reads_all_rows
         if reason is not None:
             msg = f"{reason}, so tallies of parts cannot be added; count all rows at once."
             raise ArgumentError(msg)
         self.check_kinds(other)
+
+    @property
+    def _reads_all_rows(self) -> str | None:
+        """The reason why all rows have to be counted at once; None if there is none."""
+        cut, forecast = self.cut, self.forecast
+        at_quantiles = [key.column.name for key in self.keys if is_at_quantiles(key.column)]
+        reasons = {
+            f"`{cut.option if cut else ''}` ranks all rows together": cut and cut.option != "threshold",
+            "The threshold is chosen from all rows (unless `operating_point(…, on=…)` has another sample)":
+                cut and cut.point,
+            f"{listed(at_quantiles)} has the quantiles of each part (unless `quantile_groups(…, on=…)` fixes them)":
+                at_quantiles,
+            "Lists may have rows in both parts": any(term.lists for term in self.needs.compared),
+            "Nearest neighbours are searched among all rows": self.needs.compared,
+            "Some metrics, such as mase, depend on the order of rows": self.needs.order,
+            "Censoring weights are estimated from all rows together (unless "
+            "`survival.outcome(…, censoring=censoring_distribution(…))` gives them)":
+                forecast and forecast.censoring is None and self.needs.censored,
+            "Rows of a design without clusters are numbered": any(key.column.name == ROW for key in self.keys),
+        }  # fmt: skip
+        return next((reason for reason, applies in reasons.items() if applies), None)
 
     def check_kinds(self, other: Tally) -> None:
         """Refuse another tally whose keys or labels are of another kind."""

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import itertools
-import math
 from collections.abc import Sequence, Set as AbstractSet
-from typing import Any, cast
+from typing import Any
 
 import polars as pl
 
@@ -22,6 +21,8 @@ _FROM_SCORES = ", or scores as `probs=` with `threshold=`"
 _ROUNDED = 0.01
 _MOST_SINGLE = 1_000
 """More groups of one row than this, if they are half of all groups, are those of a measurement or of an identifier."""
+_MOST_FRACTIONS = 100
+"""More numbers than this with fractions among them are a measurement, not codes of groups."""
 
 
 def check_readable(tally: Tally, specs: Sequence[MetricSpec], needs: Needs, options: Options) -> None:
@@ -166,44 +167,57 @@ def _ends(tally: Tally, quantity: str) -> tuple[Any, Any]:
 
 
 def check_sizes(tally: Tally, specs: Sequence[MetricSpec]) -> None:
-    """Refuse features that make a group of almost every row, unless `min_n` or `min_share` leaves groups to compare."""
+    """Refuse features that make a group of almost every row, or of every measured number.
+
+    `min_n` or `min_share` may leave groups to compare.
+    """
     # a group of one row is a cell of one row
-    if len(tally.cells) <= _MOST_SINGLE or (tally.cells["n"] == 1).sum() <= _MOST_SINGLE:
-        return
+    may_be_single = len(tally.cells) > _MOST_SINGLE and (tally.cells["n"] == 1).sum() > _MOST_SINGLE
     for by in dict.fromkeys(spec.by for spec in specs):
-        if by is None or by.sides or by.memberships is not None:
+        if by is None or by.sides or by.memberships is not None or not (may_be_single or _is_measured(tally, by)):
             continue
         keys = tally.keys_of_cells(by.columns)
         sizes = keys.with_columns(tally.cells["n"]).group_by(keys.columns).agg(pl.col("n").sum())["n"]
         single = int((sizes == 1).sum())
         smallest = max(by.policy.min_n, by.policy.min_share * int(sizes.sum()))
         has_large = smallest > 1 and len(sizes.filter(sizes >= smallest)) > 1
-        if single > _MOST_SINGLE and 2 * single >= len(sizes) and not has_large:
+        if has_large:
+            continue
+        if _is_measured(tally, by) or (single > _MOST_SINGLE and 2 * single >= len(sizes)):
             way_out = _way_to_fewer_groups(by, keys)
             if len(sizes) > single + 1:
                 way_out += ", or leave out small groups with `min_n=`"
+            of_one_row = f", {single:,} of them of one row" if single else ""
             msg = (
-                f"`by`: {by.text!r} makes {len(sizes):,} groups, {single:,} of them of one row. {way_out}. An "
-                "identifier is no feature: leave it out, or give it as `group_by=` or `cluster=`."
+                f"`by`: {by.text!r} makes {len(sizes):,} groups{of_one_row}. {way_out}. An identifier is no feature: "
+                "leave it out, or give it as `group_by=` or `cluster=`."
             )
             raise ColumnError(msg)
+
+
+def _is_measured(tally: Tally, by: By) -> bool:
+    """Check whether a feature has so many numbers with fractions that they are a measurement."""
+    for key in tally.keys_of_cells(by.columns):
+        if key.dtype.is_float() and len(key) > _MOST_FRACTIONS and key.n_unique() > _MOST_FRACTIONS:
+            finite = key.filter(key.is_finite())
+            if (finite != finite.round()).any():
+                return True
+    return False
 
 
 def _way_to_fewer_groups(by: By, keys: pl.DataFrame) -> str:
     """The words on how to pool the values of the feature that has the most."""
     index = max(range(keys.width), key=lambda number: keys[:, number].n_unique())
     name, values = by.columns[index].name, keys[:, index].drop_nulls()
-    if keys.width > 1 and values.n_unique() <= _MOST_SINGLE:
+    if keys.width > 1 and values.n_unique() <= _MOST_SINGLE and not values.dtype.is_float():
         return "Cross fewer features"
     if not values.dtype.is_numeric():
         return advice(
             f"Pool rare values of {name!r} with `lump_rare`", f"Put rare values of {name!r} together in the file"
         )
-    finite = values.filter(values.is_finite())
-    low, high = cast("tuple[float, float]", (finite.min(), finite.max()))
-    width = 10 ** math.floor(math.log10(high - low))
-    bands = f"Put numbers into bands, `(pl.col({name!r}) // {width:_}).alias({f'{name}_band'!r})`"
-    return advice(bands, "Put numbers into bands in the file")
+    edges = f"`bins({name!r}, [edge, …])`, at quantiles with `quantile_groups({name!r}, 5)`"
+    curve = f", or see the metric over it with `inference.feature_curve(metric, {name!r})`"
+    return advice(f"Put numbers into bins with {edges}{curve}", "Put numbers into bins in the file")
 
 
 def _check_design(tally: Tally, design: SurveyDesign) -> None:

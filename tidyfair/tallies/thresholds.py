@@ -14,14 +14,14 @@ import numpy as np
 import polars as pl
 
 from tidyfair.errors import ArgumentError, ColumnError, advice, in_short, listed
-from tidyfair.specs import Column, ColumnLike, is_list, names_of, refuse_unknown_settings, value_at
+from tidyfair.specs import Column, ColumnLike, OperatingPoint, is_list, names_of, refuse_unknown_settings, value_at
 from tidyfair.tallies.arrays import ARRAY
 from tidyfair.tallies.key_encoding import Levels
-from tidyfair.tallies.source import WEIGHT, from_arrays
+from tidyfair.tallies.source import FREQUENCY, WEIGHT, from_arrays, open_frame
 
 __all__ = ["sigmoid"]
 
-SCORE, ESTIMATE = "s0", "estimate"
+TRUTH, SCORE, ESTIMATE = "truth", "s0", "estimate"
 _CUT = "cut"
 RULES = ("threshold", "top_k", "top_fraction")
 """The options that turn scores into labels."""
@@ -45,6 +45,10 @@ class Cut:
     by: tuple[Column, ...] = ()
     groups: tuple[tuple[tuple[object, ...], float], ...] = ()
     """The threshold of each group of `by`, in place of `values`."""
+    point: OperatingPoint | None = None
+    """The choice of a threshold from the rows that are counted, in place of both."""
+    is_of_sample: bool = False
+    """True if thresholds were chosen on another sample, whatever the scale of its scores."""
 
     @classmethod
     def of(cls, options: Mapping[str, object], roles: Collection[str]) -> Cut | None:
@@ -65,6 +69,8 @@ class Cut:
         if "probs" not in roles:
             msg = f"`{rule}` needs a column of scores; add `probs=`."
             raise ArgumentError(msg)
+        if rule == "threshold" and isinstance(value, OperatingPoint):
+            return cls("threshold", by=value.by, point=value)
         if rule == "threshold" and isinstance(value, Mapping):
             return _by_group(cast("Mapping[Any, Any]", value))
         if is_list(value):
@@ -74,7 +80,7 @@ class Cut:
     @property
     def is_of_probabilities(self) -> bool:
         """True if its thresholds lie between 0 and 1, and not only at these ends, like thresholds of probabilities."""
-        if self.option != "threshold":
+        if self.option != "threshold" or self.point is not None or self.is_of_sample:
             return False
         values = [value for _, value in self.groups] or self.values
         within = min(values) >= 0 and max(values) <= 1
@@ -125,6 +131,8 @@ class Cut:
     def decide(self, frame: pl.LazyFrame, outer: list[str], groups: list[str], names: Sequence[str]) -> pl.LazyFrame:
         """Add an `estimate` from the scores; `outer` and `groups` are columns of the frame."""
         score = pl.col(SCORE)
+        if self.point is not None:
+            return self._at_point(frame, self.point, [*outer, *groups])
         if self.groups:
             return self._by_groups(frame, groups, names)
         if self.option != "threshold":
@@ -134,6 +142,26 @@ class Cut:
         search = partial(_search, cuts=sorted(self.values))
         codes = score.cast(pl.Float64).map_batches(search, return_dtype=pl.UInt16, is_elementwise=True)
         return frame.with_columns(codes.alias(ESTIMATE))
+
+    def chosen_on(self, point: OperatingPoint, truth: Column, score: Column, weight: Column | None) -> Cut:
+        """The thresholds that an operating point has on another sample, which has the columns of the call."""
+        wanted = {TRUTH: ("truth", truth), SCORE: ("probs", score)}
+        wanted |= {f"t{index}": ("threshold", column) for index, column in enumerate(self.by)}
+        wanted |= {WEIGHT: ("case_weights", weight)} if weight is not None else {}
+        keys = [f"t{index}" for index in range(len(self.by))]
+        chosen = _chosen(open_frame(point.on).read(wanted), point, keys)
+        if not keys:
+            return Cut("threshold", (chosen["threshold"][0],), is_of_sample=True)
+        groups = tuple((row[:-2], row[-2]) for row in chosen.rows())
+        return Cut("threshold", by=self.by, groups=groups, is_of_sample=True)
+
+    def _at_point(self, frame: pl.LazyFrame, point: OperatingPoint, keys: list[str]) -> pl.LazyFrame:
+        """Select the rows at or above the threshold of their outer group, and group, that is chosen from these rows."""
+        rows = frame.collect()
+        chosen = _chosen(rows, point, keys).select(*keys, pl.col("threshold").alias(_CUT)).lazy()
+        on: dict[str, Any] = {"on": keys, "how": "left", "nulls_equal": True} if keys else {"how": "cross"}
+        with_cuts = rows.lazy().join(chosen, **on)
+        return with_cuts.with_columns(self.reached(pl.col(SCORE), pl.col(_CUT)).alias(ESTIMATE)).drop(_CUT)
 
     def _by_groups(self, frame: pl.LazyFrame, groups: list[str], names: Sequence[str]) -> pl.LazyFrame:
         """Select the rows whose score reaches the threshold of their group."""
@@ -210,12 +238,22 @@ class Cut:
         return remarks
 
     def __repr__(self) -> str:
+        if self.point is not None:
+            return f"{self.option}={self.point!r}"
         if self.groups:
             names = names_of(self.by)
             if len(names) > 1:
                 return f"{self.option}={ {tuple(names): dict(self.groups)} }"
             return f"{self.option}={ {names[0]: {key: value for (key,), value in self.groups}} }"
         return f"{self.option}={list(self.values) if self.several else self.values[0]}"
+
+
+def _chosen(rows: pl.DataFrame, point: OperatingPoint, keys: list[str]) -> pl.DataFrame:
+    """The thresholds of an operating point in groups of counted rows."""
+    weight = next((name for name in (WEIGHT, FREQUENCY) if name in rows.columns), None)
+    weights = pl.lit(1.0) if weight is None else pl.col(weight).cast(pl.Float64)
+    names = [pl.col(TRUTH).alias("truth"), pl.col(SCORE).alias("score"), weights.alias("weight")]
+    return point.thresholds(rows.select(*keys, *names), keys)
 
 
 def _rows_within_weight(share: float) -> pl.Expr:
@@ -239,7 +277,8 @@ def _number(rule: str, value: object) -> float:
     """Check one threshold, number or share."""
     is_number = not isinstance(value, bool) and isinstance(value, Real) and _is_number(value)
     if rule == "threshold" and not is_number:
-        msg = f"`threshold` is a number, a list of numbers or a mapping by group, not {in_short(value)}."
+        kinds = "a number, a list of numbers, a mapping by group or an `operating_point(…)`"
+        msg = f"`threshold` is {kinds}, not {in_short(value)}."
         raise ArgumentError(msg)
     if rule == "top_k" and not (is_number and isinstance(value, Integral) and int(value) >= 1):
         msg = f"`top_k` is a number of rows, 1 or more, not {in_short(value)}."

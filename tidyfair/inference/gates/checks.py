@@ -113,6 +113,7 @@ class Gate(MetricSetOnData, CalledOnTallies):
     subject: ClassVar[str] = "A gate"
     accepted: ClassVar[type[Any]] = JudgedCallOptions
     follows_judges: ClassVar[bool] = True
+    follows_chosen_thresholds: ClassVar[bool] = True
     follows_points: ClassVar[bool] = True
     follows_suppression: ClassVar[bool] = True
     lists_unknown: ClassVar[bool] = True
