@@ -1,28 +1,37 @@
-"""The results of an audit, and which of its disparities are significant: one policy for pages and the command line.
+"""The results of an audit, and what they say of groups: one policy for pages and the command line.
 
-A disparity of rates is tested by permutation, all others by their interval, and both are adjusted by Holm's method for
-the number of disparities in the audit.
+Groups differ, they are alike within a margin, or there are too few rows to tell. A disparity of rates is tested by
+permutation, all others by their interval, and both are adjusted by Holm's method for the number of disparities in the
+audit. Groups are alike where the whole interval of their disparity is within the margin.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence, Set as AbstractSet
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, Literal, TypeAlias
 
 import numpy as np
 import polars as pl
 
 from tidyfair.audits.usual_metrics import UsualMetrics
-from tidyfair.calling import GroupwiseMetric, metric_set
+from tidyfair.calling import GroupwiseMetric, Metric, metric_set
 from tidyfair.errors import Status, without_notices
 from tidyfair.inference.gates import Gate
 from tidyfair.inference.testing import disparity_test
-from tidyfair.intervals import adjusted
-from tidyfair.specs import CUTS, SELECTIONS, By, Options, Policy, ReadOptions, RowKey, key_columns, keys_of
+from tidyfair.intervals import adjusted, share_of
+from tidyfair.specs import CUTS, SELECTIONS, By, Options, Policy, ReadOptions, RowKey, key_columns, keys_of, number
 from tidyfair.tallies import Tally
 
+Answer: TypeAlias = Literal["differ", "too few rows to tell", "no margin", "alike"]
+"""Answers to whether groups differ, the one that matters most first.
+
+Without a margin nothing is alike, and what is not shown to differ stays open.
+"""
+ALIKE_WITHIN = 0.05
+"""The margin of audits unless told otherwise: shares of groups that are five points apart, or less, count as alike."""
 _TEST_OPTIONS = {"pos_label", "labels", "na_rm"}
 """The options that tests take; they decide the others for themselves."""
 _MOST_DRAWS, _FEWEST_DRAWS, _DRAWN = 10_000, 1_000, 500_000
@@ -45,13 +54,15 @@ class AuditResults:
     """The options by which rows were counted."""
     simultaneous: bool = False
     """True if the intervals of groups hold for all groups at once."""
+    margin: float | None = None
+    """How far apart groups may be and count as alike, in the unit of the metric; None for the default of shares."""
     at_thresholds: Sequence[AuditResults] = ()
     """Those of further metrics, which weigh errors by each of several thresholds."""
 
     @classmethod
     def of(
         cls, metrics: UsualMetrics, data: Any, truth: Any, estimate: Any, options: Mapping[str, Any],
-        gate: Gate | None = None,
+        gate: Gate | None = None, margin: float | None = None,
     ) -> AuditResults:  # fmt: skip
         """Count the rows that metrics and a gate read, with the options of a call."""
         reading: dict[str, Any] = {"interval": "auto", "on_undefined": "ignore"}
@@ -62,8 +73,11 @@ class AuditResults:
         if "cluster" not in counting:
             # intervals need to see how much sums vary from part to part
             counting["parts"] = reading.get("seed", 0)
+        if margin is not None:
+            shares = any(all(map(is_percent, parity.metrics)) for parity in metrics.parities)
+            margin = number("margin", margin, 0, 1 if shares else math.inf, inside=True)
         counted = metrics.everything(*(gate.metrics if gate else ()))
-        return cls(metrics, counted.tally(data, truth, estimate, **counting), reading, counting)
+        return cls(metrics, counted.tally(data, truth, estimate, **counting), reading, counting, margin=margin)
 
     @property
     def rows(self) -> int:
@@ -131,6 +145,45 @@ class AuditResults:
     def significance(self) -> Significance:
         """The significant disparities."""
         return Significance.of(self)
+
+    def alike_within(self, parity: GroupwiseMetric) -> tuple[float, float] | None:
+        """The values of a disparity that count as alike; None where no margin says so."""
+        margin = self.margin
+        if margin is None and all(map(is_percent, parity.metrics)):
+            margin = ALIKE_WITHIN
+        kind = parity.aggregate.kind
+        if margin is None or (kind != "difference" and margin >= 1):
+            return None
+        least = 1 - margin if kind != "difference" else 0.0
+        limits = {"difference": (-margin, margin), "ratio": (least, 1 / (least or 1))}
+        limits["log_ratio"] = (math.log(least or 1), -math.log(least or 1))
+        return limits.get(kind)
+
+    @property
+    def margin_in_words(self) -> str:
+        """How far apart groups may be and count as alike, and who says so."""
+        if self.margin is not None:
+            return f"values up to {self.margin:g} apart, the margin of this audit"
+        if not any(self.alike_within(parity) for parity in self.metrics.parities):
+            return "no margin is set"
+        return f"shares up to {ALIKE_WITHIN * 100:g} points apart, the default margin"
+
+    @cached_property
+    def answers(self) -> dict[RowKey, Answer]:
+        """Whether the groups of each judged disparity differ, by the key of its row."""
+        judged, compared = self.significance.outcomes, self.compared_results
+        parities = {(parity.name, parity.by.text): parity for parity in self.metrics.parities}
+        answers: dict[RowKey, Answer] = {}
+        ends = compared.select(".metric", ".by", ".lower", ".upper") if judged else pl.DataFrame()
+        for key, (name, by, lower, upper) in zip(keys_of(compared) if judged else (), ends.rows(), strict=True):
+            if key not in judged:
+                continue
+            within = self.alike_within(parities[name, by])
+            if within and lower is not None and upper is not None and within[0] <= lower <= upper <= within[1]:
+                answers[key] = "alike"
+            else:
+                answers[key] = "differ" if judged[key] else "too few rows to tell" if within else "no margin"
+        return answers
 
     @property
     def draws_of_tests(self) -> int:
@@ -236,6 +289,12 @@ class Significance:
             outcomes |= dict.fromkeys(clear, True)
             undecided = {key: parity for key, parity in undecided.items() if key not in clear}
         return cls(error, tested, outcomes)
+
+
+def is_percent(metric: Metric) -> bool:
+    """Check for values that are written in percent: shares of rows, and what is best at 1 and worst at 0."""
+    is_score = metric.kind in {"class", "prob"} and metric.range == (0, 1) and metric.better == "maximize"
+    return is_score or share_of(metric.definition) is not None
 
 
 def with_small_groups(groups: pl.DataFrame, results: pl.DataFrame) -> pl.DataFrame:

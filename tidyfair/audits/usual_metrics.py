@@ -10,7 +10,7 @@ import polars as pl
 
 from tidyfair.calling import GroupwiseFactory, GroupwiseMetric, Metric, MetricSet, comparison, metric_set
 from tidyfair.errors import ArgumentError, Status
-from tidyfair.evaluation import labels_with_scores
+from tidyfair.evaluation import Labels, labels_with_scores
 from tidyfair.inference.gates import with_unknown
 from tidyfair.metrics.classification import accuracy, base_rate, precision, selection_rate, sens, spec
 from tidyfair.metrics.defaults import are_numbers, refuse_forecasts
@@ -170,15 +170,19 @@ class UsualMetrics:
             pl.when(is_unknown).then(values[name]).otherwise(groups[name]).alias(name) for name in own
         )
 
-    def event(self, tally: Tally, options: Options) -> object:
-        """The label that counts as the event; None where no metric reads one label against the others."""
+    def labels(self, tally: Tally, options: Options) -> Labels | None:
+        """The labels of an audit; None where no metric reads any."""
         reads_labels = any(metric.kind in {"class", "prob"} for metric in self.results) and not tally.needs.numbers
         if not reads_labels or (tally.truth is None and tally.estimate is None):
             return None
-        labels = labels_with_scores(
+        return labels_with_scores(
             tally, labels=options.labels, pos_label=options.pos_label, estimator=options.estimator
         )
-        return None if labels.event is None else labels.values[labels.event]
+
+    def event(self, tally: Tally, options: Options) -> object:
+        """The label that counts as the event; None where no metric reads one label against the others."""
+        labels = self.labels(tally, options)
+        return None if labels is None or labels.event is None else labels.values[labels.event]
 
     @property
     def bys(self) -> list[By]:

@@ -197,6 +197,9 @@ FLAGS: Mapping[str, Mapping[Flag, str]] = {
     "intervals": {
         Flag("interval", "METHOD", ("audit",), choices=_METHODS): _INTERVAL.format(", ".join(_METHODS)),
         Flag("interval", "METHOD", ("report",), choices=_METHODS[:-1]): _INTERVAL.format(", ".join(_METHODS[:-1])),
+        Flag("margin", "NUMBER", _PREDICTIONS, type=_number): (
+            "how far apart groups may be and count as alike, in the unit of the metrics (default: 0.05 between shares)"
+        ),
         Flag("conf_level", "NUMBER", type=_number): (
             f"confidence level of the intervals (default: {DEFAULTS['conf_level']})"
         ),
@@ -226,7 +229,9 @@ FLAGS: Mapping[str, Mapping[Flag, str]] = {
     "output": {
         Flag("title", "TEXT", ("report",)): "the title of the page",
         Flag("model", "TEXT", ("report",)): "the model that was audited, as the page names it",
+        Flag("model_version", "TEXT", ("report",)): "its version",
         Flag("dataset", "TEXT", ("report",)): "the data that it was audited on, as the page names them",
+        Flag("auditor", "TEXT", ("report",)): "who audited it, as the page names them",
         Flag("date", "TEXT", ("report",)): "the date of the audit, as the page shows it",
         Flag("interactive", commands=("report",), action="store_true"): (
             "add controls for the feature, metric, reference and threshold to the HTML page"

@@ -15,7 +15,7 @@ from tidyfair.cli.terminal import say
 from tidyfair.errors import ArgumentError
 from tidyfair.specs import Privileged
 
-_REFUSED = ("metric", "fail_if", "confidence", "output_groups", "interval", "simultaneous", "full")
+_REFUSED = ("metric", "fail_if", "confidence", "output_groups", "interval", "simultaneous", "full", "margin")
 """Options that a named audit does not take: it says itself what is computed, and gives no verdicts."""
 
 

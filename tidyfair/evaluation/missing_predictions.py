@@ -67,7 +67,7 @@ def _shares_in_words(by: By, groups: pl.DataFrame) -> str:
     few = shares
     if len(shares) > _MOST_SHOWN:
         few = pl.concat([shares.head(_MOST_SHOWN - 1), shares.tail(1)])
-    texts = [f"{share:.1%}".replace("%", " %") + f" of {_in_words(by, group)}" for group, share in few.rows()]
+    texts = [f"{share:.1%} of {_in_words(by, group)}" for group, share in few.rows()]
     if len(few) < len(shares):
         texts.insert(-1, "…")
     return ", ".join(texts)
@@ -77,4 +77,4 @@ def _in_words(by: By, group: str) -> str:
     """A group inside a sentence, such as `race = "Black"`."""
     if by.sides is not None:
         return f"{group} ({by.text})"
-    return f"{by.text} = {group}" if group == "null" else f'{by.text} = "{group}"'
+    return f"{by.text} unknown" if group == "null" else f'{by.text} = "{group}"'

@@ -224,6 +224,8 @@ class Axes:
     title: str = ""
     shift: Vega = field(default_factory=dict[str, Any])
     """Pixels by which marks stand beside their place."""
+    unit: str = ""
+    """Shares are written in `%`, and their differences in `points`."""
 
     def layer(
         self, mark: str, value: str, to: str | None = None, *, table: pl.DataFrame | None = None,
@@ -242,9 +244,12 @@ class Axes:
         # of four there are at least two, however round their steps are
         ticks = 4 if self.length < 260 and self.values == "x" else 5
         axis: Vega = {"tickCount": ticks, "title": self.title or None}
+        if self.unit:
+            axis["labelExpr"] = "format(datum.value * 100, '~r')" + " + '%'" * (self.unit == "%")
+            axis["title"] = self.title or (None if self.unit == "%" else self.unit)
         if self.values == "x":
             axis |= {"labelFlush": 4, "labelBound": _BEYOND}
-        if max(-low, high) >= _LARGE or high - low < _SMALL_NUMBER:
+        elif max(-low, high) >= _LARGE or high - low < _SMALL_NUMBER:
             axis["format"] = "~s" if max(-low, high) >= _LARGE else "~g"
         scale = {"domain": [low, high], "nice": False, "zero": False}
         return {"field": value, "type": "quantitative", "scale": scale, "axis": axis}
@@ -355,12 +360,19 @@ def unique_names(table: pl.DataFrame, name: str, *within: str) -> pl.DataFrame:
     return table.with_columns(pl.when(repeats > 0).then(pl.format("{} [{}]", name, repeats + 1)).otherwise(name))
 
 
-def number_text(value: float | None) -> str:
-    """A value as it is written beside a mark; nothing where there is none."""
+def unit_of_part(part: pl.DataFrame) -> str:
+    """The unit of all values of a panel; empty for plain numbers."""
+    return part["unit"][0] if "unit" in part.columns else ""
+
+
+def number_text(value: float | None, unit: str = "") -> str:
+    """A value as it is written beside a mark, in its unit; nothing where there is none."""
     if value is None:
         return ""
     if math.isinf(value):
         return "\N{INFINITY}" if value > 0 else "\N{MINUS SIGN}\N{INFINITY}"
+    if unit:
+        return f"{value * 100:z,.1f}{'%' if unit == '%' else f' {unit}'}".replace("-", "\N{MINUS SIGN}")
     decimals = 0 if abs(value) >= 1_000 else 1 if abs(value) >= 10 else 3
     # the minus of axes
     return f"{value:z,.{decimals}f}".replace("-", "\N{MINUS SIGN}")
@@ -376,6 +388,8 @@ def _described(table: pl.DataFrame) -> str:
     keys = [name for name in ("panel", "series", "what", "row", "column") if name in table.columns]
     several = [name for name in keys if table[name].n_unique() > 1]
     names = [f" ({', '.join(finite[name][row] for name in several)})" if several else "" for row in (0, -1)]
-    low, high = (f"{finite['estimate'][row]:.3g}{name}" for row, name in zip((0, -1), names, strict=True))
+    units = finite["unit"] if "unit" in finite.columns else [""] * len(finite)
+    ends = [(finite["estimate"][row], units[row], name) for row, name in zip((0, -1), names, strict=True)]
+    low, high = (f"{number_text(end, unit) if unit else f'{end:.3g}'}{name}" for end, unit, name in ends)
     text = f"{len(finite)} values from {low} to {high}." if len(finite) > 1 else f"One value, {low}."
     return f"{text} {remark}".rstrip()

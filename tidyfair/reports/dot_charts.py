@@ -74,8 +74,10 @@ def _values_of(table: pl.DataFrame) -> list[str]:
     """Values with their intervals as text."""
     texts: list[str] = []
     for row in table.iter_rows(named=True):
-        text = number_text(row["estimate"])
-        low, high = (number_text(row.get(end)) for end in ("lower", "upper"))
+        unit = row.get("unit", "")
+        text = number_text(row["estimate"], unit)
+        # ends of intervals leave the unit to their value
+        low, high = (number_text(row.get(end), unit).removesuffix(unit).rstrip() for end in ("lower", "upper"))
         if text and (low or high):
             # ends that are not included
             low, high = (
@@ -180,7 +182,8 @@ def _axes_of_rows(part: pl.DataFrame, ends: tuple[float, float], layout: _Layout
     middle = 0.5 + shift / _TALL_ROW
     axis = {"labels": False, "title": None, "bandPosition": middle}
     scale = {"type": "band", "domain": names, "padding": 0}
-    return Axes("x", ends, layout.panel, {"y": nominal("what", scale=scale, axis=axis)}, shift={"yOffset": shift})
+    rows = {"y": nominal("what", scale=scale, axis=axis)}
+    return Axes("x", ends, layout.panel, rows, shift={"yOffset": shift}, unit=charts.unit_of_part(part))
 
 
 def _panel(layers: Sequence[Vega], part: pl.DataFrame, layout: _Layout, heading: str, frame: str) -> Vega:
@@ -251,7 +254,8 @@ def _limits(axes: Axes, part: pl.DataFrame, name: str) -> list[Vega]:
     limit = part["limit"][0]
     if part["limit"].n_unique() > 1 or limit is None:
         return [axes.layer("tick", "limit", color=charts.INK, thickness=1.5, size=18)]
-    table = pl.DataFrame({"at": [limit], "text": [f"{name} {limit:.3g}"]})
+    text = number_text(limit, axes.unit) if axes.unit else f"{limit:.3g}"
+    table = pl.DataFrame({"at": [limit], "text": [f"{name} {text}"]})
     if axes.values == "x":
         share = axes.share(limit)
         align = "left" if share < 0.2 else "right" if share > 0.8 else "center"

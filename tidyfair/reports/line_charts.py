@@ -61,7 +61,7 @@ def _axes_of_lines(picture: Picture, part: pl.DataFrame, room: float) -> tuple[A
         x_ends = ends_of_axis([*part["x"], picture.at], picture.x_span)
     inner = room - charts.width_of_ticks(ends)
     across = Axes("x", x_ends, min(inner, _LARGEST_SQUARE) if picture.square else inner, {}, picture.x[0])
-    return across, Axes("y", ends, inner, {"x": across.place("x")})
+    return across, Axes("y", ends, inner, {"x": across.place("x")}, unit=charts.unit_of_part(part))
 
 
 def _heights(part: pl.DataFrame) -> list[float | None]:

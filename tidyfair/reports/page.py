@@ -22,7 +22,7 @@ from tidyfair.inference.gates import Gate
 from tidyfair.inference.partial_knowledge import worst_groups
 from tidyfair.intervals import in_progress, share_of
 from tidyfair.reports.blocks import Content, Findings, Section, html_of, markdown_of
-from tidyfair.reports.findings import Finding, feature_in_words, finding_on
+from tidyfair.reports.findings import Finding, feature_in_words, finding_on, remarks_on, units_of
 from tidyfair.reports.interactive import Explorer, explorer_of, script_policy, text_of_file
 from tidyfair.reports.reproduction import call_of, how_to_repeat
 from tidyfair.reports.sections import (
@@ -122,11 +122,14 @@ def report(
     gate: Gate | None = None,
     title: str = "Audit of predictions",
     model: str | None = None,
+    model_version: str | None = None,
     dataset: str | None = None,
+    auditor: str | None = None,
     date: str | None = None,
     interactive: bool = False,
     min_n: int = LEAST_ROWS,
     min_share: float = 0.0,
+    margin: float | None = None,
     unknown: Treatment = "apart",
     unknown_values: Iterable[object] | None = None,
     **options: Any,
@@ -144,13 +147,18 @@ def report(
         gate: A gate made by `check`: its verdicts are part of the report.
         title: The heading.
         model: The model that was audited, as the page names it.
+        model_version: Its version.
         dataset: The data that it was audited on.
+        auditor: Who audited it.
         date: The date of the audit; the page has no other, so that the same call gives the same page.
         interactive: Add controls, with which readers choose the feature, the metric, the reference and, of scores, the
             threshold. The file still needs no network. It has values of groups and never rows, and grows by about 1 MB.
         min_n: Values of groups of fewer rows are not shown, and disparities not taken over them, so that no headline
             rests on a handful of people. What is hidden can still be worked out where totals are known.
         min_share: Disparities are not taken over groups with a smaller share of the rows.
+        margin: How far apart groups may be and still count as alike, in the unit of the metrics: 0.05, which is five
+            points, where shares are compared and nothing else is said; numbers have none of their own. For ratios it is
+            the distance from 1.
         unknown: Rows whose group is missing or unknown are counted `"apart"` and not compared; or they are a `"group"`
             like all others; or they are not shown, `"drop"`.
         unknown_values: The values that mean unknown beside null; left out, texts such as "Unknown" do.
@@ -172,7 +180,8 @@ def report(
     options = {name: value for name, value in options.items() if value is not None or name == "interval"}
     policy = Policy.of("report", min_n, min_share, unknown, unknown_values)
     flag("interactive", interactive)
-    for name, text in {"title": title, "model": model, "dataset": dataset, "date": date}.items():
+    about = {"model": model, "model_version": model_version, "dataset": dataset, "auditor": auditor, "date": date}
+    for name, text in {"title": title, **about}.items():
         if text is not None or name == "title":
             string(name, text)
     need_packages()
@@ -186,7 +195,7 @@ def report(
     kind = "labels" if chosen else kind_of(source, truth, estimate, options)
     usual = UsualMetrics.of(given, kind, metrics=chosen, policy=policy)
     usual.results.run.options(options)
-    audit = AuditResults.of(usual, data, truth, estimate, options, gate)
+    audit = AuditResults.of(usual, data, truth, estimate, options, gate, margin)
     if audit.tally.cut is not None and audit.tally.cut.several:
         msg = f"report() is about one set of decisions: give one {audit.tally.cut.option}, not a list."
         raise ArgumentError(msg)
@@ -196,16 +205,15 @@ def report(
     usual.results.run.check_occurs(audit.tally, audit.options)
     own: dict[str, Any] = {
         "by": by, "metrics": metrics, "gate": gate, "unknown": unknown, "min_n": min_n, "min_share": min_share,
-        "unknown_values": unknown_values and list(unknown_values), "interactive": interactive, "model": model,
-        "dataset": dataset, "date": date,
+        "margin": margin, "unknown_values": unknown_values and list(unknown_values), "interactive": interactive,
+        **about,
     }  # fmt: skip
     own = {name: value for name, value in own.items() if name not in _DEFAULTS or value != _DEFAULTS[name]}
     code = call_of({"truth": truth, "estimate": estimate, **own, **options})
     call: dict[str, Any] = {"truth": truth, "estimate": estimate, **options}
-    facts = {"Model": model, "Data": dataset, "Date": date}
     return page_of(
-        audit, data, call, gate, title=title, facts=facts, code=code, interactive=interactive, is_usual=not chosen
-    )  # fmt: skip
+        audit, data, call, gate, title=title, facts=about, code=code, interactive=interactive, is_usual=not chosen
+    )
 
 
 def _check_arguments(features: Sequence[object], gate: object, options: Iterable[str]) -> None:
@@ -238,14 +246,15 @@ def page_of(
 ) -> Report:
     """The report on the results of an audit of some data, with the arguments of the call besides the data.
 
-    `facts` are the model, the data and the date; `code`, or a command line, makes the report again; and where metrics
-    are the usual ones, nobody has chosen them.
+    `facts` are the model, its version, the data, who audited it and when; `code`, or a command line, makes the report
+    again; and where metrics are the usual ones, nobody has chosen them.
     """
     worst, dotted = _worst_groups(audit), pl.col("^[.].*$")
     # an average over labels that is the same for all data is none that anybody asked for
     shown = pl.col(".by").is_not_null() | ~audit.metrics.is_constant if is_usual else pl.lit(value=True)
     groups, with_unknown = (frame.filter(shown).select(dotted) for frame in (audit.groups, audit.groups_with_unknown))
-    values = GroupValues(groups, with_unknown, worst, audit.policy.min_n)
+    units = units_of(metric for metric in audit.metrics.groups if isinstance(metric, Metric))
+    values = GroupValues(groups, with_unknown, worst, audit.policy.min_n, units, audit.level)
     findings = [finding_on(feature, audit) for feature in audit.metrics.bys]
     clearest = _clearest(findings)
     drawn = clearest.by if clearest.metric else None
@@ -261,7 +270,7 @@ def page_of(
     opening: list[Content] = [facts_of(audit, facts)]
     if gate:
         opening += _verdicts_of(gate, audit)
-    opening += [Findings(tuple(findings)), *values.figures_of(clearest)]
+    opening += [Findings(tuple(findings), tuple(remarks_on(audit))), *values.figures_of(clearest)]
     if interactive:
         opening += explorer_of(audit, groups, data, call, clearest.by)
     return Report(title, tuple(opening), tuple(sections))
@@ -282,7 +291,7 @@ def _verdicts_of(gate: Gate, audit: AuditResults) -> list[Content]:
         values_only: dict[str, Any] = {**audit.reading, "interval": None}
         values = metric_set(*limited).compute(audit.tally, **values_only)
         others = dict(zip(keys_of(values), values[".estimate"], strict=True))
-    return [verdicts_of_gate(gate, verdicts, words, others), verdicts_explained(verdicts, words, gate.conf_level)]
+    return [verdicts_of_gate(gate, verdicts, audit, words, others), verdicts_explained(gate, verdicts, words)]
 
 
 def _worst_groups(audit: AuditResults) -> pl.DataFrame | None:
@@ -307,7 +316,7 @@ def _worst_groups(audit: AuditResults) -> pl.DataFrame | None:
 
 def _clearest(findings: Sequence[Finding]) -> Finding:
     """The clearest finding, which the page shows; a feature is read more easily than two that are crossed."""
-    clear = [finding for finding in findings if finding.is_significant]
+    clear = [finding for finding in findings if finding.answer == "differ"]
     fewest = min((len(finding.by.columns) for finding in clear), default=0)
     simple = [finding for finding in clear if len(finding.by.columns) == fewest]
     return max(simple or findings, key=lambda finding: finding.evidence)

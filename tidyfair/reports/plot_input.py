@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from functools import cached_property
 from itertools import chain, permutations, takewhile
 from typing import Any, Literal
@@ -15,11 +15,12 @@ from tidyfair.evaluation import texts_of
 from tidyfair.metrics import at_cut, in_prose, short_title, title_of
 from tidyfair.metrics.catalog import comparison_named, metric_named
 from tidyfair.reports.charts import SPAN, Span
+from tidyfair.reports.tables import Units
 from tidyfair.specs import CUTS, POINTS, RESERVED
 from tidyfair.specs.result_kinds import COMPARISONS, FOUR_FIFTHS, GROUPS, LOOK, METRICS, VERDICTS, ResultKind
 
 Form = Literal["dots", "heat map"]
-OUTER = ".outer"
+OUTER, UNIT = ".outer", "\0unit"
 CUT_TITLES: dict[str, str] = dict(
     zip(
         CUTS,
@@ -69,6 +70,13 @@ class PlotInput:
         nothing = pl.repeat(None, len(frame), dtype=pl.Null, eager=True)
         completed = frame.hstack([nothing.alias(name) for name in lacking])
         return cls(kind, completed, outer, [name for name in CUTS if name not in lacking])
+
+    def with_units(self, units: Units) -> PlotInput:
+        """The same with the unit of each row, which is empty for plain numbers."""
+        if not units:
+            return self
+        unit = pl.col(".metric").replace_strict(units, default="", return_dtype=pl.String).alias(UNIT)
+        return replace(self, frame=self.frame.with_columns(unit))
 
     @property
     def cut(self) -> str | None:
@@ -160,7 +168,12 @@ class PlotInput:
             panels[key] = panel
             spans[panel] = _of_both(spans[panel], span) if panel in spans else span
         names = pl.Series("panel", [panels[key] for key in keys], pl.String)
-        return frame.with_columns(names, span_column([spans[name] for name in names]))
+        frame = frame.with_columns(names, span_column([spans[name] for name in names]))
+        if UNIT not in frame.columns or frame[UNIT].n_unique() < 2:
+            return frame
+        # an axis has one unit
+        in_unit = pl.when(pl.col(UNIT) == "").then("panel").otherwise(pl.format("{} in {}", "panel", UNIT))
+        return frame.with_columns(in_unit.alias("panel"))
 
 
 def listed_names(names: Iterable[str]) -> str:
@@ -241,6 +254,8 @@ def table_of(frame: pl.DataFrame, *marks: str, **columns: Any) -> pl.DataFrame:
     Names have no dot, which Vega would take for a path.
     """
     shown = {name: pl.col(name) for name in ("panel", "span", "scale") if name in frame.columns}
+    if UNIT in frame.columns:
+        shown["unit"] = pl.col(UNIT)
     for name in marks:
         if name == ".estimate" or frame[name].count() or frame[_OTHER_ENDS.get(name, name)].count():
             is_empty = frame.schema[name] == pl.Null

@@ -14,6 +14,7 @@ from tidyfair.escapes import renamed
 from tidyfair.reports import comparison_plots, curve_plots, value_plots
 from tidyfair.reports.charts import LEAST_WIDTH, WIDTH, Picture, shown
 from tidyfair.reports.plot_input import Form, PlotInput, with_outer_text
+from tidyfair.reports.tables import NO_UNITS, Units
 from tidyfair.specs import number, one_of, refuse_unknown_settings, result_kinds as kinds, string, whole
 from tidyfair.specs.result_kinds import ResultKind, kind_of
 from tidyfair.tallies import open_frame
@@ -65,14 +66,23 @@ def autoplot(
     >>> groups.pipe(autoplot).to_dict()["title"]["text"]
     'Selection rate by race is 0.430 for Black and 0.582 for Asian'
     """
+    if title is not None:
+        string("title", title)
+    pixels = WIDTH if width is None else whole("width", width, LEAST_WIDTH, of="autoplot")
+    return picture_of(result, beside=beside, kind=kind, at=at, models=models).finished(title, pixels)
+
+
+def picture_of(
+    result: Any, *, units: Units = NO_UNITS, beside: Any = None, kind: Form | None = None, at: float | None = None,
+    models: Sequence[str] | None = None,
+) -> Picture:  # fmt: skip
+    """What `autoplot` draws, without a title of its own; metrics with a unit are written in it."""
     frame = open_frame(result).to_polars()
     if frame.is_empty():
         msg = "autoplot() has nothing to draw: the result has no rows."
         raise ArgumentError(msg)
     if kind is not None:
         one_of("kind", kind, ["dots", "heat map"])
-    if title is not None:
-        string("title", title)
     kind_of_result = kind_of(frame)
     draw = _PICTURES.get(kind_of_result) if kind_of_result else None
     if kind_of_result is None or draw is None:
@@ -92,10 +102,9 @@ def autoplot(
         msg = "`at` is a threshold that is marked in values over thresholds, and `result` holds no list of them."
         raise ArgumentError(msg)
     marked = None if at is None else number("at", at, -math.inf)
-    pixels = WIDTH if width is None else whole("width", width, LEAST_WIDTH, of="autoplot")
     names = _names_of(models, plot.frame)
-    plot = replace(plot, expected=expected, form=kind, at=marked, models=names)
-    return draw(plot).finished(title, pixels)
+    plot = replace(plot.with_units(units), expected=expected, form=kind, at=marked, models=names)
+    return draw(plot)
 
 
 def _way_out(columns: frozenset[str]) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from importlib import import_module
+from types import MappingProxyType
 from typing import Any, TypeAlias
 
 import polars as pl
@@ -19,9 +20,13 @@ __all__ = ["as_table", "plain_names"]
 _DIGITS = 3
 _HUNDRED, _THOUSAND = 100, 1_000
 """Numbers from which on there is one decimal, and none."""
+Units: TypeAlias = Mapping[str, str]
+"""The unit of each metric that has one: `%` of shares, `points` of their differences."""
+NO_UNITS: Units = MappingProxyType({})
+Note: TypeAlias = tuple[str, int, str]
+"""A column, a row, and the note on that cell."""
 NOTHING = "\N{EN DASH}"
 WORSE = "significantly worse than all rows together, adjusted for the number of groups"
-ALL_ROWS = "All rows include the rows of groups that are unknown or hidden."
 _EVERYBODY = "all rows"
 _REASONS: dict[str, str] = {
     Status.ZERO_DENOMINATOR: "no row of the group counts for this metric",
@@ -105,12 +110,17 @@ def too_few(min_n: int) -> str:
     return f"{NOTHING}: hidden, fewer than {min_n} rows." if min_n > 0 else ""
 
 
-def has_dropped_rows(overall: pl.DataFrame, groups: pl.DataFrame) -> bool:
-    """Check whether there are rows of groups that are not listed, by the first metric of all rows."""
-    if overall.is_empty():
-        return False
-    metric, rows = overall.select(".metric", ".n").row(0)
-    return groups.filter(pl.col(".metric") == metric)[".n"].sum() < rows
+def remarks_on_all_rows(overall: pl.DataFrame, groups: pl.DataFrame, min_n: int) -> list[str]:
+    """What is hidden in a table of groups, and whose rows the values of all rows include beside those compared."""
+    hidden = bool((groups[".n"] < min_n).any())
+    unknown = bool((groups[".status"] == Status.UNKNOWN.value).any())
+    if not overall.is_empty():
+        metric, rows = overall.select(".metric", ".n").row(0)
+        # groups that are dropped have no rows here
+        unknown |= groups.filter(pl.col(".metric") == metric)[".n"].sum() < rows
+    names = ["hidden"] * hidden + ["unknown"] * unknown
+    remarks = [too_few(min_n)] if hidden else []
+    return [*remarks, f"All rows include the rows of {' and '.join(names)} groups."] if names else remarks
 
 
 def reason(status: str) -> str:
@@ -142,16 +152,16 @@ def left_out_in_words(
             _UNKNOWN if status == Status.UNKNOWN else f"{', '.join(metrics)}: {reason(status)}"
             for status, metrics in of_group.items()
         ]
-        texts.append(f"{name} ({'; '.join(whys)})")
+        # who is called unknown needs no reason
+        is_said = whys == [_UNKNOWN] and _UNKNOWN in name.lower()
+        texts.append(name if is_said else f"{name} ({'; '.join(whys)})")
     more = [f"and {len(texts) - _MOST_LEFT_OUT} more groups"] if len(texts) > _MOST_LEFT_OUT else []
     return "; ".join([*texts[:_MOST_LEFT_OUT], *more])
 
 
-Note: TypeAlias = tuple[str, int, str]
-"""A column, a row, and the note on that cell."""
-
-
-def groups_side_by_side(frame: pl.DataFrame, worst: Any, min_n: int) -> tuple[pl.DataFrame, list[Note]]:
+def groups_side_by_side(
+    frame: pl.DataFrame, worst: Any, min_n: int, units: Units = NO_UNITS
+) -> tuple[pl.DataFrame, list[Note]]:
     """A row for each group, a column for each metric, and the notes on cells."""
     outer = key_columns(frame)
     keys = outer + [name for name in GROUP_KEYS if name in frame.columns and name != ".metric"]
@@ -163,7 +173,9 @@ def groups_side_by_side(frame: pl.DataFrame, worst: Any, min_n: int) -> tuple[pl
     for metric in metrics:
         columns[metric] = f"{metric} " if metric in outer else metric
     enough = pl.when(pl.col(".n") >= min_n)
-    frame = frame.with_columns(enough.then(with_interval(frame)).alias(_SHOWN), enough.then(".n").alias(_COUNTED))
+    frame = frame.with_columns(
+        enough.then(with_interval(frame, units=units)).alias(_SHOWN), enough.then(".n").alias(_COUNTED)
+    )
     # different groups can have the same text
     frame = frame.with_columns(pl.int_range(pl.len()).over(*keys, ".metric").alias(_NTH))
     cells = [pl.col(_COUNTED).max().alias(".n")]
@@ -206,7 +218,7 @@ def _worse(worst: pl.DataFrame, frame: pl.DataFrame, outer: list[str]) -> pl.Dat
     return groups.filter(pl.when(pl.col(".worst") == "lowest").then(below).otherwise(above))
 
 
-def one_below_the_other(frame: pl.DataFrame) -> pl.DataFrame:
+def one_below_the_other(frame: pl.DataFrame, units: Units = NO_UNITS) -> pl.DataFrame:
     """The rows of a result as texts, with one column for a value and its interval."""
     if ".status" in frame.columns:
         # a value that is defined needs no reason
@@ -219,7 +231,7 @@ def one_below_the_other(frame: pl.DataFrame) -> pl.DataFrame:
     for column in frame.drop(hidden, strict=False):
         text = column
         if column.name == value:
-            text = with_interval(frame, column.name)
+            text = with_interval(frame, column.name, units)
         elif column.dtype == pl.List:
             text = column.cast(pl.List(pl.String)).list.join(", ")
             text = text.set(text == "", None)
@@ -232,14 +244,16 @@ def one_below_the_other(frame: pl.DataFrame) -> pl.DataFrame:
     return pl.DataFrame(columns)
 
 
-def with_interval(frame: pl.DataFrame, value: str = ".estimate") -> pl.Series:
+def with_interval(frame: pl.DataFrame, value: str = ".estimate", units: Units = NO_UNITS) -> pl.Series:
     """Values with their intervals, if there are any, as text."""
-    texts = rounded(frame[value])
+    units_of_rows = [units.get(name, "") for name in frame[".metric"]] if units else [""] * len(frame)
+    texts = [None if one is None else in_unit(one, unit) for one, unit in zip(frame[value], units_of_rows, strict=True)]
     if not {".lower", ".upper"} <= set(frame.columns):
-        return texts
+        return pl.Series(value, texts, dtype=pl.String)
     texts_with_intervals: list[str | None] = []
-    ends = zip(texts, rounded(frame[".lower"]), rounded(frame[".upper"]), *open_ends(frame), strict=True)
-    for text, lower, upper, is_above, is_below in ends:
+    rows = zip(texts, frame[".lower"], frame[".upper"], *open_ends(frame), units_of_rows, strict=True)
+    for text, low, high, is_above, is_below, unit in rows:
+        lower, upper = (None if end is None else in_unit(end, unit, is_end=True) for end in (low, high))
         # an end that is not included has a sign
         interval = ends_in_words(f"> {lower}" if is_above else lower, f"< {upper}" if is_below else upper)
         texts_with_intervals.append(f"{text} ({interval})" if text is not None and interval else text)
@@ -265,6 +279,13 @@ def number_in_digits(number: float) -> str:
     digits = 0 if size >= _THOUSAND else 1 if size >= _HUNDRED else _DIGITS
     # z: what is rounded to 0 has no sign
     return f"{number:z,.{digits}f}"
+
+
+def in_unit(number: float, unit: str, *, is_end: bool = False) -> str:
+    """A number in its unit, which the end of an interval leaves to its value: `57.3%`, `15.2 points`, `0.152`."""
+    if unit not in {"%", "points"}:
+        return number_in_digits(number) + (f" {unit}" if unit and not is_end else "")
+    return f"{number * 100:z,.1f}" + ("" if is_end else unit if unit == "%" else f" {unit}")
 
 
 def as_p_value(numbers: pl.Series) -> pl.Series:
