@@ -292,9 +292,9 @@ class Significance:
 
 
 def is_percent(metric: Metric) -> bool:
-    """Check for values that are written in percent: shares of rows, and what is best at 1 and worst at 0."""
-    is_score = metric.kind in {"class", "prob"} and metric.range == (0, 1) and metric.better == "maximize"
-    return is_score or share_of(metric.definition) is not None
+    """Check for values in percent: shares of rows, what is best at 1 and worst at 0, and scores less shares."""
+    rulers = {("class", (0, 1), "maximize"), ("prob", (0, 1), "maximize"), ("prob", (-1, 1), "zero")}
+    return (metric.kind, metric.range, metric.better) in rulers or share_of(metric.definition) is not None
 
 
 def with_small_groups(groups: pl.DataFrame, results: pl.DataFrame) -> pl.DataFrame:

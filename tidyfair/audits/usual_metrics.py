@@ -22,9 +22,9 @@ from tidyfair.metrics.fairness import (
     new_groupwise_metric,
     predictive_parity,
 )
-from tidyfair.metrics.probability import roc_auc
+from tidyfair.metrics.probability import brier_class, calibration_in_the_large, roc_auc
 from tidyfair.metrics.regression import mae, mean_prediction, residual_bias, rmse, rsq
-from tidyfair.specs import By, ColumnLike, Options, Policy, Privileged, difference
+from tidyfair.specs import SELECTIONS, By, ColumnLike, Options, Policy, Privileged, difference
 from tidyfair.specs.formulas import Formula
 from tidyfair.tallies import Source, Tally
 
@@ -32,8 +32,8 @@ Feature: TypeAlias = "ColumnLike | Privileged | tuple[ColumnLike, ...]"
 """A column, several whose combinations are the groups, or two sides."""
 _VALUES = (".estimate", ".lower", ".upper", ".std_error", ".method", ".denominator", ".replicates_lost")
 """Columns with the value of a group."""
-Predictions: TypeAlias = Literal["selections", "labels", "scores", "numbers"]
-"""Kinds of predictions: labels without a truth, with it, with scores too; or numbers."""
+Predictions: TypeAlias = Literal["selections", "labels", "scores", "scores alone", "numbers"]
+"""Kinds of predictions: labels without a truth, with it, with scores too; scores without labels; or numbers."""
 
 _RATES = (base_rate, selection_rate, accuracy, sens, spec, precision)
 _PARITIES = (demographic_parity, equal_opportunity, equalized_odds, predictive_parity)
@@ -41,6 +41,10 @@ _USUAL: dict[Predictions, tuple[tuple[Metric, ...], tuple[GroupwiseFactory, ...]
     "selections": ((selection_rate,), (demographic_parity,)),
     "labels": (_RATES, _PARITIES),
     "scores": ((*_RATES, roc_auc), (*_PARITIES, auc_parity)),
+    "scores alone": (
+        (roc_auc, brier_class, calibration_in_the_large),
+        (auc_parity, *(comparison(metric, "difference") for metric in (brier_class, calibration_in_the_large))),
+    ),
     "numbers": (
         (mean_prediction, residual_bias, mae, rmse, rsq),
         tuple(comparison(metric, "difference") for metric in (mean_prediction, residual_bias, mae)),
@@ -63,7 +67,8 @@ def kind_of(source: Source, truth: Any, estimate: Any, options: Mapping[str, Any
     if truth is None:
         return "selections"
     if options.get("probs") is not None:
-        return "scores"
+        are_decided = estimate is not None or any(options.get(name[1:]) is not None for name in SELECTIONS)
+        return "scores" if are_decided else "scores alone"
     return "numbers" if are_numbers(source, truth, estimate, options) else "labels"
 
 

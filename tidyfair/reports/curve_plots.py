@@ -12,6 +12,7 @@ from tidyfair.reports.line_charts import MOST_BANDS, lines
 from tidyfair.reports.plot_input import (
     CUT_TITLES,
     OUTER,
+    UNIT,
     PlotInput,
     by_words,
     listed_names,
@@ -92,6 +93,7 @@ def _points(plot: PlotInput, x: pl.Expr, y: pl.Expr, **columns: str) -> pl.DataF
         series=pl.col(OUTER) if plot.outer else pl.lit("all rows"),
         x=x,
         estimate=y,
+        **{"unit": pl.col(UNIT)} if UNIT in plot.frame.columns else {},
         **columns,
     ).filter(pl.all_horizontal(pl.col("x", "estimate").is_finite()))
     pixels = _PIXELS

@@ -120,7 +120,7 @@ def unit_of(metric: Metric | GroupwiseMetric) -> str:
     if not all(map(is_percent, metric.metrics if isinstance(metric, GroupwiseMetric) else [metric])):
         return ""
     if isinstance(metric, Metric) or metric.aggregate.is_extreme:
-        return "%"
+        return "%" if metric.range[0] == 0 else "points"
     return "points" if metric.aggregate.is_difference else ""
 
 

@@ -60,8 +60,9 @@ def _axes_of_lines(picture: Picture, part: pl.DataFrame, room: float) -> tuple[A
         ends = ends_of_axis(heights, picture.span_of(part))
         x_ends = ends_of_axis([*part["x"], picture.at], picture.x_span)
     inner = room - charts.width_of_ticks(ends)
-    across = Axes("x", x_ends, min(inner, _LARGEST_SQUARE) if picture.square else inner, {}, picture.x[0])
-    return across, Axes("y", ends, inner, {"x": across.place("x")}, unit=charts.unit_of_part(part))
+    length, unit = min(inner, _LARGEST_SQUARE) if picture.square else inner, charts.unit_of_part(part)
+    across = Axes("x", x_ends, length, {}, picture.x[0], unit=unit if picture.square else "")
+    return across, Axes("y", ends, inner, {"x": across.place("x")}, unit=unit)
 
 
 def _heights(part: pl.DataFrame) -> list[float | None]:

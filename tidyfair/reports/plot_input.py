@@ -75,8 +75,10 @@ class PlotInput:
         """The same with the unit of each row, which is empty for plain numbers."""
         if not units:
             return self
-        unit = pl.col(".metric").replace_strict(units, default="", return_dtype=pl.String).alias(UNIT)
-        return replace(self, frame=self.frame.with_columns(unit))
+        # curves have no metric
+        metric = pl.col(".metric").cast(pl.String).fill_null("")
+        unit = metric.replace_strict(units, default="", return_dtype=pl.String)
+        return replace(self, frame=self.frame.with_columns(unit.alias(UNIT)))
 
     @property
     def cut(self) -> str | None:

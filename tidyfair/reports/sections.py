@@ -44,7 +44,6 @@ from tidyfair.reports.tables import (
     left_out_in_words,
     reason,
     remarks_on_all_rows,
-    rounded,
     too_few,
     with_interval,
 )
@@ -54,6 +53,8 @@ from tidyfair.tallies import ESTIMATE, SCORE, TRUTH, Tally, ends_of, open_frame,
 _PART, _BOTH, _NTH = "\0part", "\0both", "\0nth"
 """Internal columns, whose names no column of the user has."""
 _CURVE_OPTIONS = ("truth", "probs", "pos_label", "labels", "case_weights")
+_PERCENT: Units = {"": "%", "selection_rate": "%", "sens": "%"}
+"""The units of curves over thresholds, and of calibration."""
 _MOST_LINES = 8
 """The largest number of groups in a figure of lines."""
 _MANY_GROUPS = 20
@@ -602,7 +603,7 @@ def scores_sections(audit: AuditResults, data: Any, call: dict[str, Any]) -> lis
         else:
             table = _at_thresholds(by, largest, thresholds[10:100:10])
             drawn = largest.with_columns(_in_words(by, largest[".group"]))
-            blocks.append(Figure(drawn, f"Rates at each threshold, by {words}", marked, table))
+            blocks.append(Figure(drawn, f"Rates at each threshold, by {words}", marked, table, _PERCENT))
         small = f"there are fewer than {min_n} rows"
         blocks += _not_drawn(by, all_curves.filter(pl.col(".by") == by.text), feature_values, largest, small)
         # a calibration curve is of the groups of columns, and of rows that lack nothing
@@ -645,11 +646,11 @@ def _calibration(
         groups = _in_words(by, texts_of(bins.select(names))).alias(feature_in_words(by))
         bins = bins.drop(names).insert_column(0, groups)
         names = [feature_in_words(by)]
-    both = pl.format("{} / {}", rounded(bins[".mean_score"]), rounded(bins[".event_rate"]))
+    both = pl.format("{} / {}", _percent(pl.col(".mean_score")), _percent(pl.col(".event_rate")))
     texts = bins.select(*names, pl.format("bin {}", ".bin").alias(_PART), both.alias(_BOTH))
     remark = "Mean score / event rate in ten bins of equally many rows of each group, by increasing score."
     table = Table(texts.pivot(_PART, index=names, values=_BOTH), (), remark)
-    return [Figure(bins, title, instead=table), *not_drawn], fit
+    return [Figure(bins, title, instead=table, units=_PERCENT), *not_drawn], fit
 
 
 def _not_drawn(by: By, every: pl.DataFrame, enough: pl.DataFrame, drawn: pl.DataFrame, small: str) -> list[Content]:
@@ -678,7 +679,7 @@ def _fit(bins: pl.DataFrame, names: list[str]) -> str:
     )
     farthest = groups.sort((pl.col(".score") - pl.col(".rate")).abs(), descending=True, maintain_order=True).head(1)
     group = quoted_group(names, texts_of(farthest.select(names))[0])
-    score, rate = rounded(farthest[".score"])[0], rounded(farthest[".rate"])[0]
+    score, rate = (in_unit(farthest[name].item(), "%") for name in (".score", ".rate"))
     return f"The mean score is farthest from the event rate for {group}: {score} compared with {rate}."
 
 
@@ -713,7 +714,7 @@ def _at_thresholds(by: By, curves: pl.DataFrame, thresholds: list[float]) -> Tab
         pl.col(".threshold").replace_strict(thresholds, heads, return_dtype=pl.String).alias(_PART),
         # different groups can have the same text
         pl.int_range(pl.len()).over(*keys, ".threshold").alias(_NTH),
-        rounded(few[".estimate"]),
+        _percent(pl.col(".estimate")).alias(".estimate"),
     )
     wide = texts.pivot(_PART, index=[*keys, _NTH], values=".estimate").drop(_NTH)
     titles = pl.Series(".metric", map(short_title, wide[".metric"]), dtype=pl.String)
