@@ -104,7 +104,7 @@ def test_limits_of_differences_are_newcombes() -> None:
 def test_groups_that_read_alike_stay_two() -> None:
     people = LOANS.with_columns(place=pl.when(pl.col("sex") == "male").then(pl.lit("null")).otherwise(None))
     rows = rows_of(made(values(people, "place").with_columns(pl.lit("null").alias(".group"))))
-    assert {group for _, group, _, _ in rows} == {"all rows", "null", "null [2]"}
+    assert {group for _, group, _, _ in rows} == {"all rows", "Unknown", "null [2]"}
 
 
 def test_names_cannot_leave_the_data() -> None:

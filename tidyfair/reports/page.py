@@ -272,7 +272,7 @@ def page_of(
         opening += _verdicts_of(gate, audit)
     opening += [Findings(tuple(findings), tuple(remarks_on(audit))), *values.figures_of(clearest)]
     if interactive:
-        opening += explorer_of(audit, groups, data, call, clearest.by)
+        opening += explorer_of(audit, with_unknown, data, call, clearest.by)
     return Report(title, tuple(opening), tuple(sections))
 
 

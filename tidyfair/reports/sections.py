@@ -155,7 +155,8 @@ def disparities_section(audit: AuditResults) -> Section:
     if disparities[".estimate"].count():
         options = {"beside": tested.with_columns(in_words)} if tested is not None and has_tests else {}
         units = units_of(audit.metrics.parities)
-        drawn = disparities.with_columns(in_words)
+        # who is left out is a finding, and a note in the table
+        drawn = disparities.with_columns(in_words).drop(".left_out")
         blocks.insert(0, Figure(drawn, "Disparities between groups", options, units=units))
         if level is not None:
             blocks.append(Folded("How to read this", _explained(audit, level, has_tests=has_tests)))
