@@ -374,7 +374,11 @@ def _over_outer_groups(results: pl.DataFrame, together: pl.DataFrame, units: Map
     in_units = [units.get(name, "") for name in summary[".metric"]]
 
     def texts_in_units(name: str) -> pl.Series:
-        return pl.Series(name, map(in_unit, summary[name], in_units), dtype=pl.String)
+        # the value of all rows together names the points
+        texts = [
+            in_unit(value, unit).removesuffix(" points") for value, unit in zip(summary[name], in_units, strict=True)
+        ]
+        return pl.Series(name, texts, dtype=pl.String)
 
     texts = summary.with_columns(texts_in_units(name) for name in ("mean", *ends))
     named = [pl.format("{} ({})", end, f"name of {end}").alias(end) for end in ends]

@@ -418,9 +418,9 @@ class GroupValues:
         # the names of groups say who is not compared
         notes = [note for note in notes if note[2] != reason(Status.UNKNOWN)]
         names = names_of_groups(by, values)
-        groups = [
-            names[group] if text == by.text else "All rows" for group, text in table.select(".group", ".by").rows()
-        ]
+        named = table.select(".group", ".by").rows()
+        # a feature may be named like all rows
+        groups = [names.get(group, "All rows") if text == by.text else "All rows" for group, text in named]
         table = table.drop(".by", ".level", strict=False).with_columns(pl.Series(".group", groups, dtype=pl.String))
         for name in set(CUTS) & set(table.columns):
             texts = [None if cut is None else f"{cut:.15g}" for cut in table[name]]
@@ -723,7 +723,7 @@ def _at_thresholds(by: By, curves: pl.DataFrame, thresholds: list[float]) -> Tab
 
 
 def exclusions_section(audit: AuditResults, groups: pl.DataFrame) -> Section:
-    """The rows that are left out, and the values that are undefined, with the reason."""
+    """The rows and metrics that are left out, and the values that are undefined, with the reason."""
     found: list[str] = []
     min_n = audit.policy.min_n
     results, features = audit.compared_results, {by.text: by for by in audit.metrics.bys}
@@ -731,18 +731,13 @@ def exclusions_section(audit: AuditResults, groups: pl.DataFrame) -> Section:
         texts = [f"{rows:,} {'row' if rows == 1 else 'rows'} without {name}" for name, _, rows in lacking]
         verb = "is" if len(lacking) == 1 and lacking[0][2] == 1 else "are"
         found.append(f"{' and '.join(texts)} {verb} left out of the metrics that need these values")
-    by_size = f"Groups with fewer than {min_n} rows that count for a metric are not compared." if min_n else ""
     is_undefined = pl.col(".estimate").is_null() & (pl.col(".status") != Status.UNKNOWN.value)
     undefined = groups.filter(is_undefined & (pl.col(".n") >= min_n))
-    left_out_groups = _excluded(results, ".left_out", "groups left out", features, by_size)
-    left_out_metrics = _excluded(results, ".metrics_left_out", "metrics left out", features)
     undefined_values = ("value of a group is undefined", "values of groups are undefined")
-    without_groups = ("disparity leaves out groups", "disparities leave out groups")
     without_metrics = ("disparity leaves out metrics", "disparities leave out metrics")
     tables = [
         ("Undefined values", _undefined(undefined, features), undefined_values),
-        ("Groups that are not compared", left_out_groups, without_groups),
-        ("Metrics that cannot be compared", left_out_metrics, without_metrics),
+        ("Metrics that cannot be compared", _left_out_metrics(results, features), without_metrics),
     ]
     blocks: list[Content] = []
     for heading, table, (one, several) in tables:
@@ -770,14 +765,15 @@ def _undefined(undefined: pl.DataFrame, features: Mapping[str, By]) -> Table:
     return Table(pl.DataFrame(rows, schema=schema, orient="row"), codes=tuple(undefined[".metric"]))
 
 
-def _excluded(results: pl.DataFrame, column: str, head: str, features: Mapping[str, By], remark: str = "") -> Table:
-    """The results with a list of excluded groups or metrics."""
-    excluded = results.filter(pl.col(column).list.len() > 0)
+def _left_out_metrics(results: pl.DataFrame, features: Mapping[str, By]) -> Table:
+    """The disparities that leave out metrics."""
+    excluded = results.filter(pl.col(".metrics_left_out").list.len() > 0)
     rows: list[tuple[str, str, str]] = []
     for row in excluded.iter_rows(named=True):
-        names = _left_out_of(features, row) if column == ".left_out" else "; ".join(row[column])
+        names = "; ".join(row[".metrics_left_out"])
         rows.append((at_cut(short_title(row[".metric"]), row), feature_in_words(features[row[".by"]]), names))
-    return Table(_texts(["disparity", "feature", head], rows), (), remark, tuple(excluded[".metric"]))
+    table = _texts(["disparity", "feature", "metrics left out"], rows)
+    return Table(table, codes=tuple(excluded[".metric"]))
 
 
 def definitions_section(audit: UsualMetrics) -> Section:

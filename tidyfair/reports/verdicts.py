@@ -141,7 +141,7 @@ def _left_out_in_words(row: Mapping[str, Any]) -> str:
     """Sentences on the groups and the rows that hold a verdict back; empty without any."""
     text = ""
     if row[".groups_left_out"] and row[".verdict"] == UNSURE:
-        text += " It cannot pass while groups are left out; see Exclusions."
+        text += " It cannot pass while groups are left out; they are among the findings."
     if row.get(UNKNOWN_ROWS):
         rows = unknown_in_words(row[UNKNOWN_ROWS], row[UNKNOWN_SHARE])
         text += f" {rows} {'is' if row[UNKNOWN_ROWS] == 1 else 'are'} not compared"
