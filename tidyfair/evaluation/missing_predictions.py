@@ -77,4 +77,8 @@ def _in_words(by: By, group: str) -> str:
     """A group inside a sentence, such as `race = "Black"`."""
     if by.sides is not None:
         return f"{group} ({by.text})"
-    return f"{by.text} unknown" if group == "null" else f'{by.text} = "{group}"'
+    names, values = [by.text], [group]
+    if group.count(":") == len(by.columns) - 1:
+        names, values = names_of(by.columns), group.split(":")
+    pairs = zip(names, values, strict=True)
+    return ", ".join(f"{name} unknown" if value == "null" else f'{name} = "{value}"' for name, value in pairs)

@@ -219,7 +219,7 @@ def _meaning(metric: Metric, row: Mapping[str, Any], audit: AuditResults) -> str
     """The metric of a disparity in the words of the data; an average over labels has no rows of its own."""
     if row.get(".level") is None and row[".estimator"] in {"macro", "macro_weighted", "micro"}:
         return f"the {in_prose(metric.name)}, averaged over the labels,"
-    return DataWords.of(audit).meaning(metric, row.get(".level"))
+    return at_cut(DataWords.of(audit).meaning(metric, row.get(".level")), row)
 
 
 def _metric_and_label(name: str, row: Mapping[str, Any]) -> str:
