@@ -25,7 +25,7 @@ from tidyfair.intervals import adjusted, share_of
 from tidyfair.specs import CUTS, SELECTIONS, By, Options, Policy, ReadOptions, RowKey, key_columns, keys_of, number
 from tidyfair.tallies import Tally
 
-Answer: TypeAlias = Literal["differ", "too few rows to tell", "no margin", "alike"]
+Answer: TypeAlias = Literal["differ", "too few rows to tell", "not shown to differ", "alike"]
 """Answers to whether groups differ, the one that matters most first.
 
 Without a margin nothing is alike, and what is not shown to differ stays open.
@@ -182,7 +182,7 @@ class AuditResults:
             if within and lower is not None and upper is not None and within[0] <= lower <= upper <= within[1]:
                 answers[key] = "alike"
             else:
-                answers[key] = "differ" if judged[key] else "too few rows to tell" if within else "no margin"
+                answers[key] = "differ" if judged[key] else "too few rows to tell" if within else "not shown to differ"
         return answers
 
     @property

@@ -254,7 +254,8 @@ def _limits(axes: Axes, part: pl.DataFrame, name: str) -> list[Vega]:
     limit = part["limit"][0]
     if part["limit"].n_unique() > 1 or limit is None:
         return [axes.layer("tick", "limit", color=charts.INK, thickness=1.5, size=18)]
-    text = number_text(limit, axes.unit) if axes.unit else f"{limit:.3g}"
+    is_large = abs(limit) >= 1_000
+    text = number_text(limit, axes.unit) if axes.unit or is_large else f"{limit:.3g}"
     table = pl.DataFrame({"at": [limit], "text": [f"{name} {text}"]})
     if axes.values == "x":
         share = axes.share(limit)

@@ -30,7 +30,7 @@ _CONTEXTS = {"rest": "all other groups", "overall": "all groups together"}
 """The references of disparities that are no group."""
 _VERBS: Mapping[Answer, tuple[str, str]] = {
     "differ": ("differs", "differ"), "too few rows to tell": ("has too few rows to tell", "have too few rows to tell"),
-    "no margin": ("is not shown to differ", "are not shown to differ"), "alike": ("is alike", "are alike"),
+    "not shown to differ": ("is not shown to differ", "are not shown to differ"), "alike": ("is alike", "are alike"),
 }  # fmt: skip
 """What is said of one comparison, and of several."""
 _MOST_STRAY = 3
@@ -186,7 +186,7 @@ def finding_on(by: By, audit: AuditResults) -> Finding:
     leads = {
         "differ": f"{capitalized(name)} differs by {feature}:",
         "too few rows to tell": f"Too few rows to tell by {feature}:",
-        "no margin": f"Not shown to differ by {feature}:",
+        "not shown to differ": f"Not shown to differ by {feature}:",
         "alike": f"Alike by {feature} within {margin}:",
     }
     lead = leads[answer] if answer else f"{capitalized(name)} by {feature}:"
@@ -194,9 +194,9 @@ def finding_on(by: By, audit: AuditResults) -> Finding:
         text = gap if others else gap.partition(": ")[2] if gap.startswith("the largest gap:") else f"{name}: {text}"
     if answer == "too few rows to tell":
         text += f", so that groups may be alike within {margin} or not"
-    if answer == "no margin":
+    if answer == "not shown to differ":
         text += "; no margin is set within which groups would be alike"
-    if answer in {"too few rows to tell", "no margin"} and _evidence(row, parity.aggregate) > 0:
+    if answer in {"too few rows to tell", "not shown to differ"} and _evidence(row, parity.aggregate) > 0:
         text += f"; among {len(answers)} comparisons, chance may explain this one"
     text += f".{_on_others(others, answers)}"
     evidence = _evidence(row, parity.aggregate) if answer == "differ" else -1.0

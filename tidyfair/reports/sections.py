@@ -79,7 +79,7 @@ _MOST_ROWS = 24
 
 _ANSWERS: Mapping[Answer, str] = {
     "differ": "groups differ", "too few rows to tell": "there are too few rows to tell",
-    "no margin": "groups are not shown to differ", "alike": "groups are alike",
+    "not shown to differ": "groups are not shown to differ", "alike": "groups are alike",
 }  # fmt: skip
 _ABOUT = {
     "model": "Model", "model_version": "Version", "dataset": "Data", "auditor": "Audited by", "date": "Date"
