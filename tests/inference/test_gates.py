@@ -1019,9 +1019,9 @@ def test_assertions_say_how_many_rows_are_of_unknown_groups_and_how_to_leave_the
     strict = failure(parity, data, estimate="e", below=0.1, strict=True)
     (warning,) = [str(one.message) for one in caught if one.category is tf.errors.EvidenceWarning]
     for text in (warning, strict):
-        assert "The known groups of g pass, but 220 rows of unknown groups (9.91 %) could turn the verdict" in text
+        assert "The known groups of g pass, but 220 rows of unknown groups (9.91%) could turn the verdict" in text
         assert '`outside="state"` states that a pass is not about them' in text
-    assert "with unknown groups compared too; here there are 220 rows of unknown groups (9.91 %)." in strict
+    assert "with unknown groups compared too; here there are 220 rows of unknown groups (9.91%)." in strict
 
 
 def test_gate_results_end_with_limits_and_verdict_which_printed_frames_show() -> None:

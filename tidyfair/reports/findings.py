@@ -164,43 +164,41 @@ def finding_on(by: By, audit: AuditResults) -> Finding:
         return -position, -kind, _evidence(row, aggregate) if answer == "differ" else size
 
     row = max(defined, key=rank)
-    parity, answer = parities[row[".metric"]], answers.get(key_of(row))
+    parity, answer, feature = parities[row[".metric"]], answers.get(key_of(row)), feature_in_words(by)
     compared = _compared(by, row, parity, audit.groups)
     size = f"{_size(row, parity, compared)} ({_certainty(row, parity, audit.level)})"
-    feature, metric = feature_in_words(by), None
-    margin = _margin_in_words(audit, parity)
+    metric, title = None, parity.name
     if parity.aggregate.kind in _KINDS and len(compared) == 1:
         metric, values = compared[0]
-        size += "" if parity.aggregate.kind == "ratio" else DataWords.of(audit).unit_of(metric)
-        name = _metric_and_label(in_prose(metric.name), row)
-        meaning = _meaning(metric, row, audit)
-        text = f"{meaning} is {values}, {size}"
-        gap = (
-            f"the largest gap: {text}" if meaning.startswith("the " + name) else f"the largest gap is in {name}: {text}"
-        )
+        title = metric.name
+        unit = "" if parity.aggregate.kind == "ratio" else DataWords.of(audit).unit_of(metric)
+        text = f"{_meaning(metric, row, audit)} is {values}, {size}{unit}"
     else:
-        name = _metric_and_label(in_prose(parity.name), row)
         text = "; ".join([size, *(f"{at_cut(in_prose(one.name), row)} is {ends}" for one, ends in compared)])
-        gap = f"the largest gap is in {name}: {text}"
+    name = _metric_and_label(in_prose(title), row)
+    lead = f"{capitalized(name)}{' differs' if answer else ''} by {feature}:"
     others = {key_of(other): other for other in defined if other is not row}
-    leads = {
-        "differ": f"{capitalized(name)} differs by {feature}:",
-        "too few rows to tell": f"Too few rows to tell by {feature}:",
-        "not shown to differ": f"Not shown to differ by {feature}:",
-        "alike": f"Alike by {feature} within {margin}:",
-    }
-    lead = leads[answer] if answer else f"{capitalized(name)} by {feature}:"
     if answer and answer != "differ":
-        text = gap if others else gap.partition(": ")[2] if gap.startswith("the largest gap:") else f"{name}: {text}"
-    if answer == "too few rows to tell":
-        text += f", so that groups may be alike within {margin} or not"
-    if answer == "not shown to differ":
-        text += "; no margin is set within which groups would be alike"
-    if answer in {"too few rows to tell", "not shown to differ"} and _evidence(row, parity.aggregate) > 0:
-        text += f"; among {len(answers)} comparisons, chance may explain this one"
-    text += f".{_on_others(others, answers)}"
+        margin = _margin_in_words(audit, parity)
+        lead = f"{capitalized(answer)} by {feature}{f' within {margin}' if answer == 'alike' else ''}:"
+        is_named = text.startswith(f"the {name}")
+        start = "the largest gap" + ("" if is_named else f" is in {name}") if others else "" if is_named else name
+        text = f"{start}: {text}" if start else text
+        text += _doubt(answer, margin)
+        if answer != "alike" and _evidence(row, parity.aggregate) > 0:
+            text += f"; among {len(answers)} comparisons, chance may explain this one"
     evidence = _evidence(row, parity.aggregate) if answer == "differ" else -1.0
+    text += f".{_on_others(others, answers)}"
     return Finding(by, lead, text, metric, cut_of_row(row), row.get(".level"), answer, evidence)
+
+
+def _doubt(answer: Answer, margin: str) -> str:
+    """What is left open by an answer, as the end of a sentence."""
+    if answer == "alike":
+        return ""
+    if answer == "too few rows to tell":
+        return f", so that groups may be alike within {margin} or not"
+    return "; no margin is set within which groups would be alike"
 
 
 def _margin_in_words(audit: AuditResults, parity: GroupwiseMetric) -> str:
