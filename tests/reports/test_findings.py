@@ -36,7 +36,7 @@ def section(made: tdf.types.Report, heading: str) -> str:
 def remarks_of(made: tdf.types.Report) -> list[str]:
     """The remarks of a report on people who are not compared, and on predictions."""
     opening = made.markdown().partition("\n## ")[0].replace("\\", "")
-    start = r"- \*\*(Not compared|.* is unknown\*\*|Predictions are missing|Stray|On neither)"
+    start = r"- \*\*(Not compared|.* is unknown for|Predictions are missing|Stray|On neither)"
     return [line.replace("**", "")[2:] for line in opening.split("\n") if re.match(start, line)]
 
 
@@ -162,6 +162,31 @@ def test_groups_are_alike_within_the_margin_that_is_set() -> None:
     assert findings_of(ratio)[0].startswith("Alike by sex within a ratio of 0.900 (the margin of this audit): ")
     with pytest.raises(tdf.errors.ArgumentError, match="`margin` is a number between 0 and 1, not 5"):
         tdf.report(lending(), **call, margin=5)
+
+
+def test_a_small_difference_that_is_certain_is_small_and_beyond_chance() -> None:
+    # 50 and 52 percent of 100,000 each: 2 points, and less than half a point of error
+    people = pl.DataFrame({"g": ["a"] * 100_000 + ["b"] * 100_000}).with_columns(
+        e=pl.int_range(200_000) % 100 < pl.when(pl.col("g") == "a").then(50).otherwise(52)
+    )
+    (finding,) = findings_of(tdf.report(people, estimate="e", by="g"))
+    assert finding.startswith(
+        "Alike by g within 5 points (the default margin): selection rate: the share with e = True "
+    )
+    assert re.search(r"2\.0 points apart \(95% CI 1\.\d to 2\.\d\), small but beyond chance\.$", finding)
+
+
+def test_people_on_neither_side_and_of_unknown_group_are_counted() -> None:
+    rows = pl.int_range(pl.len())
+    people = lending(2_000).with_columns(race=pl.when(rows % 5 > 0).then(pl.col("race").cast(pl.String)))
+    both = tdf.privileged(race="White", unprivileged={"race": "Black"})
+    remarks = remarks_of(tdf.report(people, **LABELS, by=both, interval=None))
+    others = people.filter(~pl.col("race").is_in(["White", "Black"])).height
+    assert remarks == [
+        "Race is unknown for 400 of 2,000 rows, 20.0%; not compared.",
+        f'On neither side of race = "White" vs race = "Black" are {others} of 2,000 rows, {others / 2000:.1%}; '
+        "not compared.",
+    ]
 
 
 def test_few_rows_do_not_say_that_groups_are_alike() -> None:

@@ -24,7 +24,18 @@ from tidyfair.metrics.fairness import (
 )
 from tidyfair.metrics.probability import brier_class, calibration_in_the_large, roc_auc
 from tidyfair.metrics.regression import mae, mean_prediction, residual_bias, rmse, rsq
-from tidyfair.specs import SELECTIONS, By, ColumnLike, Options, Policy, Privileged, difference
+from tidyfair.specs import (
+    CUTS,
+    GROUP_KEYS,
+    RESERVED,
+    SELECTIONS,
+    By,
+    ColumnLike,
+    Options,
+    Policy,
+    Privileged,
+    difference,
+)
 from tidyfair.specs.formulas import Formula
 from tidyfair.tallies import Source, Tally
 
@@ -171,8 +182,12 @@ class UsualMetrics:
         compared = metric_set(*map(with_unknown, self.groups))
         values = compared.compute_by_group(tally, **options)
         own = [name for name in _VALUES if name in groups.columns]
+        # of two sides, people of unknown groups are on neither, and have no values
+        keys = [name for name in groups.columns if name not in RESERVED or name in {*GROUP_KEYS, *CUTS}]
+        values = values.select(*keys, *own).unique(keys, keep="first")
+        found = groups.select(keys).join(values, on=keys, how="left", nulls_equal=True, maintain_order="left")
         return groups.with_columns(
-            pl.when(is_unknown).then(values[name]).otherwise(groups[name]).alias(name) for name in own
+            pl.when(is_unknown).then(found[name]).otherwise(groups[name]).alias(name) for name in own
         )
 
     def labels(self, tally: Tally, options: Options) -> Labels | None:

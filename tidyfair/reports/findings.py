@@ -184,7 +184,7 @@ def finding_on(by: By, audit: AuditResults) -> Finding:
         is_named = text.startswith(f"the {name}")
         start = "the largest gap" + ("" if is_named else f" is in {name}") if others else "" if is_named else name
         text = f"{start}: {text}" if start else text
-        text += _doubt(answer, margin)
+        text += _doubt(answer, margin, is_significant=audit.significance.outcomes[key_of(row)])
         if answer != "alike" and _evidence(row, parity.aggregate) > 0:
             text += f"; among {len(answers)} comparisons, chance may explain this one"
     evidence = _evidence(row, parity.aggregate) if answer == "differ" else -1.0
@@ -192,10 +192,10 @@ def finding_on(by: By, audit: AuditResults) -> Finding:
     return Finding(by, lead, text, metric, cut_of_row(row), row.get(".level"), answer, evidence)
 
 
-def _doubt(answer: Answer, margin: str) -> str:
-    """What is left open by an answer, as the end of a sentence."""
+def _doubt(answer: Answer, margin: str, *, is_significant: bool) -> str:
+    """What an answer leaves open, as the end of a sentence."""
     if answer == "alike":
-        return ""
+        return ", small but beyond chance" if is_significant else ""
     if answer == "too few rows to tell":
         return f", so that groups may be alike within {margin} or not"
     return "; no margin is set within which groups would be alike"
@@ -244,13 +244,13 @@ def remarks_on(audit: AuditResults) -> list[Finding]:
         feature = feature_in_words(by)
         cells = by.groups(tally.keys_of_cells(by.columns))
         any_of = " or ".join(column.name for column in by.columns)
-        apart = {f"{capitalized(any_of)} is unknown": by.is_unknown(cells)}
+        apart = {f"{capitalized(any_of)} is unknown for": by.is_unknown(cells)}
         if by.sides:
-            apart[f"On neither side of {feature}"] = cells.to_series() == "neither"
+            apart[f"On neither side of {feature} are"] = cells.to_series() == "neither"
         why = "left out, as asked" if by.policy.unknown == "drop" else "not compared"
         for lead, is_apart in apart.items():
             if number := int(tally.cells["n"].filter(is_apart).sum()):
-                text = f"for {number:,} of {rows:,} rows, {number / rows:.1%}; {why}."
+                text = f"{number:,} of {rows:,} rows, {number / rows:.1%}; {why}."
                 remarks.append(Finding(by, lead, text))
         if entries := _left_out_entries(audit, by):
             names = left_out_in_words(entries, partial(group_in_sentence, by), in_prose)
@@ -275,7 +275,8 @@ def _left_out_entries(audit: AuditResults, by: By) -> list[Mapping[str, Any]]:
     metrics: dict[tuple[str, str], set[str]] = {}
     for left_out in audit.compared_results.filter(pl.col(".by") == by.text)[".left_out"].drop_nulls():
         for entry in left_out:
-            if entry["status"] != Status.UNKNOWN:
+            # those on neither side are counted by themselves
+            if entry["status"] != Status.UNKNOWN and not (by.sides and entry["group"] == "neither"):
                 entries[entry["group"], entry["status"], entry["metric"], entry["level"]] = entry
                 metrics.setdefault((entry["group"], entry["status"]), set()).add(entry["metric"])
     all_metrics = {"metric": "all metrics", "level": None}

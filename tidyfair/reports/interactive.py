@@ -113,7 +113,8 @@ def explorer_of(
         gaps = open_frame(compared(data, **options)).to_polars()
         note = f"Rows whose score is at or above the threshold are selected. {note}"
         if not own:
-            note += " The rest of this report is about the decisions as they were made, not about one threshold."
+            about = "scores" if tally.estimate is None else "decisions as they were made"
+            note += f" The rest of this report is about the {about}, not about one threshold."
     elif all(rate in metrics for rate in rates):
         gaps = compared.compute(tally, **audit.reading)
     else:

@@ -223,9 +223,9 @@ def _disparities(disparities: pl.DataFrame, audit: AuditResults, features: Mappi
         answers = [audit.answers.get(key_of(row)) for row in rows]
         table = table.with_columns(pl.Series("answer", answers, dtype=pl.String))
     table = table.hstack(_tests(disparities, audit.significance, units))
-    remark = ""
+    remark = "" if audit.level is None else small_print(audit.level)
     if "p" in table.columns and table["p"].has_nulls():
-        remark = f"{NOTHING}: no test. Tests are of rates; other disparities are judged by their intervals."
+        remark += f" {NOTHING}: no test. Tests are of rates; other disparities are judged by their intervals."
     notes: list[Note] = []
     for index, row in enumerate(rows):
         if row[".status"] not in {None, Status.OK}:
@@ -272,6 +272,11 @@ def _tests(disparities: pl.DataFrame, significance: Significance, units: Units) 
 def _texts(columns: Sequence[str], rows: Sequence[tuple[str | None, ...]]) -> pl.DataFrame:
     """A table of texts."""
     return pl.DataFrame(rows, schema=dict.fromkeys(columns, pl.String), orient="row")
+
+
+def small_print(level: float) -> str:
+    """The remark on the intervals of a table."""
+    return f"In small print: {percent(level)} confidence intervals."
 
 
 @dataclass(frozen=True)
@@ -428,7 +433,7 @@ class GroupValues:
         heads = {metric: (short_title(metric), metric) for metric in values[".metric"].unique()}
         remarks = remarks_on_all_rows(overall, values, self.min_n)
         if self.level is not None:
-            remarks.insert(0, f"In small print: {percent(self.level)} confidence intervals.")
+            remarks.insert(0, small_print(self.level))
         return Table(table, tuple(notes), " ".join(remarks), heads=heads)
 
     def _table_of_labels(self, by: By, metric: str, values: pl.DataFrame) -> Table:
@@ -472,7 +477,8 @@ class GroupValues:
             rows.append((title, all_rows, lowest, texts[0], highest, texts[-1]))
             codes.append(metric)
         columns = ["metric", "all rows", "lowest", "value of the lowest", "highest", "value of the highest"]
-        remark = "The extremes of many groups are partly chance: the fewer rows a group has, the farther it strays."
+        remark = "" if self.level is None else f"{small_print(self.level)} "
+        remark += "The extremes of many groups are partly chance: the fewer rows a group has, the farther it strays."
         return Table(_texts(columns, rows), (), remark, tuple(codes))
 
 

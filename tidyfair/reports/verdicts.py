@@ -87,7 +87,7 @@ def verdicts_of_gate(
         title = at_cut(title_of(row[".metric"]), row)
         if by is not None:
             title += f" by {words.get(by, by)}"
-        level = gate.conf_level if audit.level is None else audit.level
+        level = 2 * gate.conf_level - 1 if audit.level is None else audit.level
         side = sides.get((row[".metric"], by), "within")
         text = f"{capitalized(_value_in_words(row, unit, level))}; must be {side} {_limit_in_words(row, unit)}."
         text += _bound_in_words(row, bounds, unit, gate.conf_level) + _left_out_in_words(row)
@@ -153,7 +153,7 @@ def _left_out_in_words(row: Mapping[str, Any]) -> str:
 def verdicts_explained(gate: Gate, verdicts: pl.DataFrame, features: Mapping[str, str]) -> Folded:
     """The numbers behind the verdicts of a gate."""
     units, confidence = units_of(gate.metrics), percent(gate.conf_level)
-    level = f"{200 * gate.conf_level - 100:.4g}%"
+    level = percent(2 * gate.conf_level - 1)
     rule = (
         "A metric passes if its whole interval is within the limit, fails if its whole interval is beyond it, and is "
         f"undecided otherwise. These intervals are {level} confidence intervals; each end is a one-sided {confidence} "
