@@ -182,11 +182,9 @@ def test_people_on_neither_side_and_of_unknown_group_are_counted() -> None:
     both = tdf.privileged(race="White", unprivileged={"race": "Black"})
     remarks = remarks_of(tdf.report(people, **LABELS, by=both, interval=None))
     others = people.filter(~pl.col("race").is_in(["White", "Black"])).height
-    assert remarks == [
-        "Race is unknown for 400 of 2,000 rows, 20.0%; not compared.",
-        f'On neither side of race = "White" vs race = "Black" are {others} of 2,000 rows, {others / 2000:.1%}; '
-        "not compared.",
-    ]
+    unknown = "Race is unknown for 400 of 2,000 rows, 20.0%; not compared."
+    count = f"{others} of 2,000 rows, {others / 2000:.1%}; not compared."
+    assert remarks == [unknown, f'On neither side of race = "White" vs race = "Black" are {count}']
 
 
 def test_few_rows_do_not_say_that_groups_are_alike() -> None:
@@ -217,9 +215,8 @@ def test_metrics_are_explained_in_the_words_of_the_data(metric: tdf.types.Metric
 
 
 def test_scores_above_a_threshold_are_what_is_selected() -> None:
-    call: dict[str, Any] = {"probs": "score", "pos_label": "yes", "by": "race"}
-    metrics = {"metrics": tdf.spec.difference("race")}
-    (finding,) = findings_of(tdf.report(lending(), "repaid", **call, **metrics, threshold=0.6))
+    call: dict[str, Any] = {"probs": "score", "pos_label": "yes", "by": "race", "threshold": 0.6}
+    (finding,) = findings_of(tdf.report(lending(), "repaid", **call, metrics=tdf.spec.difference("race")))
     assert 'of rows with repaid = "no", the share with score < 0.6 is ' in finding
 
 
