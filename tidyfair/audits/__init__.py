@@ -1,7 +1,7 @@
 """Audits: usual metrics, and tables of groups against a reference; data come in, and what has to be filed goes out."""
 
 # pyright: reportUnusedImport=false
-from tidyfair.audits.audit_results import ALIKE_WITHIN, Answer, AuditResults, Significance, is_percent
+from tidyfair.audits.audit_results import Answer, AuditResults, Significance, is_percent
 from tidyfair.audits.credit import SegmentedTable, StandardizedTable
 from tidyfair.audits.filing import FiledAudit, NAMED_AUDITS, audit
 from tidyfair.audits.named_audits import ComparisonTable, NamedAudit, ValuesTable

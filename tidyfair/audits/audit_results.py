@@ -22,7 +22,19 @@ from tidyfair.errors import Status, without_notices
 from tidyfair.inference.gates import Gate
 from tidyfair.inference.testing import disparity_test
 from tidyfair.intervals import adjusted, share_of
-from tidyfair.specs import CUTS, SELECTIONS, By, Options, Policy, ReadOptions, RowKey, key_columns, keys_of, number
+from tidyfair.specs import (
+    CUTS,
+    SELECTIONS,
+    By,
+    Options,
+    Policy,
+    ReadOptions,
+    RowKey,
+    key_columns,
+    key_of,
+    keys_of,
+    number,
+)
 from tidyfair.tallies import Tally
 
 Answer: TypeAlias = Literal["differ", "too few rows to tell", "not shown to differ", "alike"]
@@ -152,37 +164,41 @@ class AuditResults:
         if margin is None and all(map(is_percent, parity.metrics)):
             margin = ALIKE_WITHIN
         kind = parity.aggregate.kind
-        if margin is None or (kind != "difference" and margin >= 1):
+        if margin is None or kind not in {"difference", "ratio", "log_ratio"}:
             return None
-        least = 1 - margin if kind != "difference" else 0.0
-        limits = {"difference": (-margin, margin), "ratio": (least, 1 / (least or 1))}
-        limits["log_ratio"] = (math.log(least or 1), -math.log(least or 1))
-        return limits.get(kind)
+        if kind == "difference":
+            return -margin, margin
+        least = 1 - margin
+        if least <= 0:
+            return None
+        return (least, 1 / least) if kind == "ratio" else (math.log(least), -math.log(least))
 
     @property
     def margin_in_words(self) -> str:
         """How far apart groups may be and count as alike, and who says so."""
-        if self.margin is not None:
-            return f"values up to {self.margin:g} apart, the margin of this audit"
-        if not any(self.alike_within(parity) for parity in self.metrics.parities):
-            return "no margin is set"
-        return f"shares up to {ALIKE_WITHIN * 100:g} points apart, the default margin"
+        origin = "the default margin" if self.margin is None else "the margin of this audit"
+        if any(all(map(is_percent, parity.metrics)) for parity in self.metrics.parities):
+            margin = ALIKE_WITHIN if self.margin is None else self.margin
+            return f"shares up to {margin * 100:g} points apart, {origin}"
+        return "no margin is set" if self.margin is None else f"values up to {self.margin:,g} apart, {origin}"
 
     @cached_property
     def answers(self) -> dict[RowKey, Answer]:
         """Whether the groups of each judged disparity differ, by the key of its row."""
-        judged, compared = self.significance.outcomes, self.compared_results
+        differ = self.significance.outcomes
         parities = {(parity.name, parity.by.text): parity for parity in self.metrics.parities}
         answers: dict[RowKey, Answer] = {}
-        ends = compared.select(".metric", ".by", ".lower", ".upper") if judged else pl.DataFrame()
-        for key, (name, by, lower, upper) in zip(keys_of(compared) if judged else (), ends.rows(), strict=True):
-            if key not in judged:
+        for row in self.compared_results.iter_rows(named=True):
+            key, lower, upper = key_of(row), row.get(".lower"), row.get(".upper")
+            if key not in differ:
                 continue
-            within = self.alike_within(parities[name, by])
-            if within and lower is not None and upper is not None and within[0] <= lower <= upper <= within[1]:
+            within = self.alike_within(parities[row[".metric"], row[".by"]])
+            is_bounded = lower is not None and upper is not None
+            if within and is_bounded and within[0] <= lower <= upper <= within[1]:
                 answers[key] = "alike"
             else:
-                answers[key] = "differ" if judged[key] else "too few rows to tell" if within else "not shown to differ"
+                unsure: Answer = "too few rows to tell" if within else "not shown to differ"
+                answers[key] = "differ" if differ[key] else unsure
         return answers
 
     @property
@@ -244,11 +260,6 @@ class Significance:
     """The tests of the disparities of rates, with p-values that are adjusted for all that are judged."""
     outcomes: Mapping[RowKey, bool]
     """True for each judged disparity that is significant, by the key of its row."""
-
-    @property
-    def number(self) -> int:
-        """The number of significant disparities."""
-        return sum(self.outcomes.values())
 
     @classmethod
     def of(cls, audit: AuditResults) -> Significance:

@@ -15,7 +15,7 @@ from typing import Any, get_args
 
 import polars as pl
 
-from tidyfair.audits import ALIKE_WITHIN, Answer, AuditResults, is_percent
+from tidyfair.audits import Answer, AuditResults, is_percent
 from tidyfair.calling import GroupwiseMetric, Metric
 from tidyfair.errors import Status
 from tidyfair.evaluation import lacks_prediction, missing_in_words
@@ -203,14 +203,13 @@ def _doubt(answer: Answer, margin: str, *, is_significant: bool) -> str:
 
 def _margin_in_words(audit: AuditResults, parity: GroupwiseMetric) -> str:
     """The margin within which groups are alike, and who has set it; empty without one."""
-    within = audit.alike_within(parity)
-    if within is None:
+    if (within := audit.alike_within(parity)) is None:
         return ""
-    origin = "the default margin" if audit.margin is None else "the margin of this audit"
-    if parity.aggregate.kind != "difference":
-        return f"a ratio of {number_in_digits(1 - (ALIKE_WITHIN if audit.margin is None else audit.margin))} ({origin})"
-    unit = unit_of(parity)
-    return f"{within[1] * 100:g} points ({origin})" if unit else f"{within[1]:,g} ({origin})"
+    if parity.aggregate.kind == "difference":
+        size = f"{within[1] * 100:g} points" if unit_of(parity) else f"{within[1]:,g}"
+    else:
+        size = f"a {parity.aggregate.kind.replace('_', ' ')} of {number_in_digits(within[0])}"
+    return f"{size} ({'the default margin' if audit.margin is None else 'the margin of this audit'})"
 
 
 def _meaning(metric: Metric, row: Mapping[str, Any], audit: AuditResults) -> str:
