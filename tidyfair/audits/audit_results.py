@@ -189,12 +189,13 @@ class AuditResults:
         parities = {(parity.name, parity.by.text): parity for parity in self.metrics.parities}
         answers: dict[RowKey, Answer] = {}
         for row in self.compared_results.iter_rows(named=True):
-            key, lower, upper = key_of(row), row.get(".lower"), row.get(".upper")
+            key = key_of(row)
             if key not in differ:
                 continue
+            # an open end is beyond every margin
+            lower, upper = (math.inf if row[end] is None else row[end] for end in (".lower", ".upper"))
             within = self.alike_within(parities[row[".metric"], row[".by"]])
-            is_bounded = lower is not None and upper is not None
-            if within and is_bounded and within[0] <= lower <= upper <= within[1]:
+            if within and within[0] <= lower and upper <= within[1] and lower < math.inf:
                 answers[key] = "alike"
             else:
                 unsure: Answer = "too few rows to tell" if within else "not shown to differ"
