@@ -110,8 +110,7 @@ def _page(audited: _Audited) -> Report:
     need_packages()
     call = {"truth": inputs.truth, "estimate": inputs.estimate, **inputs.counting, **inputs.reading}
     results = replace(audited.results, simultaneous=False) if options.simultaneous else audited.results
-    names = ("model", "model_version", "dataset", "auditor", "date")
-    facts: dict[str, str | None] = {name: getattr(options, name) for name in names}
+    facts = {"Model": options.model, "Data": options.dataset, "Date": options.date}
     title = "Audit of predictions" if options.title is None else options.title
     return page_of(
         results, inputs.data, call, audited.gate, title=title, facts=facts, code=options.line,

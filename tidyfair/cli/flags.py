@@ -229,9 +229,7 @@ FLAGS: Mapping[str, Mapping[Flag, str]] = {
     "output": {
         Flag("title", "TEXT", ("report",)): "the title of the page",
         Flag("model", "TEXT", ("report",)): "the model that was audited, as the page names it",
-        Flag("model_version", "TEXT", ("report",)): "its version",
         Flag("dataset", "TEXT", ("report",)): "the data that it was audited on, as the page names them",
-        Flag("auditor", "TEXT", ("report",)): "who audited it, as the page names them",
         Flag("date", "TEXT", ("report",)): "the date of the audit, as the page shows it",
         Flag("interactive", commands=("report",), action="store_true"): (
             "add controls for the feature, metric, reference and threshold to the HTML page"

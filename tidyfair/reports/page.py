@@ -122,9 +122,7 @@ def report(
     gate: Gate | None = None,
     title: str = "Audit of predictions",
     model: str | None = None,
-    model_version: str | None = None,
     dataset: str | None = None,
-    auditor: str | None = None,
     date: str | None = None,
     interactive: bool = False,
     min_n: int = LEAST_ROWS,
@@ -147,9 +145,7 @@ def report(
         gate: A gate made by `check`: its verdicts are part of the report.
         title: The heading.
         model: The model that was audited, as the page names it.
-        model_version: Its version.
         dataset: The data that it was audited on.
-        auditor: Who audited it.
         date: The date of the audit; the page has no other, so that the same call gives the same page.
         interactive: Add controls, with which readers choose the feature, the metric, the reference and, of scores, the
             threshold. The file still needs no network. It has values of groups and never rows, and grows by about 1 MB.
@@ -180,8 +176,7 @@ def report(
     options = {name: value for name, value in options.items() if value is not None or name == "interval"}
     policy = Policy.of("report", min_n, min_share, unknown, unknown_values)
     flag("interactive", interactive)
-    about = {"model": model, "model_version": model_version, "dataset": dataset, "auditor": auditor, "date": date}
-    for name, text in {"title": title, **about}.items():
+    for name, text in {"title": title, "model": model, "dataset": dataset, "date": date}.items():
         if text is not None or name == "title":
             string(name, text)
     need_packages()
@@ -206,14 +201,15 @@ def report(
     own: dict[str, Any] = {
         "by": by, "metrics": metrics, "gate": gate, "unknown": unknown, "min_n": min_n, "min_share": min_share,
         "margin": margin, "unknown_values": unknown_values and list(unknown_values), "interactive": interactive,
-        **about,
+        "model": model, "dataset": dataset, "date": date,
     }  # fmt: skip
     own = {name: value for name, value in own.items() if name not in _DEFAULTS or value != _DEFAULTS[name]}
     code = call_of({"truth": truth, "estimate": estimate, **own, **options})
     call: dict[str, Any] = {"truth": truth, "estimate": estimate, **options}
+    facts = {"Model": model, "Data": dataset, "Date": date}
     return page_of(
-        audit, data, call, gate, title=title, facts=about, code=code, interactive=interactive, is_usual=not chosen
-    )
+        audit, data, call, gate, title=title, facts=facts, code=code, interactive=interactive, is_usual=not chosen
+    )  # fmt: skip
 
 
 def _check_arguments(features: Sequence[object], gate: object, options: Iterable[str]) -> None:
@@ -246,8 +242,8 @@ def page_of(
 ) -> Report:
     """The report on the results of an audit of some data, with the arguments of the call besides the data.
 
-    `facts` are the model, its version, the data, who audited it and when; `code`, or a command line, makes the report
-    again; and where metrics are the usual ones, nobody has chosen them.
+    `facts` are the model, the data and the date; `code`, or a command line, makes the report again; and where metrics
+    are the usual ones, nobody has chosen them.
     """
     worst, dotted = _worst_groups(audit), pl.col("^[.].*$")
     # an average over labels that is the same for all data is none that anybody asked for

@@ -81,15 +81,12 @@ _ANSWERS: Mapping[Answer, str] = {
     "differ": "groups differ", "too few rows to tell": "there are too few rows to tell",
     "not shown to differ": "groups are not shown to differ", "alike": "groups are alike",
 }  # fmt: skip
-_ABOUT = {
-    "model": "Model", "model_version": "Version", "dataset": "Data", "auditor": "Audited by", "date": "Date"
-}  # fmt: skip
 
 
 def facts_of(audit: AuditResults, given: Mapping[str, str | None]) -> Facts:
     """Facts about the audit."""
     tally, features = audit.tally, audit.metrics.bys
-    facts = [(_ABOUT[name], text) for name, text in given.items() if text is not None]
+    facts = [(label, text) for label, text in given.items() if text is not None]
     facts.append(("Predictions", _predictions(tally)))
     if (event := audit.metrics.event(tally, audit.options)) is not None:
         facts.append(("Event", str(event)))
