@@ -146,7 +146,9 @@ COLUMNS: Mapping[str, Mapping[str, str]] = {
         ".p_mid_p": "its mid-p-value",
         ".adjustment": "the method by which p-values are adjusted",
         ".power": "the planned power",
-        ".conf_level": "the confidence level",
+        ".conf_level": "the confidence level; a result whose limits have the usual one, 0.95, need not have it",
+        ".estimate_lower": "the lower limit of the value of the group",
+        ".estimate_upper": "its upper limit",
         ".limit": "the limit of a gate",
         ".verdict": (
             "`pass`, `fail` or `not enough evidence`; of a monitor `within`, `above the limit`, `below the limit` "
