@@ -359,8 +359,8 @@ class _Table:
 
 
 _SHOWN = (
-    ".estimate_lower", ".estimate_upper", ".reference", ".estimate_reference", ".scale", ".disparity", ".lower", ".upper",
-    ".method", ".p_value", ".test", ".status", *_DETAILS,
+    ".estimate_lower", ".estimate_upper", ".reference", ".estimate_reference", ".scale", ".disparity", ".lower",
+    ".upper", ".method", ".p_value", ".test", ".status", *_DETAILS,
 )  # fmt: skip
 
 
@@ -445,14 +445,15 @@ def compare_groups(
     Returns:
         A callable that takes what a metric takes, and gives one row for each group: outer keys, `.metric`, `.by`, the
         features, `.group`, `.level`, `.estimator`, `.n`, `.share` (of the rows), `.estimate` with `.estimate_lower`
-        and `.estimate_upper`, `.reference`, `.estimate_reference`, `.scale`, `.disparity` with `.lower`,
-        `.upper` and `.method`, `.p_value`, `.p_adjusted`, `.test` and `.status`, which says why a group is not compared (`unknown`, `below_min_n`, `below_min_share`,
-        `no_reference` …), or that a disparity is `infinite`. Intervals and tests are those of a reference that is named
-        beforehand; that of the best of many groups looks better than it is. With `explain=True` there are, of rates:
-        `.numerator` and `.denominator` (the rows that count, and of how many), those of the reference, `.shortfall`
-        (how many more of the group would be selected at the rate of the reference), `.deviations` (the standard
-        deviations between the two rates, pooled), and `.flip_flop` (the disparity if one selection moved from the
-        reference to the group); and `.spread`, what standardized differences are divided by.
+        and `.estimate_upper`, `.reference`, `.estimate_reference`, `.scale`, `.disparity` with `.lower`, `.upper` and
+        `.method`, `.p_value`, `.p_adjusted`, `.test` and `.status`, which says why a group is not compared (`unknown`,
+        `below_min_n`, `below_min_share`, `no_reference` …), or that a disparity is `infinite`. Intervals and tests are
+        those of a reference that is named beforehand; that of the best of many groups looks better than it is. With
+        `explain=True` there are, of rates: `.numerator` and `.denominator` (the rows that count, and of how many),
+        those of the reference, `.shortfall` (how many more of the group would be selected at the rate of the
+        reference), `.deviations` (the standard deviations between the two rates, pooled), and `.flip_flop` (the
+        disparity if one selection moved from the reference to the group); and `.spread`, what standardized differences
+        are divided by.
 
     Raises:
         ArgumentError: For metrics without a feature, an unknown reference, a ratio of values that are not positive, an

@@ -19,6 +19,7 @@ from tidyfair.reports.plot_input import (
     listed_names,
     listed_titles,
     of_level,
+    pair_text,
     reason,
     scale_of_metric,
     span_column,
@@ -131,7 +132,7 @@ def located_plot(plot: PlotInput) -> Picture:
 
 def components_plot(plot: PlotInput) -> Picture:
     """The components of differences of two groups."""
-    groups = pl.format("{}, {} \N{MINUS SIGN} {}", plot.label(), ".group", ".other")
+    groups = pl.format("{}, {}", plot.label(), pair_text())
     table = table_of(plot.frame, ".lower", ".upper", panel=groups, what=".component", estimate=".estimate")
     names = listed_names(map(in_prose, plot.frame.select(plot.label()).to_series()))
     titles = [f"What makes up the difference in {names}", f"Difference in {names}"]
@@ -168,7 +169,6 @@ def pairs_plot(plot: PlotInput) -> Picture:
     if len(scales) > 1:
         panel = pl.format("{}, {}", panel, pl.col(".scale").str.replace_all("_", " ", literal=True))
     is_difference = frame[".scale"] == "difference"
-    sign = pl.when(is_difference).then(pl.lit("\N{MINUS SIGN}")).otherwise(pl.lit("/"))
     above, below = open_ends(frame)
     table = table_of(
         frame,
@@ -176,7 +176,7 @@ def pairs_plot(plot: PlotInput) -> Picture:
         panel=panel,
         scale=scale_of_metric(),
         span=span_column(_NO_DIFFERENCE if is_zero else Span(low=0, reference=1) for is_zero in is_difference),
-        what=pl.format("{} {} {}", ".group", sign, ".other"),
+        what=pair_text(),
         estimate=".disparity",
         above=pl.Series(above),
         below=pl.Series(below),
@@ -189,16 +189,17 @@ def pairs_plot(plot: PlotInput) -> Picture:
 
 def paired_plot(plot: PlotInput) -> Picture:
     """Differences between two groups on the same items, with intervals."""
-    what = pl.format("{} \N{MINUS SIGN} {} ({} pairs)", ".group", ".other", ".pairs")
+    what = pl.format("{} ({} pairs)", pair_text(), ".pairs")
     notes = ["lines: confidence intervals, each for one difference"]
     return _differences_plot(plot, " within pairs", notes, what=what, estimate=".disparity")
 
 
 def strata_plot(plot: PlotInput) -> Picture:
     """Differences before and after like is compared with like."""
-    what = pl.format("{} \N{MINUS SIGN} {}", ".group", ".other")
     notes = ["filled: within strata, with its confidence interval", "hollow: all rows together"]
-    return _differences_plot(plot, ", like compared with like", notes, what=what, estimate=".adjusted", raw=".crude")
+    return _differences_plot(
+        plot, ", like compared with like", notes, what=pair_text(), estimate=".adjusted", raw=".crude"
+    )
 
 
 def _differences_plot(plot: PlotInput, how: str, notes: list[str], **columns: pl.Expr | str) -> Picture:

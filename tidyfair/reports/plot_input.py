@@ -16,7 +16,17 @@ from tidyfair.metrics import at_cut, in_prose, short_title, title_of
 from tidyfair.metrics.catalog import comparison_named, metric_named
 from tidyfair.reports.charts import SPAN, Span
 from tidyfair.specs import CUTS, POINTS, RESERVED
-from tidyfair.specs.result_kinds import COMPARISONS, FOUR_FIFTHS, GROUPS, LOOK, METRICS, VERDICTS, ResultKind
+from tidyfair.specs.result_kinds import (
+    COMPARISONS,
+    FOUR_FIFTHS,
+    GROUPS,
+    LOOK,
+    METRICS,
+    PAIRS,
+    VERDICTS,
+    ResultKind,
+    level_of,
+)
 
 Form = Literal["dots", "heat map"]
 OUTER = ".outer"
@@ -84,6 +94,14 @@ class PlotInput:
         titles = {name: short_title(name) if name in known else title_of(name) for name in names}
         counts = Counter(titles.values())
         return {name: f"{title} ({name})" if counts[title] > 1 else title for name, title in titles.items()}
+
+    @property
+    def limits(self) -> str:
+        """What `.lower` and `.upper` are, with their level, such as `95% CI`."""
+        words, adjustment = self.kind.limits, self.frame[".adjustment"].drop_nulls()
+        is_adjusted = self.kind is PAIRS and not adjustment.str.starts_with("none").any()
+        holds_for_all = is_adjusted or self.frame[".model_other"].n_unique() > 1
+        return f"{level_of(self.frame) * 100:g}% {'simultaneous ' if holds_for_all else ''}{words}"
 
     def metric(self) -> pl.Expr:
         """The title of the metric of a row, with its time or other cut, unless values are drawn over these."""
@@ -222,6 +240,20 @@ def with_group_text(frame: pl.DataFrame) -> pl.DataFrame:
         joined = pl.select(pl.concat_str(parts, separator=", ")).to_series()
         text = pl.when(pl.col(".by") == by).then(joined).otherwise(text)
     return frame.with_columns(text.alias(".group"))
+
+
+def crossed_text(name: str) -> pl.Expr:
+    """The groups of a column as people write them, where their features have no columns."""
+    text, colons = pl.col(name).cast(pl.String), pl.col(".by").cast(pl.String).str.count_matches(":")
+    is_crossed = colons == text.str.count_matches(":")
+    return pl.when(is_crossed).then(text.str.replace_all(":", ", ", literal=True)).otherwise(text)
+
+
+def pair_text() -> pl.Expr:
+    """The two groups of a comparison."""
+    is_ratio = pl.col(".scale").cast(pl.String).str.ends_with("ratio").fill_null(value=False)
+    sign = pl.when(is_ratio).then(pl.lit("/")).otherwise(pl.lit("\N{MINUS SIGN}"))
+    return pl.format("{} {} {}", crossed_text(".group"), sign, crossed_text(".other"))
 
 
 def with_outer_text(frame: pl.DataFrame, outer: list[str]) -> pl.DataFrame:

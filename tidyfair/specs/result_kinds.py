@@ -69,7 +69,9 @@ def with_level(results: pl.DataFrame, conf_level: float) -> pl.DataFrame:
 
 def level_of(results: pl.DataFrame) -> float:
     """The level of the limits of results."""
-    return float(results[".conf_level"][0]) if ".conf_level" in results.columns else _USUAL_LEVEL
+    if ".conf_level" not in results.columns or not results[".conf_level"].count():
+        return _USUAL_LEVEL
+    return float(results[".conf_level"].drop_nulls()[0])
 
 
 METRICS = _kind(
@@ -104,8 +106,8 @@ COMPARISONS = _kind(
     "Groups compared with a reference", ".metric .group .reference .disparity",
     f".metric .by .group .level .estimator {_CUTS} .n .share .estimate .estimate_lower .estimate_upper "
     ".reference .estimate_reference .scale .method .p_value .test .status .numerator .denominator "
-    ".numerator_reference .denominator_reference .shortfall .deviations .flip_flop .spread .disparity .lower .upper .p_adjusted .note .marginal_effect .odds_ratio "
-    ".relative_rate " + _JUDGED,
+    ".numerator_reference .denominator_reference .shortfall .deviations .flip_flop .spread .disparity .lower "
+    ".upper .p_adjusted .note .marginal_effect .odds_ratio .relative_rate " + _JUDGED,
 )  # fmt: skip
 FOUR_FIFTHS = _kind(
     "Groups compared by the four-fifths rule", ".metric .group .reference .disparity .below_four_fifths",
