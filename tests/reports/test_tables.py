@@ -15,7 +15,7 @@ from test_plots import RESULTS
 
 import tidyfair as tf
 from tidyfair.datasets import lending
-from tidyfair.metrics import capitalized
+from tidyfair.metrics.titles import capitalized
 from tidyfair.reports.tables import one_below_the_other
 
 if TYPE_CHECKING:

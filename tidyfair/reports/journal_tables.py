@@ -42,7 +42,7 @@ from tidyfair.reports.tables import (
     worded,
 )
 from tidyfair.specs import refuse_unknown_settings, string, whole
-from tidyfair.specs.result_kinds import COMPONENTS, GROUPS, QUANTILES, STANDARDIZED, kind_of
+from tidyfair.specs.result_kinds import COMPONENTS, GROUPS, kind_of
 from tidyfair.tallies import open_frame
 
 __all__ = ["as_table"]
@@ -75,8 +75,6 @@ _HEADINGS = {
 _BETWEEN = ", "
 _MINUS = "\N{MINUS SIGN}"
 _MISSING = r"(^|, )null\b"
-_SCALES_OF_KINDS = {STANDARDIZED: "standardized", QUANTILES: "ratio"}
-_OF_SCALES = {"standardized": "Standardized difference"}
 _OF_METRICS = (".performance", ".disparity")
 _CONTEXTS = {"overall": "all rows", "rest": "all other groups"}
 _MARKS = "*\N{DAGGER}\N{DOUBLE DAGGER}\N{SECTION SIGN}\N{PILCROW SIGN}"
@@ -347,16 +345,14 @@ def _is_last(name: str) -> int:
 def _heading(plot: PlotInput, frame: pl.DataFrame, name: str) -> str:
     """The heading of a column."""
     titles, has_groups = list(plot.titles.values()), frame[".group"].count() > 0
-    scales = frame[".scale"].drop_nulls().unique().to_list()
     model = {".one": ".model_one", ".other": ".model_other"}.get(name, "")
     named = frame[f"{name}_metric" if f"{name}_metric" in frame.columns else model or ".model"].drop_nulls().unique()
     if name in _OF_METRICS and len(named) == 1:
         return short_title(named[0])
     if model:
         return named[0] if len(named) == 1 else "Other model"
-    if name == ".disparity" and len(scales) <= 1:
-        scale = scales[0] if scales else _SCALES_OF_KINDS.get(plot.kind, "difference")
-        return _OF_SCALES.get(scale, capitalized(scale.replace("_", " ")))
+    if name == ".disparity" and plot.scale:
+        return plot.scale
     if name == ".estimate" and plot.kind is COMPONENTS:
         return "Difference"
     if name == ".estimate" and has_groups and len(titles) == 1:

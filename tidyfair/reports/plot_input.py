@@ -12,7 +12,7 @@ from typing import Any, Literal
 import polars as pl
 
 from tidyfair.evaluation import texts_of
-from tidyfair.metrics import at_cut, in_prose, short_title, title_of
+from tidyfair.metrics import at_cut, capitalized, in_prose, short_title, title_of
 from tidyfair.metrics.catalog import comparison_named, metric_named
 from tidyfair.reports.charts import SPAN, Span
 from tidyfair.specs import CUTS, POINTS, RESERVED
@@ -23,12 +23,14 @@ from tidyfair.specs.result_kinds import (
     LOOK,
     METRICS,
     PAIRS,
+    QUANTILES,
+    STANDARDIZED,
     VERDICTS,
     ResultKind,
     level_of,
 )
 
-Form = Literal["dots", "heat map"]
+Form = Literal["dots", "heat map", "frontier"]
 OUTER = ".outer"
 CUT_TITLES: dict[str, str] = dict(
     zip(
@@ -45,6 +47,8 @@ _OF_DISPARITIES = {"Differences": Span(reference=0), "Ratios": Span(low=0, refer
 """The panels of disparities, beside that of metrics."""
 _OVER_CUTS = (METRICS, VERDICTS, LOOK, GROUPS)
 """The kinds whose values are drawn over a list of cuts."""
+_SCALES = {STANDARDIZED: "standardized", QUANTILES: "ratio"}
+"""The scale of kinds of comparisons that have no column of it."""
 _OTHER_ENDS = {
     ".lower": ".upper", ".upper": ".lower", ".expected_lower": ".expected_upper", ".expected_upper": ".expected_lower"
 }  # fmt: skip
@@ -94,6 +98,18 @@ class PlotInput:
         titles = {name: short_title(name) if name in known else title_of(name) for name in names}
         counts = Counter(titles.values())
         return {name: f"{title} ({name})" if counts[title] > 1 else title for name, title in titles.items()}
+
+    @property
+    def scale(self) -> str:
+        """The scale of comparisons in words, such as `Odds ratio`; empty where there are several."""
+        scales = self.frame[".scale"].drop_nulls().unique().to_list() or [_SCALES.get(self.kind, "difference")]
+        words = "standardized difference" if scales[0] == "standardized" else scales[0].replace("_", " ")
+        return capitalized(words) if len(scales) == 1 else ""
+
+    @property
+    def is_ratio(self) -> bool:
+        """True for comparisons that are 1 where groups are equal."""
+        return self.scale.endswith("atio")
 
     @property
     def limits(self) -> str:
