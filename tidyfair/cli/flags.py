@@ -124,7 +124,9 @@ FLAGS: Mapping[str, Mapping[Flag, str]] = {
     "columns": {
         Flag("truth", "COLUMN"): "true labels or numbers",
         Flag("one", "COLUMN", ("compare",), required=True): _MODEL,
-        Flag("other", "COLUMN", ("compare",), required=True): _MODEL,
+        Flag("other", "COLUMN", ("compare",), required=True, action="append"): (
+            f"{_MODEL}; give it again for each other model, whose intervals then hold for all of them at once"
+        ),
         Flag("threshold", "NUMBER", ("compare",), _number): (
             "make decisions of scores: those at or above it select the event"
         ),
@@ -243,7 +245,7 @@ FLAGS: Mapping[str, Mapping[Flag, str]] = {
         Flag("output_groups", "FILE", ("audit",), Path): (
             "write values of groups, with their intervals, to a file of the same kinds"
         ),
-        Flag("html", "FILE", ("audit",), Path): "write a page that opens anywhere",
+        Flag("html", "FILE", _SEVERAL, Path): "write a page that opens anywhere",
         Flag("html", "FILE", ("report",), Path): "write the page (default: report.html)",
         Flag("markdown", "FILE", _SEVERAL, Path): _MARKDOWN.format(
             "the tables as Markdown, of which the terminal then shows only the verdicts of --fail-if"

@@ -294,9 +294,10 @@ def models_plot(plot: PlotInput) -> Picture:
     if frame[".model_other"].n_unique() > 1:
         marks = (".lower", ".upper", ".verdict")
         table = table_of(plot.frame, *marks, panel=plot.label(), what=".model_other", estimate=".change")
-        margin = pl.when(plot.frame[".margin"] > 0).then(plot.frame[".margin"])
-        if plot.frame.select(margin).to_series().count():
-            table = table.with_columns(plot.frame.select(expected_lower=-margin, expected_upper=margin))
+        margin = plot.frame[".margin"].cast(pl.Float64)
+        margin = margin.set(margin == 0, None)
+        if margin.count():
+            table = table.with_columns(expected_lower=-margin, expected_upper=margin)
         notes = [f"lines: {plot.limits}", "grey: within the margin" if "expected_lower" in table.columns else ""]
         title = f"{finding} from {frame['.model_one'][0]}"
         return Picture(
@@ -318,7 +319,8 @@ def _frontier_of_metrics(plot: PlotInput) -> Picture:
     if performances.is_empty() or disparities.is_empty() or plot.outer:
         msg = "autoplot(): a frontier has a metric of all rows and a disparity, of data without outer groups."
         raise ArgumentError(msg)
-    name, *_ = performances[".metric"]
+    names = performances[".metric"].unique(maintain_order=True).to_list()
+    name = next((name for name in names if direction_of(name) != "neither"), names[0])
     parts: list[pl.DataFrame] = []
     for part in disparities.partition_by("panel", maintain_order=True):
         values = part.join(performances.filter(pl.col(".metric") == name), on=".model_other", suffix="_x")
@@ -332,12 +334,19 @@ def _frontier_of_metrics(plot: PlotInput) -> Picture:
     return Picture(scatter, pl.concat(parts), titles, x=[title_of(name), short_title(name)])
 
 
+def direction_of(metric: str) -> str:
+    """The good side of a metric or disparity: `maximize`, `minimize`, `zero` or `one`; `neither` where none is good."""
+    known, compared = metric_named(metric), comparison_named(metric)
+    if known is not None:
+        return known.better
+    return str(compared.aggregate.direction if compared else "minimize")
+
+
 def _gain(metric: str, column: str) -> pl.Expr:
     """The values of a metric or a disparity, so that larger ones are better."""
-    known, compared = metric_named(metric), comparison_named(metric)
-    direction = known.direction if known else compared.aggregate.direction if compared else "minimize"
     value = pl.col(column)
-    return {"maximize": value, "zero": -value.abs(), "one": -(value - 1).abs()}.get(str(direction), -value)
+    sides = {"maximize": value, "zero": -value.abs(), "one": -(value - 1).abs(), "neither": pl.lit(0.0)}
+    return sides.get(direction_of(metric), -value)
 
 
 def _is_better(one: tuple[float, ...], other: tuple[float, ...]) -> bool:

@@ -47,9 +47,13 @@ from tidyfair.specs import (
     refuse_unknown_keywords,
     string,
 )
+from tidyfair.specs.result_kinds import MODELS, kind_of as kind_of_result
 from tidyfair.tallies import open_frame, save
 
 __all__ = ["Report", "report"]
+
+
+_TITLE = "Audit of predictions"
 
 
 @dataclass(frozen=True)
@@ -117,10 +121,10 @@ def report(
     truth: TruthLike | None = None,
     estimate: Prediction | None = None,
     *,
-    by: Feature | list[Feature],
+    by: Feature | list[Feature] | None = None,
     metrics: Metric | GroupwiseMetric | MetricSet | None = None,
     gate: Gate | None = None,
-    title: str = "Audit of predictions",
+    title: str = _TITLE,
     model: str | None = None,
     dataset: str | None = None,
     date: str | None = None,
@@ -131,10 +135,10 @@ def report(
     unknown_values: Iterable[object] | None = None,
     **options: Any,
 ) -> Report:
-    """Audit predictions, and write a report for others to read.
+    """Audit predictions, or the result of a comparison of models, and write a report for others to read.
 
     Args:
-        data: A frame, as metrics take it; it is not grouped.
+        data: A frame, as metrics take it; it is not grouped. Or the result of `compare_models`, alone.
         truth: Column of the true labels, or numbers; or `survival.outcome(…)`.
         estimate: Column of the predictions; or a `prediction_intervals.interval(…)`, or quantiles by level.
         by: The feature that is compared, or a list of them: columns, tuples of columns whose combinations are the
@@ -177,6 +181,8 @@ def report(
             string(name, text)
     need_packages()
     source = open_frame(data, options.get("group_by"))
+    if by is None:
+        return _report_on_models(source.to_polars(), title, {"Model": model, "Data": dataset, "Date": date})
     if source.group_by:
         msg = "report() is about one set of predictions: give it the frame without groups, or a part of it."
         raise ArgumentError(msg)
@@ -206,6 +212,16 @@ def report(
     return page_of(
         audit, data, call, gate, title=title, facts=facts, code=code, interactive=interactive, is_usual=not chosen
     )  # fmt: skip
+
+
+def _report_on_models(result: pl.DataFrame, title: str, facts: Mapping[str, str | None]) -> Report:
+    """The report on the result of `compare_models`."""
+    from tidyfair.reports.model_page import page_of_models  # noqa: PLC0415 - it makes a report
+
+    if kind_of_result(result) is not MODELS or result.is_empty():
+        msg = 'report() compares groups: name the feature, `by="column"`; only results of `compare_models` need none.'
+        raise ArgumentError(msg)
+    return page_of_models(result, "Comparison of models" if title == _TITLE else title, facts=facts)
 
 
 def _check_arguments(features: Sequence[object], gate: object, options: Iterable[str]) -> None:
