@@ -227,9 +227,11 @@ FLAGS: Mapping[str, Mapping[Flag, str]] = {
     },
     "output": {
         Flag("title", "TEXT", ("report",)): "the title of the page",
-        Flag("model", "TEXT", ("report",)): "the model that was audited, as the page names it",
-        Flag("dataset", "TEXT", ("report",)): "the data that it was audited on, as the page names them",
-        Flag("date", "TEXT", ("report",)): "the date of the audit, as the page shows it",
+        Flag("auditor", "TEXT", _PREDICTIONS): "who made the audit, as the page, or the table of --as, says",
+        Flag("model", "TEXT", _PREDICTIONS): "the model that was audited, as the page names it",
+        Flag("model_version", "TEXT", _PREDICTIONS): "its version",
+        Flag("dataset", "TEXT", _PREDICTIONS): "the data that it was audited on, as the page names them",
+        Flag("date", "TEXT", _PREDICTIONS): "the date of the audit, as the page shows it",
         Flag("interactive", commands=("report",), action="store_true"): (
             "add controls for the feature, metric, reference and threshold to the HTML page"
         ),

@@ -17,7 +17,6 @@ from tidyfair.reports.plot_input import (
     PlotInput,
     by_text,
     by_words,
-    crossed_text,
     listed_names,
     listed_titles,
     of_level,
@@ -30,7 +29,7 @@ from tidyfair.reports.plot_input import (
     with_spans,
 )
 from tidyfair.reports.tables import as_p_value
-from tidyfair.specs import open_ends
+from tidyfair.specs import crossed_text, open_ends
 from tidyfair.specs.result_kinds import CERTIFICATE, FOUR_FIFTHS, QUANTILES, STANDARDIZED
 
 _OF_NUMBERS = {STANDARDIZED: "Standardized differences in means", QUANTILES: "Ratios of quantiles"}

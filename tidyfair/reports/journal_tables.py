@@ -18,7 +18,6 @@ from tidyfair.reports.plot_input import (
     OUTER,
     PlotInput,
     by_words,
-    crossed_text,
     has_intervals,
     listed_names,
     listed_titles,
@@ -41,7 +40,7 @@ from tidyfair.reports.tables import (
     with_interval,
     worded,
 )
-from tidyfair.specs import refuse_unknown_settings, string, whole
+from tidyfair.specs import crossed_text, refuse_unknown_settings, string, whole
 from tidyfair.specs.result_kinds import COMPONENTS, GROUPS, kind_of
 from tidyfair.tallies import open_frame
 

@@ -9,7 +9,6 @@ import polars as pl
 from tidyfair.metrics import in_prose, short_title
 from tidyfair.reports.blocks import Content, Facts, Figure, Section, Table
 from tidyfair.reports.comparison_plots import direction_of
-from tidyfair.reports.page import Report
 from tidyfair.reports.plot_input import PlotInput, by_words
 from tidyfair.reports.reproduction import how_to_repeat
 from tidyfair.reports.tables import Note, one_below_the_other
@@ -24,20 +23,18 @@ _DETAILS = (
 )  # fmt: skip
 
 
-def page_of_models(
+def contents_of_models(
     result: pl.DataFrame,
-    title: str,
     *,
     facts: Mapping[str, str | None],
     code: str = "",
     sentences: Sequence[str] = (),
     tables: Iterable[NamedTable] = (),
-) -> Report:
-    """The page of the result of `compare_models`, or of several such results with named models.
+) -> tuple[tuple[Content, ...], tuple[Section, ...]]:
+    """The opening and the sections of the page of a comparison of named models.
 
     Args:
-        result: The changes from one model to others.
-        title: The heading.
+        result: The changes from one model to others, as `compare_models` has them.
         facts: What was compared, by whom and when.
         code: The code, or the command line, that makes the page again.
         sentences: What is said before the changes, such as verdicts.
@@ -57,7 +54,7 @@ def page_of_models(
         heads = {name: (name, "") for name in table.columns if name in models}
         shown = Table(_with_titles(table), tuple(notes), " ".join(remarks), heads=heads)
         sections.append(Section(heading, (shown,)))
-    return Report(title, tuple(opening), (*sections, *([how_to_repeat(code)] if code else ())))
+    return tuple(opening), (*sections, *([how_to_repeat(code)] if code else ()))
 
 
 def _changes(result: pl.DataFrame) -> pl.DataFrame:

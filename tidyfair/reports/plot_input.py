@@ -15,7 +15,7 @@ from tidyfair.evaluation import texts_of
 from tidyfair.metrics import at_cut, capitalized, in_prose, short_title, title_of
 from tidyfair.metrics.catalog import comparison_named, metric_named
 from tidyfair.reports.charts import SPAN, Span
-from tidyfair.specs import CUTS, POINTS, RESERVED
+from tidyfair.specs import CUTS, POINTS, RESERVED, crossed_text
 from tidyfair.specs.result_kinds import (
     COMPARISONS,
     FOUR_FIFTHS,
@@ -256,13 +256,6 @@ def with_group_text(frame: pl.DataFrame) -> pl.DataFrame:
         joined = pl.select(pl.concat_str(parts, separator=", ")).to_series()
         text = pl.when(pl.col(".by") == by).then(joined).otherwise(text)
     return frame.with_columns(text.alias(".group"))
-
-
-def crossed_text(name: str) -> pl.Expr:
-    """The groups of a column as people write them, where their features have no columns."""
-    text, colons = pl.col(name).cast(pl.String), pl.col(".by").cast(pl.String).str.count_matches(":")
-    is_crossed = colons == text.str.count_matches(":")
-    return pl.when(is_crossed).then(text.str.replace_all(":", ", ", literal=True)).otherwise(text)
 
 
 def pair_text() -> pl.Expr:

@@ -249,6 +249,13 @@ def cut_as_settings(row: Mapping[str, Any]) -> list[str]:
     return [f"{name.removeprefix('.')}={value:.15g}" for name, value in cut_of_row(row).items()]
 
 
+def crossed_text(name: str) -> pl.Expr:
+    """The groups of a column as people write them, where their features have no columns."""
+    text, colons = pl.col(name).cast(pl.String), pl.col(".by").cast(pl.String).str.count_matches(":")
+    is_crossed = colons == text.str.count_matches(":")
+    return pl.when(is_crossed).then(text.str.replace_all(":", ", ", literal=True)).otherwise(text)
+
+
 def key_columns(results: pl.DataFrame) -> list[str]:
     """The columns of outer groups in results, which come before all others."""
     return list(takewhile(lambda name: name not in RESERVED, results.columns))
