@@ -17,6 +17,7 @@ import numpy as np
 import polars as pl
 import pytest
 from command_line import ARGUMENTS, called, written
+from report_data import Page
 
 import tidyfair as tf
 from tidyfair.cli import terminal as screen
@@ -743,7 +744,38 @@ def test_compare_with_weights_and_groups(tmp_path: Path, capsys: pytest.CaptureF
     )
     assert f"{value:.3f} ({lower:.3f} to {upper:.3f})" in out
     assert re.search(r"metric .* approved .* newer .* change", out)
-    assert "are both 'newer'" in called(capsys, *call[:5], "newer", *call[6:])[2]
+    assert "'newer' is named twice" in called(capsys, *call[:5], "newer", *call[6:])[2]
+
+
+def test_compare_with_several_models(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    strict = (pl.col("score") > 0.8).replace_strict({True: "yes", False: "no"}, return_dtype=pl.String)
+    data = _two_models(tmp_path)[0].with_columns(strict=strict)
+    call = ["compare", written(data, tmp_path), "--truth", "repaid", "--one", "approved", "--pos-label", "yes"]
+    call += ["--other", "newer", "--other", "strict", "--by", "sex", "--fail-if", "change in accuracy < -0.05"]
+    page, output = tmp_path / "page.html", tmp_path / "found.parquet"
+    code, found, _ = called(capsys, *call, "--json", "-", "--html", str(page), "--output", str(output))
+    both = {"repaid": "repaid", "one": "approved", "pos_label": "yes"}
+    expected = tf.compare_models(tf.accuracy, tf.demographic_parity("sex", min_n=30))(
+        data, both.pop("repaid"), others=["newer", "strict"], **both
+    )
+    result = pl.read_parquet(output)
+    for metric in ("accuracy", "demographic_parity"):
+        rows, others = (table.filter(pl.col(".metric") == metric) for table in (result, expected))
+        for name in (".model_other", ".change", ".lower", ".upper"):
+            assert rows[name].to_list() == others[name].to_list()
+    gate = tf.check(tf.compare_models(tf.accuracy), above=-0.05)(data, "repaid", others=["newer", "strict"], **both)
+    document = json.loads(found)
+    assert document["other"] == ["newer", "strict"]
+    assert [(row["model_other"], row["verdict"]) for row in document["verdicts"]] == gate.select(
+        ".model_other", ".verdict"
+    ).rows()
+    assert code == (3 if "fail" in gate[".verdict"] else 4 if "not enough evidence" in gate[".verdict"] else 0)
+    texts = Page(page.read_text("utf-8")).text
+    assert "strict: change in accuracy < -0.05" in texts
+    assert "approved and newer within the groups of sex" in texts
+    _, out, _ = called(capsys, *call)
+    assert "which holds for all 2 models at once" in out
+    assert max(map(len, out.splitlines())) <= 120
 
 
 def test_compare_models_of_numbers(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -848,3 +848,30 @@ def test_page_shows_the_share_of_missing_predictions_by_group() -> None:
     assert "| 0.0% |" in table
     whole = tf.report(LOANS, "repaid", "approved", by="sex", pos_label="yes").markdown()
     assert "Without a prediction" not in whole
+
+
+def test_report_on_several_models_names_what_each_is_better_and_worse_in(tmp_path: Path) -> None:
+    yes = LOANS.with_columns(pl.col("repaid") == "yes")
+    cuts = {name: (pl.col("score") >= at).alias(name) for name, at in (("loose", 0.2), ("close", 0.51))}
+    models = {"one": (pl.col("score") >= 0.5).alias("in use"), "others": cuts}
+    compared = tf.compare_models(tf.sens, tf.spec, tf.demographic_parity("sex"), margin={"sens": 0.05})(
+        yes, "repaid", **models
+    )
+    page = tf.report(compared, title="Which model?", auditor="A. Person", model_version="2")
+    text = page.markdown()
+    assert text.startswith("# Which model?\n\n- **Compared with**: in use\n- **Intervals**: 95% simultaneous CI")
+    verdicts = {
+        row[".metric"]: row[".verdict"] for row in compared.filter(pl.col(".model_other") == "loose").to_dicts()
+    }
+    assert (verdicts["sens"], verdicts["spec"]) == ("better", "worse")
+    assert "loose: better in sensitivity; worse in specificity" in text
+    assert compared.filter(pl.col(".model_other") == "close")[".verdict"][0] == "equivalent"
+    assert "close: equivalent in sensitivity" in text
+    assert text.count("| Sensitivity | all rows |") == 2
+    html = page.save(tmp_path / "models.html").read_text("utf-8")
+    assert html.count("<figure") == 2
+    assert "<script" not in html
+    alone = tf.compare_models(tf.sens)(yes, "repaid", one=models["one"], other=cuts["loose"])
+    assert "loose: better in sensitivity." in tf.report(alone).markdown()
+    with pytest.raises(tf.errors.ArgumentError, match="report\\(\\) compares groups"):
+        tf.report(LOANS, **LABELS)

@@ -28,7 +28,7 @@ from tidyfair.specs import (
     refuse_reserved,
     refuse_unknown_keywords,
 )
-from tidyfair.specs.result_kinds import QUANTILES, STANDARDIZED, ResultKind
+from tidyfair.specs.result_kinds import QUANTILES, STANDARDIZED, ResultKind, with_level
 from tidyfair.tallies import Source, check_size, open_frame, refuse_outer
 
 __all__ = ["quantile_ratios", "standardized_differences"]
@@ -154,7 +154,7 @@ def standardized_differences(
     numbers = (".spread", ".disparity", ".lower", ".upper", ".p_value")
     measure = _Measure(STANDARDIZED, ".mean", pl.col("value").mean(), numbers, 0.0, compare)
     policy = Policy.of("standardized_differences()", min_n, min_share, unknown, unknown_values)
-    groups = _Groups("standardized_differences", by, to, policy, one_of("adjust", adjust, _ADJUSTMENTS))
+    groups = _Groups("standardized_differences", by, to, policy, one_of("adjust", adjust, _ADJUSTMENTS), conf_level)
     return groups.table(data, values, group_by, measure)
 
 
@@ -224,7 +224,7 @@ def quantile_ratios(
         QUANTILES, ".quantile", pl.col("value").quantile(share, "linear"), numbers, 1.0, compare, is_relative=True
     )
     policy = Policy.of("quantile_ratios()", min_n, min_share, unknown, unknown_values)
-    groups = _Groups("quantile_ratios", by, to, policy, one_of("adjust", adjust, _ADJUSTMENTS))
+    groups = _Groups("quantile_ratios", by, to, policy, one_of("adjust", adjust, _ADJUSTMENTS), conf_level)
     return groups.table(data, values, group_by, measure)
 
 
@@ -291,6 +291,7 @@ class _Groups:
     to: Any
     policy: Policy
     adjust: str
+    conf_level: float
 
     def table(self, data: object, values: ColumnLike, group_by: OuterGroups | None, measure: _Measure) -> Any:
         """A row for each group of each feature, in a frame of the caller's kind."""
@@ -312,7 +313,7 @@ class _Groups:
                 compared = self._compared(own, keys, feature, reference, measure)
                 parts.append(own.select(list(outer)).head(1).join(compared, how="cross") if outer else compared)
         table = with_adjusted_p_values(pl.concat(parts), [], self.adjust)
-        return source.restore(measure.kind.frame(table.rename(outer)))
+        return source.restore(with_level(measure.kind.frame(table.rename(outer)), self.conf_level))
 
     def _features(self) -> list[By]:
         """The features whose groups are compared."""

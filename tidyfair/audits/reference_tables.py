@@ -67,7 +67,7 @@ from tidyfair.specs import (
     show_keywords,
     whole,
 )
-from tidyfair.specs.result_kinds import COMPARISONS, ResultKind
+from tidyfair.specs.result_kinds import COMPARISONS, ResultKind, with_level
 from tidyfair.tallies import BLOCK, HIDDEN, Tally, check_tally
 
 Array: TypeAlias = np.ndarray[Any, Any]
@@ -85,8 +85,8 @@ _REFUSED = {
 }
 """The options of metrics that it does not accept, and why."""
 _NUMBERS = (
-    ".estimate_reference", ".disparity", ".lower", ".upper", ".p_value", ".numerator_reference",
-    ".denominator_reference", ".shortfall", ".deviations", ".flip_flop", ".spread",
+    ".estimate_lower", ".estimate_upper", ".estimate_reference", ".disparity", ".lower", ".upper", ".p_value",
+    ".numerator_reference", ".denominator_reference", ".shortfall", ".deviations", ".flip_flop", ".spread",
 )  # fmt: skip
 _TEXTS = (".reference", ".method", ".test")
 _DETAILS = (
@@ -126,7 +126,7 @@ class GroupComparison(GroupsCompared):
         check_tally(tally)
         called = self._reading(tally.given)
         read = called._options(called._run, options, ComputeOptions)  # noqa: SLF001 - of the same class
-        return self._in_reading_order(called._results(tally, read))  # noqa: SLF001 - as above
+        return with_level(self._in_reading_order(called._results(tally, read)), self.conf_level)  # noqa: SLF001 - as above
 
     @property
     def scales_of_metrics(self) -> tuple[str, ...]:
@@ -219,6 +219,10 @@ class _Table:
         drawn = {family.spec for family in with_context if family.estimates.kind == "resampled"}
         beside = against_rest(self.evaluated, self.options, scales, drawn)
         for family in compared:
+            if self.scale[family.spec] != "standardized":
+                index = family.rows["row"].to_numpy()
+                limits = family.estimates.limits(z_value(self.settings.conf_level))
+                self.numbers[".estimate_lower"][index], self.numbers[".estimate_upper"][index] = limits
             has_context = family.spec in scales
             sides = self._contexts(family, beside) if has_context else self._references(family)
             if sides is not None:
@@ -355,8 +359,8 @@ class _Table:
 
 
 _SHOWN = (
-    ".reference", ".estimate_reference", ".scale", ".disparity", ".lower", ".upper", ".method", ".p_value",
-    ".test", ".status", *_DETAILS,
+    ".estimate_lower", ".estimate_upper", ".reference", ".estimate_reference", ".scale", ".disparity", ".lower",
+    ".upper", ".method", ".p_value", ".test", ".status", *_DETAILS,
 )  # fmt: skip
 
 
@@ -440,15 +444,16 @@ def compare_groups(
 
     Returns:
         A callable that takes what a metric takes, and gives one row for each group: outer keys, `.metric`, `.by`, the
-        features, `.group`, `.level`, `.estimator`, `.n`, `.share` (of the rows), `.estimate`, `.reference`,
-        `.estimate_reference`, `.scale`, `.disparity` with `.lower`, `.upper` and `.method`, `.p_value`, `.p_adjusted`,
-        `.test` and `.status`, which says why a group is not compared (`unknown`, `below_min_n`, `below_min_share`,
-        `no_reference` …), or that a disparity is `infinite`. Intervals and tests are those of a reference that is named
-        beforehand; that of the best of many groups looks better than it is. With `explain=True` there are, of rates:
-        `.numerator` and `.denominator` (the rows that count, and of how many), those of the reference, `.shortfall`
-        (how many more of the group would be selected at the rate of the reference), `.deviations` (the standard
-        deviations between the two rates, pooled), and `.flip_flop` (the disparity if one selection moved from the
-        reference to the group); and `.spread`, what standardized differences are divided by.
+        features, `.group`, `.level`, `.estimator`, `.n`, `.share` (of the rows), `.estimate` with `.estimate_lower`
+        and `.estimate_upper`, `.reference`, `.estimate_reference`, `.scale`, `.disparity` with `.lower`, `.upper` and
+        `.method`, `.p_value`, `.p_adjusted`, `.test` and `.status`, which says why a group is not compared (`unknown`,
+        `below_min_n`, `below_min_share`, `no_reference` …), or that a disparity is `infinite`. Intervals and tests are
+        those of a reference that is named beforehand; that of the best of many groups looks better than it is. With
+        `explain=True` there are, of rates: `.numerator` and `.denominator` (the rows that count, and of how many),
+        those of the reference, `.shortfall` (how many more of the group would be selected at the rate of the
+        reference), `.deviations` (the standard deviations between the two rates, pooled), and `.flip_flop` (the
+        disparity if one selection moved from the reference to the group); and `.spread`, what standardized differences
+        are divided by.
 
     Raises:
         ArgumentError: For metrics without a feature, an unknown reference, a ratio of values that are not positive, an

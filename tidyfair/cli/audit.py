@@ -11,7 +11,7 @@ from typing import Any, cast
 
 import polars as pl
 
-from tidyfair.audits import AuditResults, UsualMetrics
+from tidyfair.audits import AuditResults, UsualMetrics, facts_of_audit
 from tidyfair.calling import GroupwiseFactory, GroupwiseMetric, Metric, metric_set, metric_tweak
 from tidyfair.cli.fail_if import gate_of
 from tidyfair.cli.flags import as_flags, names_of
@@ -25,7 +25,7 @@ from tidyfair.cli.inputs import (
     remarks_on_missing,
     remarks_on_threshold,
 )
-from tidyfair.cli.named_audits import file_named_audit
+from tidyfair.cli.named_audits import FACTS, file_named_audit
 from tidyfair.cli.outputs import Content, Document, Outputs, Part, in_words, records, with_cuts_in_words
 from tidyfair.cli.verdicts import Verdicts, directions_of
 from tidyfair.errors import ArgumentError, ConstantWarning, MissingPredictionsWarning, Status, UndefinedWarning
@@ -71,6 +71,9 @@ def audit(options: Namespace) -> int:
             msg = f"`{flag}` goes with `as`, the name of an audit."
             raise ArgumentError(msg)
     outputs = Outputs.of(options)
+    if "html" not in outputs.files and (named := [flag for flag in FACTS if getattr(options, flag) is not None]):
+        msg = f"`{named[0]}` stands on a page: write one by `html`, or the table of an audit by `as`."
+        raise ArgumentError(msg)
     is_report = options.command == "report"
     pages = [flag for flag in (("html", "markdown") if is_report else ("html",)) if flag in outputs.files]
     if pages and options.group_by:
@@ -110,7 +113,7 @@ def _page(audited: _Audited) -> Report:
     need_packages()
     call = {"truth": inputs.truth, "estimate": inputs.estimate, **inputs.counting, **inputs.reading}
     results = replace(audited.results, simultaneous=False) if options.simultaneous else audited.results
-    facts = {"Model": options.model, "Data": options.dataset, "Date": options.date}
+    facts = facts_of_audit(**{name: getattr(options, name) for name in FACTS})
     title = "Audit of predictions" if options.title is None else options.title
     return page_of(
         results, inputs.data, call, audited.gate, title=title, facts=facts, code=options.line,

@@ -32,6 +32,8 @@ GAP, COLUMN_GAP = 12, 28
 """Pixels between labels and panels, and between panels."""
 _LETTER, _WIDE_LETTER, _FIRST_WIDE = 0.54, 1.0, "\u2e80"
 """The width of letters as a share of their height, rather too large, and the first one that is as wide as high."""
+_BOLD = 1.1
+"""By how much the letters of titles are wider."""
 _MOST_LETTERS = 200
 _MARGIN, _BEYOND = 12, 5
 """Pixels of a picture for dots at both ends of an axis, and by how many its labels may reach beyond it."""
@@ -129,7 +131,7 @@ class Picture:
             return part
         return self.table.filter(pl.col("scale").eq_missing(part["scale"][0]))
 
-    def finished(self, title: str | None, width: float) -> Any:
+    def finished(self, title: str | None, width: float, *, is_printed: bool = False) -> Any:
         """The altair chart with its title, and its description for those who do not see it."""
         try:
             alt: Any = import_module("altair")
@@ -154,12 +156,16 @@ class Picture:
         if any("triangle" in layer["mark"].get("shape", "") for panel in panels for layer in panel["layer"]):
             notes.append("arrows: intervals that go on")
         note = "; ".join(shown(note) for note in notes if note)
-        lines = _lines(fitting(titles, inner, TITLE), inner, TITLE, most=2 if title is None else None)
+        # on paper no letters are larger than those of labels
+        size = TEXT if is_printed else TITLE
+        letters = size * _BOLD
+        lines = _lines(fitting(titles, inner, letters), inner, letters, most=2 if title is None else None)
         words: Vega = {"text": lines if len(lines) > 1 else "".join(lines)}
         if note:
             words["subtitle"] = _lines(note, inner, TEXT)
+        theme = {**_THEME, "title": {**_THEME["title"], "fontSize": size}}
         chart = alt.ConcatChart(
-            columns=columns, spacing={"row": 20, "column": COLUMN_GAP}, title=words, config=_THEME,
+            columns=columns, spacing={"row": 20, "column": COLUMN_GAP}, title=words, config=theme,
             description=f"{titles[0]}. {without_tags(_described(table))}", usermeta={"width": width},
         )  # fmt: skip
         # the panels are ours: given at once, all of them would be copied several times

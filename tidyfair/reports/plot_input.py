@@ -12,14 +12,26 @@ from typing import Any, Literal
 import polars as pl
 
 from tidyfair.evaluation import texts_of
-from tidyfair.metrics import at_cut, in_prose, short_title, title_of
+from tidyfair.metrics import at_cut, capitalized, in_prose, short_title, title_of
 from tidyfair.metrics.catalog import comparison_named, metric_named
 from tidyfair.reports.charts import SPAN, Span
 from tidyfair.reports.tables import Units
-from tidyfair.specs import CUTS, POINTS, RESERVED
-from tidyfair.specs.result_kinds import COMPARISONS, FOUR_FIFTHS, GROUPS, LOOK, METRICS, VERDICTS, ResultKind
+from tidyfair.specs import CUTS, POINTS, RESERVED, crossed_text
+from tidyfair.specs.result_kinds import (
+    COMPARISONS,
+    FOUR_FIFTHS,
+    GROUPS,
+    LOOK,
+    METRICS,
+    PAIRS,
+    QUANTILES,
+    STANDARDIZED,
+    VERDICTS,
+    ResultKind,
+    level_of,
+)
 
-Form = Literal["dots", "heat map"]
+Form = Literal["dots", "heat map", "frontier"]
 OUTER, UNIT = ".outer", "\0unit"
 CUT_TITLES: dict[str, str] = dict(
     zip(
@@ -36,6 +48,8 @@ _OF_DISPARITIES = {"Differences": Span(reference=0), "Ratios": Span(low=0, refer
 """The panels of disparities, beside that of metrics."""
 _OVER_CUTS = (METRICS, VERDICTS, LOOK, GROUPS)
 """The kinds whose values are drawn over a list of cuts."""
+_SCALES = {STANDARDIZED: "standardized", QUANTILES: "ratio"}
+"""The scale of kinds of comparisons that have no column of it."""
 _OTHER_ENDS = {
     ".lower": ".upper", ".upper": ".lower", ".expected_lower": ".expected_upper", ".expected_upper": ".expected_lower"
 }  # fmt: skip
@@ -94,6 +108,26 @@ class PlotInput:
         titles = {name: short_title(name) if name in known else title_of(name) for name in names}
         counts = Counter(titles.values())
         return {name: f"{title} ({name})" if counts[title] > 1 else title for name, title in titles.items()}
+
+    @property
+    def scale(self) -> str:
+        """The scale of comparisons in words, such as `Odds ratio`; empty where there are several."""
+        scales = self.frame[".scale"].drop_nulls().unique().to_list() or [_SCALES.get(self.kind, "difference")]
+        words = "standardized difference" if scales[0] == "standardized" else scales[0].replace("_", " ")
+        return capitalized(words) if len(scales) == 1 else ""
+
+    @property
+    def is_ratio(self) -> bool:
+        """True for comparisons that are 1 where groups are equal."""
+        return self.scale.endswith("atio")
+
+    @property
+    def limits(self) -> str:
+        """What `.lower` and `.upper` are, with their level, such as `95% CI`."""
+        words, adjustment = self.kind.limits, self.frame[".adjustment"].drop_nulls()
+        is_adjusted = self.kind is PAIRS and not adjustment.str.starts_with("none").any()
+        holds_for_all = is_adjusted or self.frame[".model_other"].n_unique() > 1
+        return f"{level_of(self.frame) * 100:g}% {'simultaneous ' if holds_for_all else ''}{words}"
 
     def metric(self) -> pl.Expr:
         """The title of the metric of a row, with its time or other cut, unless values are drawn over these."""
@@ -237,6 +271,13 @@ def with_group_text(frame: pl.DataFrame) -> pl.DataFrame:
         joined = pl.select(pl.concat_str(parts, separator=", ")).to_series()
         text = pl.when(pl.col(".by") == by).then(joined).otherwise(text)
     return frame.with_columns(text.alias(".group"))
+
+
+def pair_text() -> pl.Expr:
+    """The two groups of a comparison."""
+    is_ratio = pl.col(".scale").cast(pl.String).str.ends_with("ratio").fill_null(value=False)
+    sign = pl.when(is_ratio).then(pl.lit("/")).otherwise(pl.lit("\N{MINUS SIGN}"))
+    return pl.format("{} {} {}", crossed_text(".group"), sign, crossed_text(".other"))
 
 
 def with_outer_text(frame: pl.DataFrame, outer: list[str]) -> pl.DataFrame:

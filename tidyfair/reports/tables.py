@@ -1,21 +1,18 @@
-"""Tables of results that can be published."""
+"""Results as texts in tables, for pages, terminals and databases."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from importlib import import_module
+from collections.abc import Callable, Iterable, Mapping
 from types import MappingProxyType
 from typing import Any, TypeAlias
 
 import polars as pl
 
 from tidyfair.errors import ArgumentError, ColumnError, Status
-from tidyfair.escapes import as_html, visible, visible_texts
-from tidyfair.specs import GROUP_KEYS, RESERVED, key_columns, open_ends, refuse_unknown_settings, string, whole
-from tidyfair.specs.result_kinds import GROUPS, kind_of
+from tidyfair.specs import GROUP_KEYS, RESERVED, key_columns, open_ends, refuse_unknown_settings
 from tidyfair.tallies import open_frame
 
-__all__ = ["as_table", "plain_names"]
+__all__ = ["plain_names"]
 
 _DIGITS = 3
 _HUNDRED, _THOUSAND = 100, 1_000
@@ -27,7 +24,7 @@ Note: TypeAlias = tuple[str, int, str]
 """A column, a row, and the note on that cell."""
 NOTHING = "\N{EN DASH}"
 WORSE = "significantly worse than all rows together, adjusted for the number of groups"
-_EVERYBODY = "all rows"
+EVERYBODY = "all rows"
 _REASONS: dict[str, str] = {
     Status.ZERO_DENOMINATOR: "no row of the group counts for this metric",
     Status.ONE_CLASS: "all rows of the group have the same label",
@@ -43,6 +40,7 @@ _REASONS: dict[str, str] = {
     Status.CONSTANT: "all values of the group are the same",
 }
 """Reasons why a value is undefined, as a reader needs them."""
+TOO_SMALL = {Status.BELOW_MIN_N, Status.BELOW_MIN_SHARE}
 _UNKNOWN = "unknown"
 _MOST_LEFT_OUT = 6
 """The most groups that are named as left out of a disparity."""
@@ -57,52 +55,12 @@ _LABELS = {
     ".p_worst": "probability of being the worst", ".eval_time": "time", ".quantile_level": "quantile level",
 }  # fmt: skip
 """Columns of results in words; others lose their dot."""
-_WITH_INTERVAL = (".disparity", ".adjusted", ".change", ".difference", ".estimate")
+WITH_INTERVAL = (".disparity", ".adjusted", ".change", ".difference", ".estimate")
 """Columns of values, the first of which in a result is what its interval is about."""
 _HIDDEN = {".estimator", ".lower", ".upper", ".groups_left_out", ".groups_outside", ".left_out", ".replicates_lost"}
 """Columns that are not shown."""
 _BLANK = {".base_metric", ".status", ".metrics_left_out"}
 """Columns in which a missing value is left blank."""
-
-
-@refuse_unknown_settings
-def as_table(result: Any, *, title: str | None = None, worst: Any = None, min_n: int = 0) -> Any:
-    """A table of a result that can be published, made by great_tables.
-
-    Values of groups, as `by_group` gives them, have a row for each group and a column for each metric; other results a
-    row for each of theirs. Values and the ends of their intervals are put together; what has no value has a footnote
-    that says why.
-
-    Args:
-        result: The result of a metric, `by_group`, a test, a gate …
-        title: The heading.
-        worst: The result of `worst_groups` for the same groups: those that are worse than all rows, however the
-            intervals of all groups at once are read, are marked.
-        min_n: Values of fewer rows are not shown. What is hidden can still be worked out where totals are known.
-
-    Returns:
-        A `GT` of great_tables.
-
-    Raises:
-        ArgumentError: For a frame without rows, or without the columns of a result; and without great_tables.
-
-    >>> from tidyfair import demographic_parity
-    >>> from tidyfair.datasets import lending
-    >>> groups = demographic_parity("race").by_group(lending(), estimate="approved", pos_label="yes")
-    >>> "Hispanic" in as_table(groups).as_raw_html()
-    True
-    """
-    frame = open_frame(result).to_polars()
-    if frame.is_empty() or key_columns(frame) == frame.columns:
-        msg = "as_table() takes a result of tidyfair that has rows."
-        raise ArgumentError(msg)
-    whole("min_n", min_n, 0, of="as_table")
-    if title is not None:
-        string("title", title)
-    if kind_of(frame) is GROUPS and {".n", ".status"} <= set(frame.columns):
-        table, notes = groups_side_by_side(frame, worst, min_n)
-        return _published(table, notes, title, remark=too_few(min_n))
-    return _published(one_below_the_other(frame), [], title)
 
 
 def too_few(min_n: int) -> str:
@@ -190,15 +148,15 @@ def groups_side_by_side(
         indexed = frame.join(index, on=[*keys, _NTH], how="left", nulls_equal=True, maintain_order="left")
         for metric, row, status, size in indexed.select(".metric", _ROW, ".status", ".n").rows():
             if status not in {Status.OK, None} and size >= min_n:
-                is_small = status in {Status.BELOW_MIN_N, Status.BELOW_MIN_SHARE}
-                notes.append((columns[metric], row, f"not compared: {reason(status)}" if is_small else reason(status)))
+                note = f"not compared: {reason(status)}" if status in TOO_SMALL else reason(status)
+                notes.append((columns[metric], row, note))
     if worst is not None:
         worse = _worse(open_frame(worst).to_polars(), frame, outer)
         marked = worse.join(index, on=[*outer, ".by", ".group"], how="inner", nulls_equal=True)
         for metric, row in marked.select(".metric", _ROW).rows():
             if metric in columns:
                 notes.append((columns[metric], row, WORSE))
-    wide = wide.with_columns(pl.col(".by").fill_null(_EVERYBODY), pl.col(".group").fill_null("all"))
+    wide = wide.with_columns(pl.col(".by").fill_null(EVERYBODY), pl.col(".group").fill_null("all"))
     return wide.drop(_NTH), notes
 
 
@@ -226,7 +184,7 @@ def one_below_the_other(frame: pl.DataFrame, units: Units = NO_UNITS) -> pl.Data
     # beside an interval an error says nothing more
     hidden = _HIDDEN | {".std_error"} if ".lower" in frame.columns else _HIDDEN
     # the first of several values is what the interval is about
-    value = next((name for name in _WITH_INTERVAL if name in frame.columns), None)
+    value = next((name for name in WITH_INTERVAL if name in frame.columns), None)
     columns: list[pl.Series] = []
     for column in frame.drop(hidden, strict=False):
         text = column
@@ -244,14 +202,19 @@ def one_below_the_other(frame: pl.DataFrame, units: Units = NO_UNITS) -> pl.Data
     return pl.DataFrame(columns)
 
 
-def with_interval(frame: pl.DataFrame, value: str = ".estimate", units: Units = NO_UNITS) -> pl.Series:
+def with_interval(
+    frame: pl.DataFrame, value: str = ".estimate", units: Units = NO_UNITS,
+    limits: tuple[str, str] = (".lower", ".upper"),
+) -> pl.Series:  # fmt: skip
     """Values with their intervals, if there are any, as text."""
     units_of_rows = [units.get(name, "") for name in frame[".metric"]] if units else [""] * len(frame)
     texts = [None if one is None else in_unit(one, unit) for one, unit in zip(frame[value], units_of_rows, strict=True)]
-    if not {".lower", ".upper"} <= set(frame.columns):
+    if not set(limits) <= set(frame.columns):
         return pl.Series(value, texts, dtype=pl.String)
     texts_with_intervals: list[str | None] = []
-    rows = zip(texts, frame[".lower"], frame[".upper"], *open_ends(frame), units_of_rows, strict=True)
+    method = [".method"] if limits[0] == ".lower" else []
+    open_masks = open_ends(frame.select(*limits, pl.col(method) if ".method" in frame.columns else []))
+    rows = zip(texts, *(frame[name] for name in limits), *open_masks, units_of_rows, strict=True)
     for text, low, high, is_above, is_below, unit in rows:
         lower, upper = (None if end is None else in_unit(end, unit, is_end=True) for end in (low, high))
         # an end that is not included has a sign
@@ -292,35 +255,6 @@ def as_p_value(numbers: pl.Series) -> pl.Series:
     """P-values as text; a very small one is not 0."""
     small = 10**-_DIGITS
     return rounded(numbers).set((numbers < small).fill_null(value=False), f"< {small}")
-
-
-def _published(table: pl.DataFrame, notes: Sequence[Note], title: str | None, *, remark: str = "") -> Any:
-    """The table of great_tables."""
-    try:
-        gt: Any = import_module("great_tables")
-    except ModuleNotFoundError as error:
-        msg = f"Tables are made by great_tables: pip install 'tidyfair[report]' ({error})."
-        raise ArgumentError(msg) from error
-    table = visible_texts(table)
-    labels: dict[str, Any] = {}
-    for column in table.columns:
-        # great_tables takes braces in plain text for units, and then escapes nothing of it
-        labels[column] = gt.html(as_html(worded(column)).replace("{", "&#123;").replace("}", "&#125;"))
-    published = gt.GT(table)
-    if {".by", ".group"} <= set(table.columns) and table[".by"].n_unique() > 1:
-        # the features head the rows of their groups
-        del labels[".by"]
-        published = gt.GT(table, groupname_col=".by")
-    published = published.cols_label(labels)
-    integers = [column for column, dtype in table.schema.items() if dtype.is_integer()]
-    if integers:
-        published = published.fmt_integer(columns=integers)
-    published = published.sub_missing(missing_text=NOTHING)
-    for column, row, note in notes:
-        published = published.tab_footnote(visible(note), locations=gt.loc.body(columns=column, rows=[row]))
-    if remark:
-        published = published.tab_source_note(visible(remark))
-    return published.tab_header(visible(title)) if title else published
 
 
 def worded(name: str) -> str:
