@@ -35,7 +35,6 @@ from tidyfair.reports.tables import (
     left_out_in_words,
     reason,
     rounded,
-    too_few,
     with_interval,
     worded,
 )
