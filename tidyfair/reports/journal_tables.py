@@ -369,11 +369,7 @@ def _table_of_groups(plot: PlotInput, result: pl.DataFrame, worst: Any, min_n: i
     columns = [_Column("n", counts)]
     columns += [_Column(f"{title}{limits}", wide[name]) for name, title in zip(shown, titles.values(), strict=True)]
     of_groups = result.filter(pl.col(".by").is_not_null())
-    is_hidden = (of_groups[".n"] < min_n).any() or (of_groups[".status"] == Status.UNKNOWN.value).any()
-    remarks = [
-        too_few(min_n),
-        "All rows include the rows of hidden groups." if is_hidden and len(of_groups) < len(result) else "",
-    ]
+    remarks = remarks_on_all_rows(result.filter(pl.col(".by").is_null()), of_groups, min_n)
     features = listed_names(map(by_words, of_groups[".by"].unique(maintain_order=True)))
     caption = f"{listed_titles(titles.values())} by {features}" if features else ""
     rows = PlotInput.of(plot.kind, wide.drop(shown))
