@@ -34,6 +34,7 @@ from tidyfair.reports.tables import (
     groups_side_by_side,
     left_out_in_words,
     reason,
+    remarks_on_all_rows,
     rounded,
     with_interval,
     worded,
