@@ -120,7 +120,9 @@ def remarks_on_all_rows(overall: pl.DataFrame, groups: pl.DataFrame, min_n: int)
         unknown |= groups.filter(pl.col(".metric") == metric)[".n"].sum() < rows
     names = ["hidden"] * hidden + ["unknown"] * unknown
     remarks = [too_few(min_n)] if hidden else []
-    return [*remarks, f"All rows include the rows of {' and '.join(names)} groups."] if names and not overall.is_empty() else remarks
+    if names and not overall.is_empty():
+        remarks.append(f"All rows include the rows of {' and '.join(names)} groups.")
+    return remarks
 
 
 def reason(status: str) -> str:
