@@ -252,7 +252,8 @@ class Axes:
         axis: Vega = {"tickCount": ticks, "title": self.title or None}
         if self.unit:
             axis["labelExpr"] = "format(datum.value * 100, '~r')" + " + '%'" * (self.unit == "%")
-            axis["title"] = self.title or (None if self.unit == "%" else self.unit)
+            if self.unit == "points":
+                axis["title"] = f"{self.title} (points)" if self.title else "points"
         if self.values == "x":
             axis |= {"labelFlush": 4, "labelBound": _BEYOND}
         elif max(-low, high) >= _LARGE or high - low < _SMALL_NUMBER:
