@@ -859,7 +859,7 @@ def test_report_on_several_models_names_what_each_is_better_and_worse_in(tmp_pat
     assert (verdicts["sens"], verdicts["spec"]) == ("better", "worse")
     assert "loose: better in sensitivity; worse in specificity" in text
     assert compared.filter(pl.col(".model_other") == "close")[".verdict"][0] == "equivalent"
-    assert "close: equivalent in sensitivity" in text
+    assert "equivalent in sensitivity" in text
     assert text.count("| Sensitivity | all rows |") == 2
     html = page.save(tmp_path / "models.html").read_text("utf-8")
     assert html.count("<figure") == 2
