@@ -846,7 +846,7 @@ def test_page_shows_the_share_of_missing_predictions_by_group() -> None:
 def test_report_on_several_models_names_what_each_is_better_and_worse_in(tmp_path: Path) -> None:
     yes = LOANS.with_columns(pl.col("repaid") == "yes")
     cuts = {name: (pl.col("score") >= at).alias(name) for name, at in (("loose", 0.2), ("close", 0.51))}
-    models = {"one": (pl.col("score") >= 0.5).alias("in use"), "others": cuts}
+    models: dict[str, Any] = {"one": (pl.col("score") >= 0.5).alias("in use"), "others": cuts}
     compared = tf.compare_models(tf.sens, tf.spec, tf.demographic_parity("sex"), margin={"sens": 0.05})(
         yes, "repaid", **models
     )

@@ -75,7 +75,6 @@ _BETWEEN = ", "
 _MINUS = "\N{MINUS SIGN}"
 _MISSING = r"(^|, )null\b"
 _OF_METRICS = (".performance", ".disparity")
-_CONTEXTS = {"overall": "all rows", "rest": "all other groups"}
 _MARKS = "*\N{DAGGER}\N{DOUBLE DAGGER}\N{SECTION SIGN}\N{PILCROW SIGN}"
 """The marks of footnotes, in their order; then they are doubled."""
 
@@ -264,12 +263,11 @@ def _periods(frame: pl.DataFrame) -> pl.Series:
 def _table(plot: PlotInput) -> _Table:
     """The table of a result, with a row for each of its rows."""
     frame = with_group_text(plot.frame) if plot.frame[".group"].count() and plot.frame[".by"].count() else plot.frame
-    references = frame.select(crossed_text(".reference")).to_series().drop_nulls().unique().to_list()
     names = _names(plot, frame)
     caption = ""
-    if len(references) == 1:
+    if plot.reference:
         shared = "".join(name.shared for name in names[:-1] if name.is_shared)
-        caption = f"{shared.strip(_BETWEEN)}, compared with {_CONTEXTS.get(references[0], references[0])}"
+        caption = f"{shared.strip(_BETWEEN)}, compared with {plot.reference}"
     notes = [(0, row, note) for row, values in enumerate(frame.to_dicts()) if (note := _note_on_row(values))]
     adjustments = frame[".adjustment"].drop_nulls().unique(maintain_order=True)
     remarks = [f"P, adjusted: {text.replace('holm', 'Holm')} tests." for text in adjustments if "none" not in text]
