@@ -537,7 +537,7 @@ def test_significant_digits_are_written_out() -> None:
 
 
 def test_filed_audits_say_who_audited_what_and_are_saved(loans: pl.DataFrame, tmp_path: Path) -> None:
-    who: dict[str, str] = {"auditor": "A <b>", "model": "Trees", "model_version": "2.1", "date": "2026-06-01"}
+    who: dict[str, Any] = {"auditor": "A <b>", "model": "Trees", "model_version": "2.1", "date": "2026-06-01"}
     made = tdf.audit("nyc_ll144", loans, estimate="approved", pos_label="yes", by=[("sex", "race")], **who)
     assert dict(made.facts) == {"Audited by": "A <b>", "Model": "Trees", "Version": "2.1", "Date": "2026-06-01"}
     page = made.save(tmp_path / "audit.html").read_text("utf-8")

@@ -754,9 +754,9 @@ def test_compare_with_several_models(tmp_path: Path, capsys: pytest.CaptureFixtu
     call += ["--other", "newer", "--other", "strict", "--by", "sex", "--fail-if", "change in accuracy < -0.05"]
     page, output = tmp_path / "page.html", tmp_path / "found.parquet"
     code, found, _ = called(capsys, *call, "--json", "-", "--html", str(page), "--output", str(output))
-    both = {"repaid": "repaid", "one": "approved", "pos_label": "yes"}
+    both: dict[str, Any] = {"one": "approved", "pos_label": "yes"}
     expected = tf.compare_models(tf.accuracy, tf.demographic_parity("sex", min_n=30))(
-        data, both.pop("repaid"), others=["newer", "strict"], **both
+        data, "repaid", others=["newer", "strict"], **both
     )
     result = pl.read_parquet(output)
     for metric in ("accuracy", "demographic_parity"):

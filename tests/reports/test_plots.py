@@ -682,9 +682,9 @@ def test_charts_have_text_descriptions() -> None:
         (lambda: tf.autoplot(pl.DataFrame({"a": [1]})), "draws results of tidyfair"),
         (lambda: tf.autoplot(FAIR(LOANS, **LABELS).clear()), "has no rows"),
         (
-            lambda: tf.autoplot(FAIR(LOANS, **LABELS), kind="pie"),
+            lambda: tf.autoplot(FAIR(LOANS, **LABELS), kind="pie"),  # pyright: ignore[reportArgumentType] - bad input
             "`kind=` must be 'dots', 'heat map' or 'frontier', not 'pie'",
-        ),  # pyright: ignore[reportArgumentType] - bad input
+        ),
         (lambda: tf.autoplot(FAIR(LOANS, **LABELS), kind="heat map"), "two features that are crossed"),
         (lambda: tf.autoplot(RESULTS["pairs"](), beside=RESULTS["tests"]()), "drawn behind disparities"),
         (lambda: tf.autoplot(FAIR(LOANS, **LABELS), beside=LOANS), "what `disparity_test"),

@@ -293,3 +293,18 @@ def test_every_result_is_a_table_without_names_of_code(name: str) -> None:
     own = {"age_band", "total_rates"}
     assert not [text for text in texts if "_" in text and text not in own]
     assert not [text for text in texts if text in {"nan", "None", "null"}]
+
+
+def test_rows_of_unknown_groups_are_counted_below_verdicts_and_in_their_own_table() -> None:
+    loans = lending(2_000).with_columns(race=pl.when(pl.int_range(pl.len()) % 10 > 0).then("race"))
+    verdicts = tf.check(tf.demographic_parity("race"), below=0.1)(loans, **LABELS)
+    assert "200 rows (10.0%) are of unknown race and not compared." in shown(tf.as_table(verdicts))
+    filed = tf.audit("eeoc_uniform_guidelines", loans, estimate="approved", pos_label="yes", by=["race", "sex"])
+    assert _rows_of(tf.as_table(filed.tables["unknown"])) == [
+        ["Feature", "n", "Unknown"], ["race", "2,000", "200"], ["sex", "2,000", "0"], ["race and sex", "2,000", "200"],
+    ]  # fmt: skip
+
+
+def test_curves_without_groups_have_a_row_for_each_point() -> None:
+    curve = tf.pr_curve(lending(50), "repaid", probs="score", pos_label="yes")
+    assert len(_rows_of(tf.as_table(curve))) == len(curve) + 1

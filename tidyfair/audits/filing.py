@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from importlib.metadata import version
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Unpack
@@ -122,7 +121,6 @@ class FiledAudit:
             *named.readings,
             f"Groups: {named.policy}.",
             *self._counts(),
-            f"Computed by tidyfair {version('tidyfair')}.",
         )
 
     def _counts(self) -> list[str]:

@@ -29,7 +29,7 @@ from tidyfair.reports.plot_input import (
     with_spans,
 )
 from tidyfair.reports.tables import as_p_value
-from tidyfair.specs import crossed_text, open_ends
+from tidyfair.specs import open_ends
 from tidyfair.specs.result_kinds import CERTIFICATE, FOUR_FIFTHS, QUANTILES, STANDARDIZED
 
 _OF_NUMBERS = {STANDARDIZED: "Standardized differences in means", QUANTILES: "Ratios of quantiles"}
@@ -59,14 +59,8 @@ def comparison_plot(plot: PlotInput) -> Picture:
     if plot.kind is FOUR_FIFTHS:
         table = table.with_columns(limit=0.8)
     span = Span(low=0 if equality else None, reference=equality)
-    return Picture(dots, table, titles, [counted, f"lines: {plot.limits}"], span, limit="four fifths,", x=[_to(plot)])
-
-
-def _to(plot: PlotInput) -> str:
-    """The scale of comparisons with the group that all are compared with, such as `Ratio to White`."""
-    references = plot.frame.select(crossed_text(".reference")).to_series().drop_nulls().unique().to_list()
-    reference = {"overall": "all rows", "rest": "all others"}.get(references[0], references[0]) if references else ""
-    return f"{plot.scale} {'to' if plot.is_ratio else 'from'} {reference}" if len(references) == 1 else plot.scale
+    x = f"{plot.scale} {'to' if plot.is_ratio else 'from'} {plot.reference}" if plot.reference else plot.scale
+    return Picture(dots, table, titles, [counted, f"lines: {plot.limits}"], span, limit="four fifths,", x=[x])
 
 
 def tests_plot(plot: PlotInput) -> Picture:

@@ -40,7 +40,7 @@ from tidyfair.reports.tables import (
     worded,
 )
 from tidyfair.specs import crossed_text, refuse_unknown_settings, string, whole
-from tidyfair.specs.result_kinds import COMPONENTS, GROUPS, kind_of
+from tidyfair.specs.result_kinds import COMPONENTS, GROUPS, UNKNOWN_ROWS, kind_of
 from tidyfair.tallies import open_frame
 
 __all__ = ["as_table"]
@@ -56,7 +56,7 @@ _IN_NAMES = {
 """Columns that are the names of rows or in headings."""
 _IN_NOTES = {
     ".estimator", ".method", ".test", ".adjustment", ".hypothesis", ".status", ".note", ".conf_level", ".left_out",
-    ".groups_left_out", ".groups_outside", ".unknown", ".unknown_share", ".with_unknown", ".replicates_lost",
+    ".groups_left_out", ".groups_outside", ".unknown_share", ".with_unknown", ".replicates_lost",
     ".estimate_reference", ".worst", ".numerator_reference", ".denominator_reference", ".spread", ".flip_flop",
     ".shortfall_pooled",
 }  # fmt: skip
@@ -74,7 +74,6 @@ _BETWEEN = ", "
 _MINUS = "\N{MINUS SIGN}"
 _MISSING = r"(^|, )null\b"
 _OF_METRICS = (".performance", ".disparity")
-_CONTEXTS = {"overall": "all rows", "rest": "all other groups"}
 _MARKS = "*\N{DAGGER}\N{DOUBLE DAGGER}\N{SECTION SIGN}\N{PILCROW SIGN}"
 """The marks of footnotes, in their order; then they are doubled."""
 
@@ -232,7 +231,7 @@ def _names(plot: PlotInput, frame: pl.DataFrame) -> list[_Name]:
     if frame[".metric"].count():
         base = pl.format(" ({})", pl.col(".base_metric").map_elements(in_prose, return_dtype=pl.String)).fill_null("")
         names.append(name("metric", plot.metric() + of_level() if has_groups else plot.panel() + base))
-    if has_groups and frame[".by"].count():
+    if frame[".by"].count() and (has_groups or not frame[".metric"].count()):
         names.append(name("feature", by, " by "))
     if plot.cut:
         names.append(name(CUT_TITLES[plot.cut], pl.col(plot.cut), f" at {CUT_TITLES[plot.cut]} "))
@@ -246,7 +245,8 @@ def _names(plot: PlotInput, frame: pl.DataFrame) -> list[_Name]:
         names.append(name("model", pl.col(".model_other")))
     conditions = pl.col(".subgroup").cast(pl.String).str.replace_all(" & ", ", ", literal=True)
     subjects = frame.with_columns(conditions)
-    return names + [_Name(worded(one), subjects[one].cast(pl.String)) for one in _SUBJECTS if frame[one].count()]
+    names += [_Name(worded(one), subjects[one].cast(pl.String)) for one in _SUBJECTS if frame[one].count()]
+    return names or [name("row", pl.int_range(1, pl.len() + 1))]
 
 
 def _periods(frame: pl.DataFrame) -> pl.Series:
@@ -262,15 +262,18 @@ def _periods(frame: pl.DataFrame) -> pl.Series:
 def _table(plot: PlotInput) -> _Table:
     """The table of a result, with a row for each of its rows."""
     frame = with_group_text(plot.frame) if plot.frame[".group"].count() and plot.frame[".by"].count() else plot.frame
-    references = frame.select(crossed_text(".reference")).to_series().drop_nulls().unique().to_list()
     names = _names(plot, frame)
     caption = ""
-    if len(references) == 1:
+    if plot.reference:
         shared = "".join(name.shared for name in names[:-1] if name.is_shared)
-        caption = f"{shared.strip(_BETWEEN)}, compared with {_CONTEXTS.get(references[0], references[0])}"
+        caption = f"{shared.strip(_BETWEEN)}, compared with {plot.reference}"
     notes = [(0, row, note) for row, values in enumerate(frame.to_dicts()) if (note := _note_on_row(values))]
     adjustments = frame[".adjustment"].drop_nulls().unique(maintain_order=True)
     remarks = [f"P, adjusted: {text.replace('holm', 'Holm')} tests." for text in adjustments if "none" not in text]
+    if frame[".unknown_share"].count():
+        unknown = frame.filter(pl.col(".unknown") > 0).unique(".by", keep="first", maintain_order=True)
+        for by, rows, share in unknown.select(".by", ".unknown", ".unknown_share").rows():
+            remarks.append(f"{rows:,} rows ({share:.1%}) are of unknown {by_words(by)} and not compared.")
     return _Table(names, list(_columns(plot, frame)), notes, caption, remarks)
 
 
@@ -291,7 +294,9 @@ def _columns(plot: PlotInput, frame: pl.DataFrame) -> Iterator[_Column]:
     limited = [name for name in WITH_INTERVAL if frame[name].count() and f"{name}_lower" not in plot.kind.columns]
     # beside an interval an error says nothing more, and the share of the rows stands beside their number
     has_shares = frame[".n"].count() > 0 and not {".reference", ".subgroup"}.isdisjoint(plot.kind.columns)
-    needless = {".std_error": frame[".lower"].count() > 0, ".share": has_shares}
+    needless = {
+        ".std_error": frame[".lower"].count() > 0, ".share": has_shares, ".unknown": plot.kind is not UNKNOWN_ROWS
+    }  # fmt: skip
     hidden = _IN_NOTES.union(name for name, is_needless in needless.items() if is_needless)
     for name in sorted(plot.kind.columns, key=_is_last):
         column = frame[name]

@@ -16,20 +16,8 @@ from tidyfair.metrics import at_cut, capitalized, in_prose, short_title, title_o
 from tidyfair.metrics.catalog import comparison_named, metric_named
 from tidyfair.reports.charts import SPAN, Span
 from tidyfair.reports.tables import Units
-from tidyfair.specs import CUTS, POINTS, RESERVED, crossed_text
-from tidyfair.specs.result_kinds import (
-    COMPARISONS,
-    FOUR_FIFTHS,
-    GROUPS,
-    LOOK,
-    METRICS,
-    PAIRS,
-    QUANTILES,
-    STANDARDIZED,
-    VERDICTS,
-    ResultKind,
-    level_of,
-)
+from tidyfair.specs import CUTS, POINTS, RESERVED, crossed_text, result_kinds as kinds
+from tidyfair.specs.result_kinds import ResultKind, level_of
 
 Form = Literal["dots", "heat map", "frontier"]
 OUTER, UNIT = ".outer", "\0unit"
@@ -46,10 +34,11 @@ _REFERENCES = {
 }  # fmt: skip
 _OF_DISPARITIES = {"Differences": Span(reference=0), "Ratios": Span(low=0, reference=1), "Disparities": Span()}
 """The panels of disparities, beside that of metrics."""
-_OVER_CUTS = (METRICS, VERDICTS, LOOK, GROUPS)
+_OVER_CUTS = (kinds.METRICS, kinds.VERDICTS, kinds.LOOK, kinds.GROUPS)
 """The kinds whose values are drawn over a list of cuts."""
-_SCALES = {STANDARDIZED: "standardized", QUANTILES: "ratio"}
+_SCALES = {kinds.STANDARDIZED: "standardized", kinds.QUANTILES: "ratio"}
 """The scale of kinds of comparisons that have no column of it."""
+_CONTEXTS: Mapping[str, str] = {"overall": "all rows", "rest": "all other groups"}
 _OTHER_ENDS = {
     ".lower": ".upper", ".upper": ".lower", ".expected_lower": ".expected_upper", ".expected_upper": ".expected_lower"
 }  # fmt: skip
@@ -117,6 +106,12 @@ class PlotInput:
         return capitalized(words) if len(scales) == 1 else ""
 
     @property
+    def reference(self) -> str:
+        """The group that all are compared with, as people write it; empty where there is none, or several."""
+        references = self.frame.select(crossed_text(".reference")).to_series().drop_nulls().unique().to_list()
+        return str(_CONTEXTS.get(references[0], references[0])) if len(references) == 1 else ""
+
+    @property
     def is_ratio(self) -> bool:
         """True for comparisons that are 1 where groups are equal."""
         return self.scale.endswith("atio")
@@ -125,7 +120,7 @@ class PlotInput:
     def limits(self) -> str:
         """What `.lower` and `.upper` are, with their level, such as `95% CI`."""
         words, adjustment = self.kind.limits, self.frame[".adjustment"].drop_nulls()
-        is_adjusted = self.kind is PAIRS and not adjustment.str.starts_with("none").any()
+        is_adjusted = self.kind is kinds.PAIRS and not adjustment.str.starts_with("none").any()
         holds_for_all = is_adjusted or self.frame[".model_other"].n_unique() > 1
         return f"{level_of(self.frame) * 100:g}% {'simultaneous ' if holds_for_all else ''}{words}"
 
@@ -180,7 +175,7 @@ class PlotInput:
         if frame[".denominator"].count():
             return frame[".denominator"].cast(pl.Float64)
         # a comparison with a reference has all rows of a group in `.n`, of which few may count for its metric
-        if self.kind in (COMPARISONS, FOUR_FIFTHS):
+        if self.kind in (kinds.COMPARISONS, kinds.FOUR_FIFTHS):
             metrics = map(metric_named, frame[".metric"].unique())
             if not all(metric is not None and metric.definition.reads == frozenset({"estimate"}) for metric in metrics):
                 return pl.repeat(None, len(frame), dtype=pl.Float64, eager=True)
