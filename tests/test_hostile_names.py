@@ -114,7 +114,7 @@ PAGE = {
 }  # fmt: skip
 TABLE = {"style", "div", "table", "thead", "tbody", "tfoot", "tr", "th", "td", "span", "sup", "br", "caption"}
 ATTRIBUTES = {
-    "align", "aria-labelledby", "charset", "class", "colspan", "content", "data-quarto-bootstrap",
+    "align", "aria-describedby", "aria-labelledby", "charset", "class", "colspan", "content", "data-quarto-bootstrap",
     "data-quarto-disable-processing", "headers", "http-equiv", "id", "lang", "name", "rowspan", "scope", "style",
     "aria-label", "aria-hidden", "role", "data-label", "href",
     # of pictures

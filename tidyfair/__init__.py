@@ -90,7 +90,8 @@ if TYPE_CHECKING:
     )  # fmt: skip
     from tidyfair.reports.page import report as report
     from tidyfair.reports.plots import autoplot as autoplot
-    from tidyfair.reports.tables import as_table as as_table, plain_names as plain_names
+    from tidyfair.reports.journal_tables import as_table as as_table
+    from tidyfair.reports.tables import plain_names as plain_names
     from tidyfair.specs.aggregates import new_aggregate as new_aggregate
     from tidyfair.specs.contrasts import difference as difference, ratio as ratio
     from tidyfair.specs.formulas.statistics import statistic as statistic
@@ -162,7 +163,8 @@ _TASKS: dict[str, dict[str, str]] = {
         "metrics.operating_points": "operating_point",
         "reports.page": "report",
         "reports.plots": "autoplot",
-        "reports.tables": "as_table plain_names",
+        "reports.journal_tables": "as_table",
+        "reports.tables": "plain_names",
     },
     "Rows that come in parts": {"calling.streaming": "Accumulator load_state save_state"},
 }

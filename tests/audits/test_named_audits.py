@@ -535,13 +535,31 @@ def test_command_line_has_segments(loans: pl.DataFrame, tmp_path: Path, capsys: 
 
 def test_significant_digits_are_written_out() -> None:
     column = tdf.types.PublishedColumn(column=".p_value", heading="p", significant=3)
-    assert [column.text(value) for value in (0.39, 1.0, 0.0, 8.27e-14, 123.0)] == [
+    assert [column.text(value) for value in (0.39, 1.0, 0.001, 0.00099, 0.0)] == [
         "0.390",
         "1.00",
-        "0.00",
-        "8.27e-14",
-        "123",
+        "0.00100",
+        "< 0.001",
+        "< 0.001",
     ]
+    other = tdf.types.PublishedColumn(column=".estimate", heading="Value", significant=3)
+    assert [other.text(value) for value in (0.0, 8.27e-14, 123.0)] == ["0.00", "8.27e-14", "123"]
+
+
+def test_filed_audits_say_who_audited_what_and_are_saved(loans: pl.DataFrame, tmp_path: Path) -> None:
+    who: dict[str, Any] = {"auditor": "A <b>", "model": "Trees", "model_version": "2.1", "date": "2026-06-01"}
+    made = tdf.audit("nyc_ll144", loans, estimate="approved", pos_label="yes", by=[("sex", "race")], **who)
+    assert dict(made.facts) == {"Audited by": "A <b>", "Model": "Trees", "Version": "2.1", "Date": "2026-06-01"}
+    page = made.save(tmp_path / "audit.html").read_text("utf-8")
+    assert "<dt>Audited by</dt><dd>A &lt;b&gt;</dd>" in page
+    lines = made.save(tmp_path / "audit.md").read_text("utf-8").splitlines()
+    assert lines[2:6] == ["- Audited by: A &lt;b&gt;", "- Model: Trees", "- Version: 2.1", "- Date: 2026-06-01"]
+    assert any(line.startswith("| sex, race | Female, White | ") for line in lines)
+    assert "Note" not in "".join(lines[:12])
+    with pytest.raises(tdf.errors.ArgumentError, match=r"\.docx"):
+        made.save(tmp_path / "audit.docx")
+    with pytest.raises(tdf.errors.ArgumentError, match="`auditor` is a text, not 3"):
+        tdf.audit("nyc_ll144", loans, estimate="approved", pos_label="yes", by="sex", auditor=3)  # pyright: ignore[reportArgumentType] - bad input
 
 
 @pytest.mark.skipif(CHROMIUM is None, reason="Chromium is not installed")

@@ -42,9 +42,9 @@ def row(result: pl.DataFrame, group: str | None) -> dict[str, Any]:
 def test_columns_follow_from_the_call() -> None:
     result = compare(tf.selection_rate, by="sex")(APPLICANTS, estimate="hired")
     assert result.columns == [
-        ".metric", ".by", "sex", ".group", ".level", ".estimator", ".n", ".share", ".estimate", ".reference",
-        ".estimate_reference", ".scale", ".std_error", ".method", ".statistic", ".df", ".p_value",
-        ".test", ".status", ".disparity", ".lower", ".upper", ".p_adjusted",
+        ".metric", ".by", "sex", ".group", ".level", ".estimator", ".n", ".share", ".estimate",
+        ".estimate_lower", ".estimate_upper", ".reference", ".estimate_reference", ".scale", ".std_error", ".method",
+        ".statistic", ".df", ".p_value", ".test", ".status", ".disparity", ".lower", ".upper", ".p_adjusted",
     ]  # fmt: skip
     empty = compare(tf.selection_rate, by="sex")(APPLICANTS.clear(), estimate="hired")
     assert empty.schema == result.schema

@@ -17,6 +17,7 @@ import numpy as np
 import polars as pl
 import pytest
 from command_line import ARGUMENTS, called, written
+from report_data import Page
 
 import tidyfair as tf
 from tidyfair.cli import terminal as screen
@@ -51,13 +52,13 @@ def test_audit_of_example_data(capsys: pytest.CaptureFixture[str]) -> None:
     assert shown.startswith("Audit of the example data (simulated decisions on loans): 5,000 rows")
     assert "Native" in shown
     race = tf.demographic_parity("race")(lending(), estimate="approved", pos_label="yes")
-    assert f"{race['.estimate'][0]:.3f}" in shown
+    assert f"{race['.estimate'][0] * 100:.1f} points" in shown
 
 
 def test_audit_of_a_file(any_file: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["audit", any_file, *ARGUMENTS]) == 0
     shown = capsys.readouterr().out
-    assert "race:sex" in shown
+    assert "race and sex" in shown
     assert "equalized_odds" in shown
     output = tmp_path / "result.parquet"
     assert main(["audit", any_file, *ARGUMENTS, "--weights", "weight", "--output", str(output)]) == 0
@@ -200,7 +201,7 @@ def test_averages_over_labels_that_cannot_vary_are_not_shown(
     # label, rows, base rate, selection rate, accuracy …
     label, rows, base_rate, selection_rate, accuracy, *_ = _cells(out, "all rows")
     assert (label, rows, base_rate, selection_rate) == ("-", "300", "-", "-")
-    assert accuracy.startswith("1.000 (")
+    assert accuracy.startswith("100.0% (")
 
 
 def test_audit_of_a_file_needs_by(file: str, capsys: pytest.CaptureFixture[str]) -> None:
@@ -460,9 +461,9 @@ def test_intervals_equal_those_of_the_library(tmp_path: Path, capsys: pytest.Cap
     call: dict[str, Any] = {"truth": "repaid", "estimate": "approved", "pos_label": "yes", "interval": "auto"}
     parity, accuracy = tf.demographic_parity("race", min_n=30)(data, **call), tf.accuracy(data, **call)
     _, out, _ = called(capsys, "audit", file, *ARGUMENTS)
-    for result in (parity, accuracy):
-        value, lower, upper = result.select(".estimate", ".lower", ".upper").row(0)
-        assert f"{value:.3f} ({lower:.3f} to {upper:.3f})" in out
+    for result, unit in ((parity, " points"), (accuracy, "%")):
+        value, lower, upper = (100 * number for number in result.select(".estimate", ".lower", ".upper").row(0))
+        assert f"{value:.1f}{unit} ({lower:.1f} to {upper:.1f})" in out
     output, groups = tmp_path / "result.csv", tmp_path / "groups.csv"
     places = ["--output", str(output), "--output-groups", str(groups)]
     assert called(capsys, "audit", file, *ARGUMENTS, *places)[:2] == (0, "")
@@ -479,7 +480,7 @@ def test_printed_values_equal_those_of_the_page(tmp_path: Path, capsys: pytest.C
     call = ["audit", file, *ARGUMENTS[:-2], "--probs", "score", "--min-n", "0"]
     _, out, _ = called(capsys, *call)
     assert called(capsys, *call, "--markdown", str(card))[0] == 0
-    cells = set(re.findall(r"\d\.\d{3} \(\d\.\d{3} to \d\.\d{3}\)", out))
+    cells = set(re.findall(r"\d+\.\d(?:%| points) \(\d+\.\d to \d+\.\d\)", out))
     assert len(cells) > 25
     assert all(cell in card.read_text("utf-8") for cell in cells)
     assert "[1] no row of the group counts for this metric" in out
@@ -492,8 +493,12 @@ def test_audit_of_scores_shows_roc_auc(tmp_path: Path, capsys: pytest.CaptureFix
     call = ["audit", file, "--truth", "repaid", "--pos-label", "yes", "--by", "sex", "--probs", "score"]
     for decided in (["--threshold", "0.5"], ["--estimate", "approved"]):
         code, out, _ = called(capsys, *call, *decided)
-        assert (code, f"{area:.3f}" in out, "auc_parity" in out) == (0, True, True)
-    assert "`--probs` needs decisions: add `--threshold`" in called(capsys, *call)[2]
+        assert (code, f"{area:.1%}" in out, "auc_parity" in out) == (0, True, True)
+    # without decisions there are ranking and calibration
+    code, out, _ = called(capsys, *call)
+    assert (code, f"{area:.1%}" in out, "selection_rate" in out) == (0, True, False)
+    message = "`--probs` needs a `--truth`, or decisions: add `--threshold`"
+    assert message in called(capsys, "audit", file, "--pos-label", "yes", "--by", "sex", "--probs", "score")[2]
 
 
 def test_audit_of_numbers_shows_regression_metrics(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -739,7 +744,38 @@ def test_compare_with_weights_and_groups(tmp_path: Path, capsys: pytest.CaptureF
     )
     assert f"{value:.3f} ({lower:.3f} to {upper:.3f})" in out
     assert re.search(r"metric .* approved .* newer .* change", out)
-    assert "are both 'newer'" in called(capsys, *call[:5], "newer", *call[6:])[2]
+    assert "'newer' is named twice" in called(capsys, *call[:5], "newer", *call[6:])[2]
+
+
+def test_compare_with_several_models(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    strict = (pl.col("score") > 0.8).replace_strict({True: "yes", False: "no"}, return_dtype=pl.String)
+    data = _two_models(tmp_path)[0].with_columns(strict=strict)
+    call = ["compare", written(data, tmp_path), "--truth", "repaid", "--one", "approved", "--pos-label", "yes"]
+    call += ["--other", "newer", "--other", "strict", "--by", "sex", "--fail-if", "change in accuracy < -0.05"]
+    page, output = tmp_path / "page.html", tmp_path / "found.parquet"
+    code, found, _ = called(capsys, *call, "--json", "-", "--html", str(page), "--output", str(output))
+    both: dict[str, Any] = {"one": "approved", "pos_label": "yes"}
+    expected = tf.compare_models(tf.accuracy, tf.demographic_parity("sex", min_n=30))(
+        data, "repaid", others=["newer", "strict"], **both
+    )
+    result = pl.read_parquet(output)
+    for metric in ("accuracy", "demographic_parity"):
+        rows, others = (table.filter(pl.col(".metric") == metric) for table in (result, expected))
+        for name in (".model_other", ".change", ".lower", ".upper"):
+            assert rows[name].to_list() == others[name].to_list()
+    gate = tf.check(tf.compare_models(tf.accuracy), above=-0.05)(data, "repaid", others=["newer", "strict"], **both)
+    document = json.loads(found)
+    assert document["other"] == ["newer", "strict"]
+    assert [(row["model_other"], row["verdict"]) for row in document["verdicts"]] == gate.select(
+        ".model_other", ".verdict"
+    ).rows()
+    assert code == (3 if "fail" in gate[".verdict"] else 4 if "not enough evidence" in gate[".verdict"] else 0)
+    texts = Page(page.read_text("utf-8")).text
+    assert "strict: change in accuracy < -0.05" in texts
+    assert "approved and newer within the groups of sex" in texts
+    _, out, _ = called(capsys, *call)
+    assert "which holds for all 2 models at once" in out
+    assert max(map(len, out.splitlines())) <= 120
 
 
 def test_compare_models_of_numbers(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -759,8 +795,8 @@ def test_wide_tables_are_split_and_empty_ones_refused(
         _, out, _ = called(capsys, "audit", written(data, tmp_path), *ARGUMENTS)
         names = {line for line in out.splitlines() if str(tmp_path) in line}
         assert max(map(len, set(out.splitlines()) - names)) <= int(columns)
-        assert out.count("│ Hispanic:male ") == {"80": 3, "120": 2, "400": 1}[columns]
-        assert all(f" {race}:female " in out for race in data["race"].unique())
+        assert out.count("│ Hispanic, male ") == {"80": 3, "120": 2, "400": 1}[columns]
+        assert all(f" {race}, female " in out for race in data["race"].unique())
     condition = ["--fail-if", "demographic_parity(race) > 0.1"]
     code, out, err = called(capsys, "audit", written(data.clear(), tmp_path), *ARGUMENTS, *condition)
     # where nothing is judged nothing has passed
@@ -791,7 +827,7 @@ def test_min_n_hides_groups_and_leaves_them_out(tmp_path: Path, capsys: pytest.C
         assert (set(_cells(out, race)) == {"-"}) == (race in few)
         assert (str(size) in _cells(out, race)) == (race not in few)
     assert "\n-: hidden, fewer than 60 rows.\n" in out
-    assert _cells(out, "demographic_parity")[0].startswith(f"{enough['.estimate'].item():.3f} ")
+    assert _cells(out, "demographic_parity")[0].startswith(f"{enough['.estimate'].item() * 100:.1f} points ")
     # who is left out by a gate may be whom it is about
     assert (code, called(capsys, "audit", *call[:-1], "0", *gate)[0]) == (4, 0)
     assert few <= set(re.findall(r"\w+", out.partition("cannot pass without")[2]))
@@ -820,8 +856,8 @@ def test_metric_flag_adds_a_comparison(
         result = tf.predictive_equality(*by.split(":"), min_n=30)(
             data, "repaid", "approved", pos_label="yes", on_undefined="ignore"
         )
-        cells = _cells(out.partition(f"Disparities of {by}\n")[2], "predictive_equality")
-        assert cells[0].startswith(f"{result['.estimate'].item():.3f} ")
+        cells = _cells(out.partition(f"Disparities of {by.replace(':', ' and ')}\n")[2], "predictive_equality")
+        assert cells[0].startswith(f"{result['.estimate'].item() * 100:.1f} points ")
         assert out.count(" demographic_parity ") == 2
     assert " fall_out " in out
     called(capsys, "report", *call, "--html", str(tmp_path / "page.html"), "--markdown", str(card))
@@ -1015,9 +1051,9 @@ def test_missing_predictions_are_noted_by_group(tmp_path: Path, capsys: pytest.C
     call = ["audit", written(lost, tmp_path), "--truth", "repaid", "--estimate", "approved", "--pos-label", "yes"]
     err = called(capsys, *call, "--by", "sex")[2]
     count, women = int(lost["approved"].null_count()), lost.filter(sex="female")
-    share = f"{count / len(women) * 100:.1f} %"
+    share = f"{count / len(women):.1%}"
     assert (
-        f"note: predictions ('approved') are missing in {count} of 500 rows: {share} of sex = \"female\", 0.0 % of"
+        f"note: predictions ('approved') are missing in {count} of 500 rows: {share} of sex = \"female\", 0.0% of"
         in err
     )
     assert "MissingPredictionsWarning" not in err

@@ -57,17 +57,18 @@ def test_folds_are_a_row_for_each_metric(tmp_path: Path, capsys: pytest.CaptureF
     # three features and five folds were 580 lines
     assert code == 0
     assert len(out.splitlines()) < 150
-    for title, metric in (
-        ("Metrics over fold", tf.accuracy),
-        ("Disparities of age_band over fold", tf.demographic_parity("age_band", min_n=30)),
+    for title, metric, unit in (
+        ("Metrics over fold", tf.accuracy, "%"),
+        ("Disparities of age_band over fold", tf.demographic_parity("age_band", min_n=30), ""),
     ):
         call: dict[str, Any] = {"truth": "repaid", "estimate": "approved", "pos_label": "yes"}
         of_folds = metric(data, **call, group_by="fold").sort(".estimate")
         together = metric(data, **call, interval="auto")
-        value, low, high = together.select(".estimate", ".lower", ".upper").row(0)
-        folds = [f"{estimate:.3f} ({fold})" for fold, estimate in of_folds.select("fold", ".estimate").rows()]
-        mean = of_folds[".estimate"].mean()
-        expected = [metric.name, f"{value:.3f} ({low:.3f} to {high:.3f})", f"{mean:.3f}", folds[0], folds[-1]]
+        value, low, high = (100 * number for number in together.select(".estimate", ".lower", ".upper").row(0))
+        folds = [f"{rate * 100:.1f}{unit} ({fold})" for fold, rate in of_folds.select("fold", ".estimate").rows()]
+        mean = (100 * of_folds[".estimate"]).mean()
+        pooled_text = f"{value:.1f}{unit or ' points'} ({low:.1f} to {high:.1f})"
+        expected = [metric.name, pooled_text, f"{mean:.1f}{unit}", folds[0], folds[-1]]
         assert _row(out, title, metric.name) == expected
     # groups are those of all folds together
     black = data.filter(pl.col("race") == "Black")
@@ -81,7 +82,7 @@ def test_full_shows_each_fold(tmp_path: Path, capsys: pytest.CaptureFixture[str]
     table = out.partition("Metrics by fold")[2].partition("\n\n")[0]
     lines = [line for line in table.splitlines() if " accuracy " in line]
     assert len(lines) == 3
-    assert all(f" {value:.3f} (" in line for value, line in zip(of_folds, lines, strict=True))
+    assert all(f" {value:.1%} (" in line for value, line in zip(of_folds, lines, strict=True))
 
 
 def test_verdicts_of_folds_are_counted_and_failing_ones_named(

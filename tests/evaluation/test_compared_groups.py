@@ -578,7 +578,7 @@ def test_a_call_says_once_how_many_predictions_are_missing_by_group(engine: Call
     metrics = tf.metric_set(tf.accuracy, tf.demographic_parity("race"), tf.equal_opportunity("race"))
     (notice,) = of_missing(lambda: metrics(data, "y", "p"))
     assert notice.startswith(
-        'predictions (\'p\') are missing in 3 of 50 rows: 20.0 % of race = "Black", 2.5 % of race = "White". Rows '
+        'predictions (\'p\') are missing in 3 of 50 rows: 20.0% of race = "Black", 2.5% of race = "White". Rows '
         "without a prediction are left out"
     )
     assert notice.endswith('(on_undefined="ignore" silences this.)')
@@ -586,7 +586,7 @@ def test_a_call_says_once_how_many_predictions_are_missing_by_group(engine: Call
     cuts: list[float | list[float]] = [0.5, [0.3, 0.5]]
     for cut in cuts:
         (notice,) = of_missing(lambda cut=cut: metrics(data, "y", probs="s", threshold=cut))
-        assert "predictions ('s') are missing in 2 of 50 rows: 5.0 % of race = \"White\", 0.0 %" in notice
+        assert "predictions ('s') are missing in 2 of 50 rows: 5.0% of race = \"White\", 0.0%" in notice
     (notice,) = of_missing(lambda: tf.roc_auc.difference("race")(data, "y", probs="s", on_undefined="warn"))
     assert "predictions ('s') are missing in 2 of 50 rows" in notice
 
@@ -609,11 +609,11 @@ def test_of_many_groups_the_notice_names_the_extremes_and_each_feature() -> None
     several = WITHOUT.with_columns(site=pl.int_range(50) // 8)
     metrics = tf.metric_set(tf.demographic_parity("site"), tf.demographic_parity("sex", "race"))
     (notice,) = of_missing(lambda: metrics(several, estimate="p"))
-    assert ': 50.0 % of site = "6", 25.0 % of site = "0", 0.0 % of site = "1", …, 0.0 % of site = "5"; ' in notice
-    assert '20.0 % of sex:race = "f:Black", 20.0 % of sex:race = "m:Black", ' in notice
+    assert ': 50.0% of site = "6", 25.0% of site = "0", 0.0% of site = "1", …, 0.0% of site = "5"; ' in notice
+    assert '20.0% of sex = "f", race = "Black", 20.0% of sex = "m", race = "Black", ' in notice
     sides = tf.demographic_parity(tf.privileged(race="White"))
     (notice,) = of_missing(lambda: sides(WITHOUT, estimate="p"))
-    assert "20.0 % of unprivileged (race=White), 2.5 % of privileged (race=White)" in notice
+    assert "20.0% of unprivileged (race=White), 2.5% of privileged (race=White)" in notice
 
 
 VERBS: dict[str, Callable[[], object]] = {
@@ -630,7 +630,7 @@ VERBS: dict[str, Callable[[], object]] = {
 @pytest.mark.parametrize("verb", VERBS)
 def test_every_verb_names_missing_predictions_once(verb: str) -> None:
     (notice,) = of_missing(VERBS[verb])
-    assert "predictions ('p') are missing in 3 of 50 rows: 20.0 % of race = \"Black\", 2.5 % of" in notice
+    assert "predictions ('p') are missing in 3 of 50 rows: 20.0% of race = \"Black\", 2.5% of" in notice
 
 
 def test_abstentions_can_be_compared_as_the_notice_says() -> None:

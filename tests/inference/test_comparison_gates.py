@@ -339,7 +339,8 @@ def test_changes_that_only_known_groups_show_are_held_back_or_stated() -> None:
 def test_stored_results_are_judged_by_the_intervals_that_they_have() -> None:
     pairs = PAIRS(PEOPLE, estimate="e")
     judged = tf.check(pairs, below=0.1, outside="state")
-    assert judged.drop(".limit", ".verdict").equals(pairs)
+    assert judged[".conf_level"].unique().to_list() == [0.975]  # of each end
+    assert judged.drop(".limit", ".verdict", ".conf_level").equals(pairs)
     expected = [
         FAIL if row[".lower"] > 0.1 or row[".upper"] < -0.1
         else PASS if row[".lower"] > -0.1 and row[".upper"] < 0.1

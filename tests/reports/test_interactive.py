@@ -104,7 +104,7 @@ def test_limits_of_differences_are_newcombes() -> None:
 def test_groups_that_read_alike_stay_two() -> None:
     people = LOANS.with_columns(place=pl.when(pl.col("sex") == "male").then(pl.lit("null")).otherwise(None))
     rows = rows_of(made(values(people, "place").with_columns(pl.lit("null").alias(".group"))))
-    assert {group for _, group, _, _ in rows} == {"all rows", "null", "null [2]"}
+    assert {group for _, group, _, _ in rows} == {"all rows", "Unknown", "null [2]"}
 
 
 def test_names_cannot_leave_the_data() -> None:
@@ -162,6 +162,28 @@ def test_reports_of_labels_have_no_slider(tmp_path: Path) -> None:
     assert data["thresholds"] == []
     assert len(data["values"]["estimate"]) == 3 * len(data["metrics"])
     assert "group: female; metric: Selection rate; value: 54.3%" in opened(report, tmp_path)
+
+
+def test_gaps_have_the_intervals_of_the_page() -> None:
+    people = LOANS.with_columns(race=pl.when(pl.int_range(pl.len()) % 6 > 0).then(pl.col("race").cast(pl.String)))
+    options: dict[str, Any] = {"by": ["sex", "race"], "pos_label": "yes", "interactive": True}
+    page = tdf.report(people, "repaid", "approved", **options).html()
+    data = json.loads(re.findall(r'class="explorer-data">(.*?)</script>', page, re.DOTALL)[0])
+    expected = tdf.demographic_parity("race", min_n=30)(
+        people, estimate="approved", pos_label="yes", interval="auto", on_undefined="ignore"
+    ).select(".estimate", ".lower", ".upper")
+    rows = zip(*data["gaps"].values(), strict=True)
+    of_race = [
+        row for row in rows if data["features"][row[0]] == "race" and data["metrics"][row[1]] == "Selection rate"
+    ]
+    assert of_race[0][3:] == pytest.approx(expected.row(0), abs=5e-5)
+    # people of unknown race are shown, and compared with nobody
+    number = data["features"].index("race")
+    unknown = data["groups"][number].index("Unknown (not compared)")
+    assert data["apart"][number] == [unknown]
+    assert any(
+        pair == (number, unknown) for pair in zip(data["values"]["feature"], data["values"]["group"], strict=True)
+    )
 
 
 def test_report_has_scripts_only_when_asked() -> None:

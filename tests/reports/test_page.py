@@ -45,7 +45,7 @@ def test_page_shows_values_intervals_and_sizes(audit_page: str) -> None:
     text = re.sub(r"[\s\u00a0]+", " ", Page(audit_page).text)
     results = tf.demographic_parity("race", min_n=30, unknown="apart")(LOANS, **SCORES, interval="auto")
     value, low, high = results.select(".estimate", ".lower", ".upper").row(0)
-    assert f"{value:.3f} {low:.3f} to {high:.3f}" in text
+    assert f"{value * 100:.1f} points {low * 100:.1f} to {high * 100:.1f}" in text
     assert "3,000 rows; 50 without repaid." in text
     assert "Repaid truth 50 " in text.replace("repaid truth", "Repaid truth")
     sizes = LOANS["race"].value_counts()
@@ -70,15 +70,15 @@ def test_page_opens_with_facts_then_verdicts_then_findings_then_a_picture() -> N
     opening = [
         "Model Trees 2", "Data Loans of May", "Date 1 June 2026", "Rows 5,000",
         "Not enough evidence to decide whether 1 of 2 limits is met.",
-        "Not enough evidence Demographic parity (difference in selection rates) by race demographic_parity 0.152",
+        "Not enough evidence Demographic parity (difference in selection rates) by race demographic_parity 15.2 points",
         "Pass Equal opportunity (difference in sensitivity) by sex equal_opportunity",
-        "No clear difference by sex:", "Selection rates differ by race:", "Disparities", "Definitions",
+        "Too few rows to tell by sex:", "Selection rate differs by race:", "Disparities", "Definitions",
     ]  # fmt: skip
     positions = [page.index(text) for text in opening]
     assert positions == sorted(positions)
     markdown = made.markdown()
     assert "- **Model**: Trees 2\n- **Data**: Loans of May\n- **Date**: 1 June 2026\n" in markdown
-    assert markdown.index("**Not enough evidence**") < markdown.index("**Selection rates differ by race:**")
+    assert markdown.index("**Not enough evidence**") < markdown.index("**Selection rate differs by race:**")
     assert "model='Trees 2', dataset='Loans of May', date='1 June 2026'" in markdown
     picture = html.index("Selection rate by race")
     assert html.index('class="findings"') < picture < html.index('class="contents"')
@@ -165,11 +165,11 @@ def test_markdown_card_has_tables_in_place_of_pictures() -> None:
     call: dict[str, Any] = {"truth": "repaid", "probs": "score", "group_by": "sex", "pos_label": "yes"}
     rates = dict(tf.selection_rate(LOANS, **call, threshold=0.3).select("sex", ".estimate").rows())
     row = next(line for line in text.split("\n") if line.startswith("| Selection rate | female |"))
-    assert row.split(" | ")[4] == f"{rates['female']:.3f}"
+    assert row.split(" | ")[4] == f"{rates['female']:.1%}"
     last = tf.calibration.curve(LOANS, **call, binning="count").filter(pl.col(".bin") == 10)
     for sex, score, rate in last.select("sex", ".mean_score", ".event_rate").rows():
         (row,) = (line for line in part(text, "Thresholds").split("\n") if line.startswith(f"| {sex} |"))
-        assert row.endswith(f"| {score:.3f} / {rate:.3f} |")
+        assert row.endswith(f"| {score:.1%} / {rate:.1%} |")
 
 
 def test_calibration_bins_below_min_n_rows_are_hidden() -> None:
@@ -207,20 +207,20 @@ def test_group_sizes_count_all_rows_and_missing_rows_are_listed() -> None:
     people = pl.DataFrame({"g": ["a"] * 50 + ["b"] * 50, "y": [None] * 40 + [1, 0] * 30, "p": [1, 0] * 50})
     text = tf.report(people, "y", "p", by="g", metrics=tf.metric_set(tf.accuracy, tf.equal_opportunity("g"))).markdown()
     assert "*By g*\n\n| Group | Rows | Share |" in part(text, "Data")
-    assert "| a | 50 | 50.0 % |" in part(text, "Data")
+    assert "| a | 50 | 50.0% |" in part(text, "Data")
     assert "40 rows without y are left out" in part(text, "Exclusions")
 
 
 def test_groups_of_equal_text_are_kept_separate() -> None:
     people = pl.DataFrame({"g": ["null"] * 60 + [None] * 40, "y": [1, 0] * 50, "s": [0.2, 0.8, 0.6, 0.4] * 25})
     text = tf.report(people, "y", probs="s", threshold=0.5, by="g").markdown()
-    assert {'| "null" | 60 | 60.0 % |', "| null | 40 | 40.0 % |"} <= set(part(text, "Data").split("\n"))
-    for group in ("null", '"null"'):
+    assert {'| "null" | 60 | 60.0% |', "| Unknown | 40 | 40.0% |"} <= set(part(text, "Data").split("\n"))
+    for group in ("Unknown", '"null"'):
         assert part(text, "Thresholds").count(f"| Selection rate | {group} |") == 1
     colons = people.with_columns(g=pl.Series(["a:b", "a"] * 50), h=pl.Series(["c", "b:c"] * 50))
     text = tf.report(colons, "y", probs="s", threshold=0.5, by=[("g", "h")]).markdown()
     for group in ('"a":"b:c"', '"a:b":"c"'):
-        assert f"| {group} | 50 | 50.0 % |" in part(text, "Data")
+        assert f"| {group} | 50 | 50.0% |" in part(text, "Data")
 
 
 def test_feature_may_be_named_all_rows() -> None:
@@ -242,7 +242,7 @@ def test_gates_and_thresholds_hide_small_groups() -> None:
     call: dict[str, Any] = {"probs": "s", "threshold": 0.5, "by": "g", "frequency_weights": "times", "gate": gate}
     text = tf.report(people, "y", **call, min_n=10).markdown()
     # the reason why a group is not drawn is the limit, and no number of the group; notes are numbered
-    shown = [re.sub(r"fewer than 10 rows|\\?\[\d\\?\]", "", line) for line in text.split("\n") if "tiny" in line]
+    shown = [re.sub(r"(?i)fewer than 10 rows|\\?\[\d\\?\]", "", line) for line in text.split("\n") if "tiny" in line]
     assert shown
     assert not any(re.search(r"\d", line) for line in shown)
     assert "**Not enough evidence**: Demographic parity" in text
@@ -267,8 +267,8 @@ def test_thresholds_span_the_scores() -> None:
 def test_confidence_is_shown_with_all_digits() -> None:
     gate = tf.check(tf.equal_opportunity("sex"), below=0.2, conf_level=0.995)
     text = tf.report(LOANS, **LABELS, by="sex", conf_level=0.975, gate=gate).markdown()
-    assert "97.5 % confidence intervals" in text
-    assert "one-sided 99.5 % confidence bound" in text
+    assert "97.5% confidence intervals" in text
+    assert "each end is a one-sided 99.5% bound." in text
 
 
 def test_undefined_disparity_shows_its_status() -> None:
@@ -281,9 +281,10 @@ def test_labels_have_tables_without_blanks_and_no_average_that_cannot_vary() -> 
     bands = lending(2_000).with_columns(guess=pl.col("age_band").shift(1))
     text = tf.report(bands, "age_band", "guess", by=["sex", ("sex", "race")], times=50).markdown()
     groups = part(text, "Groups")
-    assert "0.250" not in "".join(line for line in groups.split("\n") if line.startswith("| All rows"))
+    assert "25.0%" not in "".join(line for line in groups.split("\n") if line.startswith("| All rows"))
     assert "| Group | Rows | Accuracy `accuracy` | Sensitivity `sens` |" in groups
-    assert "*Selection rate, by label*\n\n| Group | Rows | 18-29 | 30-44 | 45-59 | 60+ |" in groups
+    caption = "*Selection rate, by label, with 95% confidence intervals*"
+    assert f"{caption}\n\n| Group | Rows | 18-29 | 30-44 | 45-59 | 60+ |" in groups
     for line in groups.split("\n"):
         assert "|  |" not in line
     assert "by sex and race" in text
@@ -302,7 +303,7 @@ def test_thresholds_section_without_disparity_or_visible_groups() -> None:
 
 def test_report_of_numbers_has_usual_metrics() -> None:
     text = tf.report(LOANS, "weight", "score", by="sex", times=50).markdown()
-    titles = ["Mean prediction `mean_prediction`", "Bias `residual_bias`", "Mean absolute error `mae`"]
+    titles = ["Mean prediction `mean_prediction`", "Mean error `residual_bias`", "Mean absolute error `mae`"]
     assert f"| Group | Rows | {' | '.join(titles)} |" in text
     errors = tf.mae(LOANS, "weight", "score", group_by="sex")
     for sex, error in errors.select("sex", ".estimate").rows():
@@ -380,7 +381,7 @@ def test_page_with_many_groups_shows_the_lowest_and_the_highest() -> None:
     made = tf.report(many, estimate="p", by="g")
     text = made.markdown()
     assert "| Selection rate `selection_rate` |" in part(text, "Groups")
-    assert "| g000 | 0.000 (0.000 to 0.088) | g119 | 0.975 (" in part(text, "Groups")
+    assert "| g000 | 0.0% (0.0 to 8.8) | g119 | 97.5% (" in part(text, "Groups")
     assert "<summary>All groups of g</summary>" in part(text, "Groups")
     assert all(f"| g{number:03d} | 40 |" in text for number in range(120))
     html = made.html()
@@ -472,7 +473,7 @@ def test_undefined_metrics_are_listed_as_left_out() -> None:
     left_out = part(text, "Exclusions")
     assert "| Sensitivity `sens` | g | b | 10 | 0 | no row of the group counts for this metric |" in left_out
     reason = "no row of the group counts for this metric"
-    assert f"| Equal opportunity `equal_opportunity` | g | b (sensitivity: {reason}) |" in left_out
+    assert f'- **Not compared by g:** g = "b" (sensitivity: {reason})' in text
 
 
 def test_weighted_report_has_weighted_curves() -> None:
@@ -499,7 +500,7 @@ def test_small_groups_are_hidden_in_every_section() -> None:
     disparities, _, notes = part(text, "Disparities").partition("left out: ")
     assert "script" not in disparities
     assert "script" in notes
-    assert "script" in part(text, "Exclusions")
+    assert "script" in text.partition("\n## ")[0]
 
 
 def _reported(call: dict[str, Any]) -> tf.types.Report:
@@ -663,15 +664,17 @@ def test_no_headline_rests_on_an_unknown_or_a_tiny_group(tmp_path: Path, capsys:
     text = tf.report(people, estimate="hired", by=["sex", "race", ("sex", "race")]).markdown()
     headline = text.partition("\n## ")[0]
     assert "by race:**" in headline
-    findings = [line.partition(" Left out: ") for line in headline.splitlines() if line.startswith("- **")]
-    assert findings
-    assert not any(group in finding for finding, _, _ in findings for group in ("AIAN", "null"))
-    assert any("AIAN" in left_out and "null" in left_out for _, _, left_out in findings)
+    lines = headline.splitlines()
+    compared = [line for line in lines if re.match(r"- \*\*(?!Not compared).* by .*:\*\*", line)]
+    assert len(compared) == 3
+    assert not any("AIAN" in line or "unknown" in line for line in compared)
+    assert any(line.startswith("- **Not compared by race:**") and "AIAN" in line for line in lines)
+    assert any(line.startswith("- **Race is unknown for** 232 of 10,000 rows, 2.3%;") for line in lines)
     by = ["--by", "sex", "--by", "race", "--by", "sex:race"]
     _, shown, _ = called(capsys, "audit", written(people, tmp_path), "--estimate", "hired", *by)
     compared = [line for line in shown.splitlines() if "demographic_parity" in line]
     assert compared
-    assert not any("AIAN" in line or "null" in line for line in compared)
+    assert not any("AIAN" in line or "Unknown" in line for line in compared)
 
 
 def test_a_feature_that_is_named_twice_is_refused() -> None:
@@ -723,16 +726,20 @@ def test_verdicts_on_groups_that_a_page_leaves_out_have_the_value_without_them_o
 
 def test_disparities_at_several_times_are_judged_time_by_time(at_two_times: str) -> None:
     disparities = part(at_two_times, "Disparities")
-    assert "1 of 3 disparities is significant" in disparities
+    assert "Of 3 comparisons, in 1 groups differ; in 2 groups are not shown to differ." in disparities
     rows = {line.split("`")[0].strip("| "): line for line in disparities.splitlines() if "_difference`" in line}
     assert rows["Difference in Brier score of survival at time 8"].endswith("| &lt; 0.05 |")
     assert rows["Difference in Brier score of survival at time 4"].endswith("| \u2265 0.05 |")
     assert rows["Difference in concordance"].endswith("| \u2265 0.05 |")
     low, high = sorted(brier_of(patients(), 8).values())
     assert (
-        f'survival at time 8 differs by ward:** {low:.3f} for ward = "a" and {high:.3f} for ward = "b"' in at_two_times
+        "survival at time 8 differs by ward:** the Brier score of survival at time 8 is "
+        f'{low:.3f} for ward = "a" and {high:.3f} for ward = "b"' in at_two_times
     )
-    assert "None of the other 2 disparities is significant." in at_two_times
+    others = at_two_times.partition("Other comparisons: ")[2].partition(".\n")[0]
+    assert others.endswith(" are not shown to differ")
+    assert "difference in Brier score of survival at time 4" in others
+    assert "difference in concordance" in others
     assert f'at time 8 ranges from {low:.3f} (ward = "a") to {high:.3f} (ward = "b")' in part(at_two_times, "Groups")
 
 
@@ -780,7 +787,7 @@ COLUMNS: dict[str, tuple[dict[str, Any], Any, str]] = {
     "interval": (
         {"truth": "time", "estimate": tf.prediction_intervals.interval("s4", "time", level=0.8)},
         tf.prediction_intervals.equalized_coverage("ward"),
-        "the interval s4 to time (level 80 %), against time",
+        "the interval s4 to time (level 80%), against time",
     ),
     "quantiles": (
         {"truth": "time", "estimate": {0.1: "s4", 0.9: "time"}},
@@ -837,7 +844,34 @@ def test_page_shows_the_share_of_missing_predictions_by_group() -> None:
     assert "| Group | Rows | Share | Without a prediction |" in table
     share = data.filter(sex="female")["approved"].is_null().mean()
     assert isinstance(share, float)
-    assert f" {share * 100:.1f} % |" in table
-    assert "| 0.0 % |" in table
+    assert f" {share:.1%} |" in table
+    assert "| 0.0% |" in table
     whole = tf.report(LOANS, "repaid", "approved", by="sex", pos_label="yes").markdown()
     assert "Without a prediction" not in whole
+
+
+def test_report_on_several_models_names_what_each_is_better_and_worse_in(tmp_path: Path) -> None:
+    yes = LOANS.with_columns(pl.col("repaid") == "yes")
+    cuts = {name: (pl.col("score") >= at).alias(name) for name, at in (("loose", 0.2), ("close", 0.51))}
+    models: dict[str, Any] = {"one": (pl.col("score") >= 0.5).alias("in use"), "others": cuts}
+    compared = tf.compare_models(tf.sens, tf.spec, tf.demographic_parity("sex"), margin={"sens": 0.05})(
+        yes, "repaid", **models
+    )
+    page = tf.report(compared, title="Which model?", auditor="A. Person", model_version="2")
+    text = page.markdown()
+    assert text.startswith("# Which model?\n\n- **Compared with**: in use\n- **Intervals**: 95% simultaneous CI")
+    verdicts = {
+        row[".metric"]: row[".verdict"] for row in compared.filter(pl.col(".model_other") == "loose").to_dicts()
+    }
+    assert (verdicts["sens"], verdicts["spec"]) == ("better", "worse")
+    assert "loose: better in sensitivity; worse in specificity" in text
+    assert compared.filter(pl.col(".model_other") == "close")[".verdict"][0] == "equivalent"
+    assert "equivalent in sensitivity" in text
+    assert text.count("| Sensitivity | all rows |") == 2
+    html = page.save(tmp_path / "models.html").read_text("utf-8")
+    assert html.count("<figure") == 2
+    assert "<script" not in html
+    alone = tf.compare_models(tf.sens)(yes, "repaid", one=models["one"], other=cuts["loose"])
+    assert "loose: better in sensitivity." in tf.report(alone).markdown()
+    with pytest.raises(tf.errors.ArgumentError, match="report\\(\\) compares groups"):
+        tf.report(LOANS, **LABELS)

@@ -39,6 +39,8 @@ PROMPTS = pl.DataFrame({
 })  # fmt: skip
 OTHER = (pl.col("score") > 0.4).replace_strict({True: "yes", False: "no"}, return_dtype=pl.String).alias("other")
 
+STRICT = (pl.col("score") > 0.7).replace_strict({True: "yes", False: "no"}, return_dtype=pl.String).alias("strict")
+
 
 def _models() -> Any:
     return tf.compare_models(FAIR)(LOANS, "repaid", one="approved", other=OTHER, pos_label="yes", times=20)
@@ -77,6 +79,9 @@ MADE: dict[str, Callable[[], Any]] = {
     "strata": lambda: tf.inference.stratified(tf.demographic_parity("race"), within="age_band")(LOANS, **DECIDED),
     "worst groups": lambda: tf.inference.worst_groups(tf.demographic_parity("race"))(LOANS, **DECIDED),
     "models": _models,
+    "several models": lambda: tf.compare_models(FAIR, margin=0.01)(
+        LOANS, "repaid", one="approved", others={"late": OTHER, "strict": STRICT}, pos_label="yes", times=20
+    ),
     "subgroups": lambda: tf.inference.subgroup_search(tf.selection_rate, ["sex", "race"], times=20)(LOANS, **DECIDED),
     "probability": lambda: tf.inference.probability(tf.demographic_parity("race"), below=0.1)(LOANS, **DECIDED),
     "roc": lambda: tf.roc_curve(LOANS, **SCORES, group_by="race"),
@@ -678,7 +683,10 @@ def test_charts_have_text_descriptions() -> None:
     [
         (lambda: tf.autoplot(pl.DataFrame({"a": [1]})), "draws results of tidyfair"),
         (lambda: tf.autoplot(FAIR(LOANS, **LABELS).clear()), "has no rows"),
-        (lambda: tf.autoplot(FAIR(LOANS, **LABELS), kind="pie"), "`kind=` must be 'dots' or 'heat map', not 'pie'"),  # pyright: ignore[reportArgumentType] - bad input
+        (
+            lambda: tf.autoplot(FAIR(LOANS, **LABELS), kind="pie"),  # pyright: ignore[reportArgumentType] - bad input
+            "`kind=` must be 'dots', 'heat map' or 'frontier', not 'pie'",
+        ),
         (lambda: tf.autoplot(FAIR(LOANS, **LABELS), kind="heat map"), "two features that are crossed"),
         (lambda: tf.autoplot(RESULTS["pairs"](), beside=RESULTS["tests"]()), "drawn behind disparities"),
         (lambda: tf.autoplot(FAIR(LOANS, **LABELS), beside=LOANS), "what `disparity_test"),
@@ -802,7 +810,7 @@ def test_confusion_matrix_shows_counts_and_shares_of_the_truth() -> None:
     of_truth = dict(counts.group_by(".truth").agg(pl.col(".n").sum()).rows())
     assert [row["estimate"] for row in rows] == [row["rows"] / of_truth[row["row"]] for row in rows]
     right = tf.accuracy(LOANS, **LABELS)[".estimate"].item()
-    assert chart.to_dict()["title"]["text"] == f"{right * 100:.1f} % of 2,000 predictions are right"
+    assert chart.to_dict()["title"]["text"] == f"{right * 100:.1f}% of 2,000 predictions are right"
 
 
 def test_titles_tell_what_is_seen() -> None:
@@ -932,3 +940,97 @@ def test_metrics_of_the_same_title_are_told_apart_by_their_names() -> None:
     assert [row["what"] for row in rows] == [
         "False positive rate (fall_out)", "False positive rate (false_positive_rate)"
     ]  # fmt: skip
+
+
+# For print
+
+
+@pytest.mark.parametrize(("width", "millimeters"), [("column", 88), ("two columns", 180), ("120 mm", 120)])
+@pytest.mark.parametrize("name", ["groups", "verdicts", "crossed groups", "thresholds", "models", "calibration"])
+def test_letters_of_printed_pictures_have_7_to_9_points(name: str, width: str, millimeters: int) -> None:
+    root = ET.fromstring(themed_svg(tf.autoplot(RESULTS[name](), width=width), "a"))  # noqa: S314 - drawn here
+    assert float(root.get("width", "0")) == pytest.approx(millimeters / 25.4 * 96, rel=0.06)
+    sizes = {float(size.removesuffix("px")) for text in root.iter() if (size := text.get("font-size"))}
+    assert sizes
+    assert all(7 <= size * 0.75 <= 9 for size in sizes), sizes
+
+
+@pytest.mark.parametrize("width", ["poster", "9 cm", "20 mm", ""])
+def test_other_widths_are_refused(width: str) -> None:
+    with pytest.raises(tf.errors.ArgumentError, match='a length of at least "64 mm"'):
+        tf.autoplot(RESULTS["groups"](), width=width)
+
+
+def test_lines_and_models_can_be_told_apart_without_colours() -> None:
+    def scales(name: str, channel: str) -> set[tuple[str, ...]]:
+        encodings = [layer["encoding"] for layer in layers_of(specification(name))]
+        return {tuple(map(str, own[channel]["scale"]["range"])) for own in encodings if channel in own}
+
+    (dashes,) = scales("groups over thresholds", "strokeDash")
+    assert len(set(dashes)) == len(dashes) == 5
+    assert ("diamond", "circle") in scales("models", "shape")
+
+
+def axis_titles(chart: Any, channel: str = "x") -> set[str]:
+    """The titles of axes."""
+    channels = [layer["encoding"].get(channel, {}) for layer in layers_of(chart)]
+    return {own["axis"]["title"] for own in channels if own.get("axis") and own["axis"].get("title")}
+
+
+def test_pictures_say_what_is_on_their_axis_and_the_level_of_intervals() -> None:
+    expected = {
+        "groups": (set[str](), "95% CI"), "worst groups": ({"Selection rate"}, "95% simultaneous CI"),
+        "comparison": ({"Ratio"}, "95% CI"), "four fifths": ({"Ratio to Asian"}, "95% CI"),
+        "pairs": ({"Difference"}, "95% simultaneous CI"), "verdicts": ({"Difference"}, "95% one-sided limits"),
+        "several models": ({"Change from approved"}, "95% simultaneous CI"),
+        "monitor": ({"Difference"}, "95% confidence sequence"),
+    }  # fmt: skip
+    for name, (titles, limits) in expected.items():
+        assert axis_titles(specification(name)) == titles, name
+        assert f"lines: {limits}" in " ".join(specification(name)["title"]["subtitle"]), name
+    narrower = tf.accuracy.difference("sex").by_group(LOANS, **LABELS, interval="auto", conf_level=0.8)
+    assert "lines: 80% CI" in " ".join(tf.autoplot(narrower).to_dict()["title"]["subtitle"])
+
+
+def test_several_models_are_drawn_by_their_changes_and_verdicts() -> None:
+    result = RESULTS["several models"]()
+    rows = drawn(tf.autoplot(result))
+    assert [(row["what"], row["estimate"], row["verdict"]) for row in rows] == result.select(
+        ".model_other", ".change", ".verdict"
+    ).rows()
+    assert {(row["expected_lower"], row["expected_upper"]) for row in rows} == {(-0.01, 0.01)}
+
+
+def test_the_frontier_of_a_comparison_has_models_that_no_other_is_better_than() -> None:
+    result = RESULTS["several models"]()
+    rows = drawn(tf.autoplot(result, kind="frontier"))
+    assert {row["panel"] for row in rows} == {"Demographic parity by race", "Equalized odds by sex"}
+    values = {(row[".metric"], row[".model_other"]): row[".other"] for row in result.to_dicts()}
+    values |= {(row[".metric"], "approved"): row[".one"] for row in result.to_dicts()}
+    metrics = {"Demographic parity by race": "demographic_parity", "Equalized odds by sex": "equalized_odds"}
+    for row in rows:
+        own = (values["accuracy", row["series"]], values[metrics[row["panel"]], row["series"]])
+        assert (row["x"], row["estimate"]) == own
+        others = [
+            (values["accuracy", name], values[metrics[row["panel"]], name]) for name in ("approved", "late", "strict")
+        ]
+        dominated = any(x >= own[0] and y <= own[1] and (x, y) != own for x, y in others)
+        assert row["front"] is not dominated
+        assert row["base"] is (row["series"] == "approved")
+    for name in ("pairs", "frontier"):
+        with pytest.raises(tf.errors.ArgumentError, match="A frontier is drawn of `compare_models`"):
+            tf.autoplot(RESULTS[name](), kind="frontier")
+    with pytest.raises(tf.errors.ArgumentError, match="a metric of all rows and a disparity"):
+        tf.autoplot(
+            tf.compare_models(tf.accuracy)(LOANS, "repaid", one="approved", other=OTHER, pos_label="yes"),
+            kind="frontier",
+        )
+
+
+def test_metrics_that_should_be_small_are_better_when_they_are() -> None:
+    data = pl.DataFrame(
+        {"y": [1.0, 2.0, 3.0, 4.0], "a": [1.0, 2.0, 3.0, 5.0], "b": [1.1, 2.1, 3.1, 4.1], "g": list("xyxy")}
+    )
+    compared = tf.compare_models(tf.mae, tf.mae.difference("g"))(data, "y", one="a", other="b", times=20)
+    rows = drawn(tf.autoplot(compared, kind="frontier"))
+    assert {row["series"]: row["front"] for row in rows} == {"a": False, "b": True}

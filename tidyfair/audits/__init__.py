@@ -2,11 +2,11 @@
 
 # pyright: reportUnusedImport=false
 from tidyfair.metrics.other_names import suggestions as _suggestions
-from tidyfair.audits.audit_results import AuditResults, Significance
+from tidyfair.audits.audit_results import Answer, AuditResults, Significance, is_percent
 from tidyfair.audits.credit import SegmentedTable, StandardizedTable
-from tidyfair.audits.filing import FiledAudit, NAMED_AUDITS, audit
+from tidyfair.audits.filing import FiledAudit, NAMED_AUDITS, audit, facts_of_audit
 from tidyfair.audits.named_audits import ComparisonTable, NamedAudit, ValuesTable
-from tidyfair.audits.published import PublishedColumn, html_page
+from tidyfair.audits.published import PublishedColumn, html_page, save_document
 from tidyfair.audits.reference_tables import GroupComparison
 from tidyfair.audits.usual_metrics import Feature, LEAST_ROWS, Predictions, UsualMetrics, differences, kind_of
 

@@ -1,28 +1,50 @@
-"""The results of an audit, and which of its disparities are significant: one policy for pages and the command line.
+"""The results of an audit, and what they say of groups: one policy for pages and the command line.
 
-A disparity of rates is tested by permutation, all others by their interval, and both are adjusted by Holm's method for
-the number of disparities in the audit.
+Groups differ, they are alike within a margin, or there are too few rows to tell. A disparity of rates is tested by
+permutation, all others by their interval, and both are adjusted by Holm's method for the number of disparities in the
+audit. Groups are alike where the whole interval of their disparity is within the margin.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence, Set as AbstractSet
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, Literal, TypeAlias
 
 import numpy as np
 import polars as pl
 
 from tidyfair.audits.usual_metrics import UsualMetrics
-from tidyfair.calling import GroupwiseMetric, metric_set
+from tidyfair.calling import GroupwiseMetric, Metric, metric_set
 from tidyfair.errors import Status, without_notices
 from tidyfair.inference.gates import Gate
 from tidyfair.inference.testing import disparity_test
-from tidyfair.intervals import adjusted
-from tidyfair.specs import CUTS, SELECTIONS, By, Options, Policy, ReadOptions, RowKey, key_columns, keys_of, with_event
+from tidyfair.intervals import adjusted, share_of
+from tidyfair.specs import (
+    CUTS,
+    SELECTIONS,
+    By,
+    Options,
+    Policy,
+    ReadOptions,
+    RowKey,
+    key_columns,
+    key_of,
+    keys_of,
+    number,
+    with_event,
+)
 from tidyfair.tallies import Tally
 
+Answer: TypeAlias = Literal["differ", "too few rows to tell", "not shown to differ", "alike"]
+"""Answers to whether groups differ, the one that matters most first.
+
+Without a margin nothing is alike, and what is not shown to differ stays open.
+"""
+ALIKE_WITHIN = 0.05
+"""The margin of audits unless told otherwise: shares of groups that are five points apart, or less, count as alike."""
 _TEST_OPTIONS = {"pos_label", "labels", "na_rm"}
 """The options that tests take; they decide the others for themselves."""
 _MOST_DRAWS, _FEWEST_DRAWS, _DRAWN = 10_000, 1_000, 500_000
@@ -45,13 +67,15 @@ class AuditResults:
     """The options by which rows were counted."""
     simultaneous: bool = False
     """True if the intervals of groups hold for all groups at once."""
+    margin: float | None = None
+    """How far apart groups may be and count as alike, in the unit of the metric; None for the default of shares."""
     at_thresholds: Sequence[AuditResults] = ()
     """Those of further metrics, which weigh errors by each of several thresholds."""
 
     @classmethod
     def of(
         cls, metrics: UsualMetrics, data: Any, truth: Any, estimate: Any, options: Mapping[str, Any],
-        gate: Gate | None = None,
+        gate: Gate | None = None, margin: float | None = None,
     ) -> AuditResults:  # fmt: skip
         """Count the rows that metrics and a gate read, with the options of a call."""
         reading: dict[str, Any] = {"interval": "auto", "on_undefined": "ignore"}
@@ -64,9 +88,12 @@ class AuditResults:
         if "cluster" not in counting:
             # intervals need to see how much sums vary from part to part
             counting["parts"] = reading.get("seed", 0)
+        if margin is not None:
+            shares = any(all(map(is_percent, parity.metrics)) for parity in metrics.parities)
+            margin = number("margin", margin, 0, 1 if shares else math.inf, inside=True)
         counted = metrics.everything(*(gate.metrics if gate else ())).tally(data, truth, estimate, **counting)
         counted.check_all_rows_are_shown()
-        return cls(metrics, counted, reading, counting)
+        return cls(metrics, counted, reading, counting, margin=margin)
 
     @property
     def rows(self) -> int:
@@ -135,6 +162,50 @@ class AuditResults:
         """The significant disparities."""
         return Significance.of(self)
 
+    def alike_within(self, parity: GroupwiseMetric) -> tuple[float, float] | None:
+        """The values of a disparity that count as alike; None where no margin says so."""
+        margin = self.margin
+        if margin is None and all(map(is_percent, parity.metrics)):
+            margin = ALIKE_WITHIN
+        kind = parity.aggregate.kind
+        if margin is None or kind not in {"difference", "ratio", "log_ratio"}:
+            return None
+        if kind == "difference":
+            return -margin, margin
+        least = 1 - margin
+        if least <= 0:
+            return None
+        return (least, 1 / least) if kind == "ratio" else (math.log(least), -math.log(least))
+
+    @property
+    def margin_in_words(self) -> str:
+        """How far apart groups may be and count as alike, and who says so."""
+        origin = "the default margin" if self.margin is None else "the margin of this audit"
+        if any(all(map(is_percent, parity.metrics)) for parity in self.metrics.parities):
+            margin = ALIKE_WITHIN if self.margin is None else self.margin
+            return f"shares up to {margin * 100:g} points apart, {origin}"
+        return "no margin is set" if self.margin is None else f"values up to {self.margin:,g} apart, {origin}"
+
+    @cached_property
+    def answers(self) -> dict[RowKey, Answer]:
+        """Whether the groups of each judged disparity differ, by the key of its row."""
+        differ = self.significance.outcomes
+        parities = {(parity.name, parity.by.text): parity for parity in self.metrics.parities}
+        answers: dict[RowKey, Answer] = {}
+        for row in self.compared_results.iter_rows(named=True):
+            key = key_of(row)
+            if key not in differ:
+                continue
+            # an open end is beyond every margin
+            lower, upper = (math.inf if row[end] is None else row[end] for end in (".lower", ".upper"))
+            within = self.alike_within(parities[row[".metric"], row[".by"]])
+            if within and within[0] <= lower and upper <= within[1] and lower < math.inf:
+                answers[key] = "alike"
+            else:
+                unsure: Answer = "too few rows to tell" if within else "not shown to differ"
+                answers[key] = "differ" if differ[key] else unsure
+        return answers
+
     @property
     def draws_of_tests(self) -> int:
         """The draws of tests, fewer where there are many groups, each of which is drawn; none without exact tests."""
@@ -201,11 +272,6 @@ class Significance:
     outcomes: Mapping[RowKey, bool]
     """True for each judged disparity that is significant, by the key of its row."""
 
-    @property
-    def number(self) -> int:
-        """The number of significant disparities."""
-        return sum(self.outcomes.values())
-
     @classmethod
     def of(cls, audit: AuditResults) -> Significance:
         """Judge the disparities of an audit by their tests and intervals; none where no intervals are asked for."""
@@ -245,6 +311,12 @@ class Significance:
             outcomes |= dict.fromkeys(clear, True)
             undecided = {key: parity for key, parity in undecided.items() if key not in clear}
         return cls(error, tested, outcomes)
+
+
+def is_percent(metric: Metric) -> bool:
+    """Check for values in percent: shares of rows, what is best at 1 and worst at 0, and scores less shares."""
+    rulers = {("class", (0, 1), "maximize"), ("prob", (0, 1), "maximize"), ("prob", (-1, 1), "zero")}
+    return (metric.kind, metric.range, metric.better) in rulers or share_of(metric.definition) is not None
 
 
 def with_small_groups(groups: pl.DataFrame, results: pl.DataFrame) -> pl.DataFrame:

@@ -29,7 +29,7 @@ from tidyfair.specs import (
     refuse_reserved,
     refuse_unknown_keywords,
 )
-from tidyfair.specs.result_kinds import QUANTILES, STANDARDIZED, ResultKind
+from tidyfair.specs.result_kinds import QUANTILES, STANDARDIZED, ResultKind, with_level
 from tidyfair.tallies import Source, check_size, checked_weights, open_frame, refuse_outer
 
 __all__ = ["quantile_ratios", "standardized_differences"]
@@ -196,7 +196,7 @@ def standardized_differences(
     weights = Column.if_given(case_weights, "case_weights")
     measure = _Measure(STANDARDIZED, ".mean", mean, numbers, {".disparity": 0.0}, compare, weights=weights)
     policy = Policy.of("standardized_differences()", min_n, min_share, unknown, unknown_values)
-    groups = _Groups("standardized_differences", by, to, policy, one_of("adjust", adjust, _ADJUSTMENTS))
+    groups = _Groups("standardized_differences", by, to, policy, one_of("adjust", adjust, _ADJUSTMENTS), conf_level)
     return groups.table(data, values, group_by, measure)
 
 
@@ -268,7 +268,7 @@ def quantile_ratios(
         is_relative=True,
     )  # fmt: skip
     policy = Policy.of("quantile_ratios()", min_n, min_share, unknown, unknown_values)
-    groups = _Groups("quantile_ratios", by, to, policy, one_of("adjust", adjust, _ADJUSTMENTS))
+    groups = _Groups("quantile_ratios", by, to, policy, one_of("adjust", adjust, _ADJUSTMENTS), conf_level)
     return groups.table(data, values, group_by, measure)
 
 
@@ -283,7 +283,7 @@ def relative_gaps(
         return {".gap": 1 - own / reference} if reference else {}
 
     measure = _Measure(kind, ".estimate", value, (".gap", ".p_value"), {".gap": 0.0}, compare)
-    groups = _Groups("audit", by, to, policy, "none")
+    groups = _Groups("audit", by, to, policy, "none", 0.95)
     return groups.table(data, values, group_by or None, measure).drop(".p_value", ".p_adjusted")
 
 
@@ -352,6 +352,7 @@ class _Groups:
     to: Any
     policy: Policy
     adjust: str
+    conf_level: float
 
     def table(self, data: object, values: ColumnLike, group_by: OuterGroups | None, measure: _Measure) -> Any:
         """A row for each group of each feature, in a frame of the caller's kind."""
@@ -373,7 +374,7 @@ class _Groups:
                 compared = self._compared(own, keys, feature, reference, measure)
                 parts.append(own.select(list(outer)).head(1).join(compared, how="cross") if outer else compared)
         table = with_adjusted_p_values(pl.concat(parts), [], self.adjust)
-        return source.restore(measure.kind.frame(table.rename(outer)))
+        return source.restore(with_level(measure.kind.frame(table.rename(outer)), self.conf_level))
 
     def _features(self) -> list[By]:
         """The features whose groups are compared."""

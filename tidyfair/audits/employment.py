@@ -125,8 +125,8 @@ eeoc_uniform_guidelines = NamedAudit(
             "up; or, pooled, the rate of both groups together."
         ),
         (
-            "Flips by one: moving one selection from the highest group to this group gives this group the higher rate. "
-            "4/5 by one: it brings the ratio to four fifths."
+            "One more selected: one selection moves from the highest group to this group. The difference would flip if "
+            "this gives this group the higher rate."
         ),
     ),
     tables=(
@@ -149,8 +149,8 @@ eeoc_uniform_guidelines = NamedAudit(
                 PublishedColumn(column=".p_mid_p", heading="p (mid-p)", significant=3),
                 PublishedColumn(column=".shortfall", heading="Shortfall", digits=0, rounding="up"),
                 PublishedColumn(column=".shortfall_pooled", heading="Shortfall (pooled)", digits=1),
-                PublishedColumn(column=".flips", heading="Flips by one"),
-                PublishedColumn(column=".within_one", heading="4/5 by one"),
+                PublishedColumn(column=".flips", heading="Would flip if one more were selected"),
+                PublishedColumn(column=".within_one", heading="Would reach 4/5 if one more were selected"),
                 _NOTE,
             ),
         ),

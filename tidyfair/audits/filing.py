@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any, Unpack
 
 import polars as pl
@@ -15,7 +16,7 @@ from tidyfair.audits.employment import eeoc_uniform_guidelines, nyc_ll144
 from tidyfair.audits.named_audits import AuditCall, AuditTable, NamedAudit, unknown_rows
 from tidyfair.audits.pay import eu_pay_transparency
 from tidyfair.audits.prediction_models import clinical_tripod_ai, eu_ai_act_data, model_card
-from tidyfair.audits.published import PublishedTable, html_page
+from tidyfair.audits.published import PublishedTable, html_page, save_document
 from tidyfair.errors import ArgumentError, in_short
 from tidyfair.escapes import as_html, as_text
 from tidyfair.specs import (
@@ -28,6 +29,7 @@ from tidyfair.specs import (
     refuse,
     refuse_unknown_keywords,
     show_keywords,
+    string,
     with_event,
 )
 from tidyfair.tallies import Suppression, open_frame
@@ -60,6 +62,10 @@ NAMED_AUDITS: Mapping[str, NamedAudit] = _NamedAudits()
 """The audits of the library by their names."""
 _REFUSED: dict[str, str] = dict.fromkeys(("interval", "on_undefined", "explain", "parts", "keep_rows"), "")
 _UNKNOWN = "unknown"
+_FACTS = {
+    "auditor": "Audited by", "model": "Model", "model_version": "Version", "dataset": "Data", "date": "Date"
+}  # fmt: skip
+"""The words for who audited what, and when, by the arguments that say it."""
 _STYLE = """
 .tidyfair-audit { line-height: 1.5; }
 .tidyfair-audit h1 { font-size: 1.5em; line-height: 1.25; margin: 0 0 1em; }
@@ -73,6 +79,9 @@ _STYLE = """
 .tidyfair-audit td { border-bottom: 1px solid rgb(128 128 128 / .35); }
 .tidyfair-audit .number { text-align: right; font-variant-numeric: tabular-nums; }
 .tidyfair-audit td.number { white-space: nowrap; }
+.tidyfair-audit dl { display: grid; grid-template-columns: max-content 1fr; gap: .2em 1em; }
+.tidyfair-audit dt { opacity: .75; }
+.tidyfair-audit dd { margin: 0; }
 .tidyfair-audit ul { padding-left: 1.25em; max-width: 48em; }
 @media screen and (max-width: 70em) { .tidyfair-audit .hint { display: block; } }
 @media print {
@@ -105,6 +114,8 @@ class FiledAudit:
     _made: tuple[AuditTable, ...] = ()
     _conf_level: float = 0.95
     _suppression: Suppression | None = None
+    facts: Mapping[str, str] = field(default_factory=dict[str, str])
+    """Who audited what, and when, by the names of these facts."""
 
     def published(self, name: str | None = None) -> Any:
         """A table as it is published, rounded, as a frame of the caller's kind: the first, or that of a name."""
@@ -171,6 +182,7 @@ class FiledAudit:
     def markdown(self) -> str:
         """The published tables and the statement in Markdown."""
         parts = [f"# {as_text(self.audit.title)}"]
+        parts += ["\n".join(f"- {name}: {as_text(text)}" for name, text in self.facts.items())] if self.facts else []
         for table in self.published_tables().values():
             parts += [f"## {as_text(table.heading)}", table.markdown()]
         parts += ["## Statement", "\n".join(f"- {as_text(sentence)}" for sentence in self.statement)]
@@ -179,6 +191,8 @@ class FiledAudit:
     def html(self) -> str:
         """The published tables and the statement in HTML, as a part of a page, with a style of their own."""
         parts = [f'<div class="tidyfair-audit">\n<style>{_STYLE}</style>', f"<h1>{as_html(self.audit.title)}</h1>"]
+        known = [f"<dt>{name}</dt><dd>{as_html(text)}</dd>" for name, text in self.facts.items()]
+        parts += [f"<dl>{''.join(known)}</dl>"] if known else []
         for table in self.published_tables().values():
             parts += [f"<h2>{as_html(table.heading)}</h2>", table.html()]
         sentences = [f"<li>{as_html(sentence)}</li>" for sentence in self.statement]
@@ -188,6 +202,14 @@ class FiledAudit:
     def page(self) -> str:
         """The same as a page that needs nothing else."""
         return html_page(self.audit.title, _STYLE_OF_PAGE, self.html())
+
+    def save(self, file: str | Path) -> Path:
+        """Write the page, or Markdown, by the suffix of the file.
+
+        Raises:
+            ArgumentError: For a file that ends neither in .html nor in .md, or that cannot be written.
+        """
+        return save_document(file, {".html": self.page, ".md": self.markdown})
 
     def _repr_html_(self) -> str:
         return self.html()
@@ -216,6 +238,11 @@ def audit(
     min_n: int | None = None,
     min_share: float | None = None,
     suppress_below: int | None = None,
+    auditor: str | None = None,
+    model: str | None = None,
+    model_version: str | None = None,
+    dataset: str | None = None,
+    date: str | None = None,
     **options: Unpack[CallOptions],
 ) -> FiledAudit:
     """Compute the tables that a rule or a field asks for, tidy and as they are published.
@@ -237,10 +264,16 @@ def audit(
         min_n: In place of the audit's own least rows of a group that is compared.
         min_share: In place of its least share of the rows.
         suppress_below: Counts from 1 to below this number are in no table, nor what would give one away.
+        auditor: Who made the audit; this and the following stand above the tables.
+        model: The model, or the tool, that was audited.
+        model_version: Its version.
+        dataset: The data that it was audited on.
+        date: The date of the audit.
         options: The options of a call: `probs`, `group_by`, `pos_label`, `case_weights` …
 
     Returns:
-        An object with the tidy frames in `.tables`, `.published()`, `.statement`, `.markdown()` and `.html()`.
+        An object with the tidy frames in `.tables`, `.published()`, `.statement`, `.markdown()`, `.html()`, and
+        `.save("audit.html")`.
 
     Raises:
         ArgumentError: For an unknown audit, features that are missing, or columns that no table can be made of.
@@ -252,7 +285,7 @@ def audit(
     """
     keywords: dict[str, Any] = dict(options)
     refuse("audit()", keywords, _REFUSED)
-    known = ["truth", "estimate", "by", "to", *CallOptions.__annotations__]
+    known = ["truth", "estimate", "by", "to", *_FACTS, *CallOptions.__annotations__]
     for keyword in keywords:
         if keyword not in known:
             kind = "argument of audit()"
@@ -283,8 +316,17 @@ def audit(
     frames[_UNKNOWN] = unknown_rows(call, named)
     source = open_frame(data, call.counting.get("group_by"))
     tables = {key: source.restore(frame) for key, frame in frames.items()}
+    facts = facts_of_audit(auditor, model, model_version, dataset, date)
     conf_level: float = call.reading.get("conf_level", 0.95)
-    return FiledAudit(named, tables, frames, tuple(made), conf_level, call.suppression)
+    return FiledAudit(named, tables, frames, tuple(made), conf_level, call.suppression, facts)
+
+
+def facts_of_audit(
+    auditor: object, model: object, model_version: object, dataset: object, date: object
+) -> dict[str, str]:
+    """Who audited what, and when, as far as it is given, by the names of these facts."""
+    given = zip(_FACTS.items(), (auditor, model, model_version, dataset, date), strict=True)
+    return {words: string(name, text) for (name, words), text in given if text is not None}
 
 
 def _named(name: str | NamedAudit) -> NamedAudit:

@@ -17,7 +17,7 @@ from tidyfair.errors import ArgumentError, ColumnError, LabelError, Status, list
 from tidyfair.evaluation import labels_with_scores
 from tidyfair.intervals import Scale
 from tidyfair.metrics.classification import instances
-from tidyfair.specs import By, Column, Options, Policy, Treatment, display, key_columns
+from tidyfair.specs import By, Column, Options, Policy, Treatment, crossed_text, display, key_columns
 from tidyfair.specs.result_kinds import UNKNOWN_ROWS
 from tidyfair.tallies import Cut, Suppression, Tally, key_names, open_frame
 
@@ -177,7 +177,7 @@ class AuditTable(ABC):
 
     def published(self, frame: pl.DataFrame) -> PublishedTable:
         """A tidy frame of this table as it is published."""
-        return PublishedTable.of(self.heading, frame, keys_of(frame), self.columns)
+        return PublishedTable.of(self.heading, with_readable_groups(frame), keys_of(frame), self.columns)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -334,6 +334,7 @@ class ValuesTable(AuditTable):
 
     def published(self, frame: pl.DataFrame) -> PublishedTable:
         """A tidy frame of this table as it is published: a row for each group, and its metrics side by side."""
+        frame = with_readable_groups(frame)
         shown = keys_of(frame)
         features = frame.columns[frame.columns.index(".by") + 1 : frame.columns.index(".group")]
         names = [*(name for name, _ in shown), *features]
@@ -491,6 +492,12 @@ class NamedAudit:
         audit = replace(self, **changed)
         Policy.of("audit()", **audit.group_options)
         return audit if audit.unknown_values is None else replace(audit, unknown_values=tuple(audit.unknown_values))
+
+
+def with_readable_groups(frame: pl.DataFrame) -> pl.DataFrame:
+    """A tidy frame whose crossings, and their groups, are as people write them, such as `Female, White`."""
+    groups = [crossed_text(name).alias(name) for name in (".group", ".reference") if name in frame.columns]
+    return frame.with_columns(*groups, pl.col(".by").str.replace_all(":", ", ", literal=True))
 
 
 def keys_of(frame: pl.DataFrame) -> list[tuple[str, str]]:

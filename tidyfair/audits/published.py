@@ -2,22 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import ROUND_CEILING, ROUND_HALF_UP, Decimal
+from pathlib import Path
 from typing import Any, Literal
 
 import polars as pl
 
 from tidyfair.errors import ArgumentError, listed, nearest
 from tidyfair.escapes import as_html, markdown_row, renamed, visible_texts
+from tidyfair.tallies import save
 
 __all__ = ["PublishedColumn"]
 
 _ROUNDING = {"half_up": ROUND_HALF_UP, "up": ROUND_CEILING}
 _EXACT = 12
 """Digits up to which a value is exact: what is beyond is no reason to round up."""
-_NOTHING = "\N{EN DASH}"
+_NOTHING, _NOTE = "\N{EN DASH}", "Note"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -93,7 +95,8 @@ class PublishedColumn:
         if isinstance(value, bool):
             return "yes" if value else "no"
         if isinstance(value, float) and self.significant is not None:
-            return f"{value:#.{self.significant}g}".removesuffix(".")
+            is_small = self.column.startswith(".p_") and 0 <= value < _SMALL_P
+            return f"< {_SMALL_P:g}" if is_small else f"{value:#.{self.significant}g}".removesuffix(".")
         if isinstance(value, float) and self.digits is None:
             return f"{value:g}"
         if isinstance(value, float):
@@ -101,6 +104,10 @@ class PublishedColumn:
         return f"{value:,}" if isinstance(value, int) else str(value)
 
 
+_GROUPS = ("Group", "Compared with")
+"""The headings of columns of groups."""
+_SMALL_P = 0.001
+"""Below it a p-value is not written with all of its digits."""
 _WIDE = 8
 """The number of columns of a table that does not fit a narrow window."""
 _AS_IT_IS = PublishedColumn(column="", heading="")
@@ -138,26 +145,29 @@ class PublishedTable:
 
     @property
     def texts(self) -> pl.DataFrame:
-        """The values as texts, with all their digits."""
+        """The values as texts, with all their digits; notes where there are any, and groups as people write them."""
         keys = self.values.width - len(self.columns)
         written = [*([_AS_IT_IS] * keys), *self.columns]
         texts = [
             pl.Series(series.name, map(column.text, series), dtype=pl.String)
             for series, column in zip(self.values, written, strict=True)
         ]
-        return visible_texts(pl.DataFrame(texts))
+        table = pl.DataFrame(texts).with_columns(map(_with_capitals, (own for own in texts if own.name in _GROUPS)))
+        if _NOTE in table.columns and (table[_NOTE] == "").all():
+            table = table.drop(_NOTE)
+        return visible_texts(table)
 
     def markdown(self) -> str:
         """As Markdown."""
         texts = self.texts
-        rules = ["---:" if name in self.numbers else "---" for name in self.values.columns]
+        rules = ["---:" if name in self.numbers else "---" for name in texts.columns]
         head = [markdown_row(texts.columns), f"| {' | '.join(rules)} |"]
         return "\n".join([*head, *(markdown_row(row) for row in texts.rows())])
 
     def html(self) -> str:
         """As HTML, in a box of its own, in which a wide table scrolls."""
         texts = self.texts
-        classes = [' class="number"' if name in self.numbers else "" for name in self.values.columns]
+        classes = [' class="number"' if name in self.numbers else "" for name in texts.columns]
         head = _html_row(texts.columns, "th", [f'{own} scope="col"' for own in classes])
         body = "".join(_html_row(row, "td", classes) for row in texts.rows())
         label = as_html(self.heading)
@@ -167,6 +177,12 @@ class PublishedTable:
             f'{hint}<div class="table" role="region" tabindex="0" aria-label="{label}">'
             f"<table><thead>{head}</thead><tbody>{body}</tbody></table></div>"
         )
+
+
+def _with_capitals(groups: pl.Series) -> pl.Series:
+    """Groups that start with a capital letter, unless some then read alike."""
+    capitals = groups.str.slice(0, 1).str.to_uppercase() + groups.str.slice(1)
+    return capitals if capitals.n_unique() == groups.n_unique() else groups
 
 
 def _html_row(cells: Sequence[Any], tag: str, attributes: Sequence[str]) -> str:
@@ -188,3 +204,18 @@ def html_page(title: str, style: str, body: str, scripts: str = "") -> str:
         f"<title>{as_html(title)}</title>\n<style>{style}</style>\n"
         f"</head>\n<body>\n{body}\n</body>\n</html>\n"
     )
+
+
+def save_document(file: str | Path, writers: Mapping[str, Callable[[], str]]) -> Path:
+    """Write a document in the form that the suffix of the file names."""
+    path = Path(file)
+    if path.suffix not in writers:
+        kind = "kind of report"
+        raise ArgumentError.unknown(kind, path.suffix, writers)
+    content = writers[path.suffix]()
+    try:
+        save(lambda part: part.write_text(content, "utf-8"), path)
+    except OSError as error:
+        msg = f"The report cannot be written to {str(path)!r}: {error}"
+        raise ArgumentError(msg) from error
+    return path

@@ -87,8 +87,8 @@ _REFUSED = {
 }
 """The options of metrics that it does not accept, and why."""
 _NUMBERS = (
-    ".estimate_reference", ".disparity", ".lower", ".upper", ".std_error", ".statistic", ".df", ".p_value",
-    ".numerator_reference",
+    ".estimate_lower", ".estimate_upper", ".estimate_reference", ".disparity", ".lower", ".upper", ".std_error",
+    ".statistic", ".df", ".p_value", ".numerator_reference",
     ".denominator_reference", ".shortfall", ".shortfall_four_fifths", ".deviations", ".flip_flop", ".spread",
 )  # fmt: skip
 _TEXTS = (".reference", ".method", ".test")
@@ -241,6 +241,10 @@ class _Table:
         drawn = {family.spec for family in with_context if family.estimates.kind == "resampled"}
         beside = against_rest(self.evaluated, self.options, scales, drawn)
         for family in compared:
+            if self.scale[family.spec] != "standardized":
+                index = family.rows["row"].to_numpy()
+                limits = family.estimates.limits(z_value(self.settings.conf_level))
+                self.numbers[".estimate_lower"][index], self.numbers[".estimate_upper"][index] = limits
             has_context = family.spec in scales
             sides = self._contexts(family, beside) if has_context else self._references(family)
             if sides is not None:
@@ -392,8 +396,8 @@ class _Table:
 
 
 _SHOWN = (
-    ".reference", ".estimate_reference", ".scale", ".disparity", ".lower", ".upper", ".std_error", ".method",
-    ".statistic", ".df", ".p_value", ".test", ".status", *_DETAILS,
+    ".estimate_lower", ".estimate_upper", ".reference", ".estimate_reference", ".scale", ".disparity", ".lower",
+    ".upper", ".std_error", ".method", ".statistic", ".df", ".p_value", ".test", ".status", *_DETAILS,
 )  # fmt: skip
 
 
@@ -477,9 +481,10 @@ def compare_groups(
 
     Returns:
         A callable that takes what a metric takes, and gives one row for each group: outer keys, `.metric`, `.by`, the
-        features, `.group`, `.level`, `.estimator`, `.n`, `.share` (of the rows), `.estimate`, `.reference`,
-        `.estimate_reference`, `.scale`, `.disparity` with `.lower`, `.upper`, `.std_error` (null where limits do not
-        rest on one) and `.method`, `.statistic` and `.df` of the tests that have them, `.p_value`, `.p_adjusted`,
+        features, `.group`, `.level`, `.estimator`, `.n`, `.share` (of the rows), `.estimate` with `.estimate_lower`
+        and `.estimate_upper`, `.reference`, `.estimate_reference`, `.scale`, `.disparity` with `.lower`, `.upper`,
+        `.std_error` (null where limits do not rest on one) and `.method`, `.statistic` and `.df` of the tests that have
+        them, `.p_value`, `.p_adjusted`,
         `.test` and `.status`, which says why a group is not compared (`unknown`, `below_min_n`, `below_min_share`,
         `no_reference` …), or that a disparity is `infinite`. Intervals and tests are those of a reference that is named
         beforehand; that of the best of many groups looks better than it is. With `explain=True` there are, of rates:

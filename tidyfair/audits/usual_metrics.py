@@ -10,7 +10,7 @@ import polars as pl
 
 from tidyfair.calling import GroupwiseFactory, GroupwiseMetric, Metric, MetricSet, comparison, metric_set
 from tidyfair.errors import ArgumentError, Status
-from tidyfair.evaluation import labels_with_scores
+from tidyfair.evaluation import Labels, labels_with_scores
 from tidyfair.inference.gates import with_unknown
 from tidyfair.metrics.classification import accuracy, base_rate, precision, selection_rate, sens, spec
 from tidyfair.metrics.defaults import are_numbers, refuse_forecasts
@@ -22,9 +22,21 @@ from tidyfair.metrics.fairness import (
     new_groupwise_metric,
     predictive_parity,
 )
-from tidyfair.metrics.probability import roc_auc
+from tidyfair.metrics.probability import brier_class, calibration_in_the_large, roc_auc
 from tidyfair.metrics.regression import mae, mean_prediction, residual_bias, rmse, rsq
-from tidyfair.specs import By, ColumnLike, Memberships, Options, Policy, Privileged, difference
+from tidyfair.specs import (
+    CUTS,
+    GROUP_KEYS,
+    RESERVED,
+    SELECTIONS,
+    By,
+    ColumnLike,
+    Memberships,
+    Options,
+    Policy,
+    Privileged,
+    difference,
+)
 from tidyfair.specs.formulas import Formula
 from tidyfair.tallies import Source, Tally
 
@@ -32,8 +44,8 @@ Feature: TypeAlias = "ColumnLike | Memberships | Privileged | tuple[ColumnLike |
 """A column, several whose combinations are the groups, or two sides."""
 _VALUES = (".estimate", ".lower", ".upper", ".std_error", ".method", ".denominator", ".replicates_lost")
 """Columns with the value of a group."""
-Predictions: TypeAlias = Literal["selections", "labels", "scores", "numbers"]
-"""Kinds of predictions: labels without a truth, with it, with scores too; or numbers."""
+Predictions: TypeAlias = Literal["selections", "labels", "scores", "scores alone", "numbers"]
+"""Kinds of predictions: labels without a truth, with it, with scores too; scores without labels; or numbers."""
 
 _RATES = (base_rate, selection_rate, accuracy, sens, spec, precision)
 _PARITIES = (demographic_parity, equal_opportunity, equalized_odds, predictive_parity)
@@ -41,6 +53,10 @@ _USUAL: dict[Predictions, tuple[tuple[Metric, ...], tuple[GroupwiseFactory, ...]
     "selections": ((selection_rate,), (demographic_parity,)),
     "labels": (_RATES, _PARITIES),
     "scores": ((*_RATES, roc_auc), (*_PARITIES, auc_parity)),
+    "scores alone": (
+        (roc_auc, brier_class, calibration_in_the_large),
+        (auc_parity, *(comparison(metric, "difference") for metric in (brier_class, calibration_in_the_large))),
+    ),
     "numbers": (
         (mean_prediction, residual_bias, mae, rmse, rsq),
         tuple(comparison(metric, "difference") for metric in (mean_prediction, residual_bias, mae)),
@@ -63,7 +79,8 @@ def kind_of(source: Source, truth: Any, estimate: Any, options: Mapping[str, Any
     if truth is None:
         return "selections"
     if options.get("probs") is not None:
-        return "scores"
+        are_decided = estimate is not None or any(options.get(name[1:]) is not None for name in SELECTIONS)
+        return "scores" if are_decided else "scores alone"
     return "numbers" if are_numbers(source, truth, estimate, options) else "labels"
 
 
@@ -166,19 +183,27 @@ class UsualMetrics:
         compared = metric_set(*map(with_unknown, self.groups))
         values = compared.compute_by_group(tally, **options)
         own = [name for name in _VALUES if name in groups.columns]
+        # of two sides, people of unknown groups are on neither, and have no values
+        keys = [name for name in groups.columns if name not in RESERVED or name in {*GROUP_KEYS, *CUTS}]
+        values = values.select(*keys, *own).unique(keys, keep="first")
+        found = groups.select(keys).join(values, on=keys, how="left", nulls_equal=True, maintain_order="left")
         return groups.with_columns(
-            pl.when(is_unknown).then(values[name]).otherwise(groups[name]).alias(name) for name in own
+            pl.when(is_unknown).then(found[name]).otherwise(groups[name]).alias(name) for name in own
+        )
+
+    def labels(self, tally: Tally, options: Options) -> Labels | None:
+        """The labels of an audit; None where no metric reads any."""
+        reads_labels = any(metric.kind in {"class", "prob"} for metric in self.results) and not tally.needs.numbers
+        if not reads_labels or (tally.truth is None and tally.estimate is None):
+            return None
+        return labels_with_scores(
+            tally, labels=options.labels, pos_label=options.pos_label, estimator=options.estimator
         )
 
     def event(self, tally: Tally, options: Options) -> object:
         """The label that counts as the event; None where no metric reads one label against the others."""
-        reads_labels = any(metric.kind in {"class", "prob"} for metric in self.results) and not tally.needs.numbers
-        if not reads_labels or (tally.truth is None and tally.estimate is None):
-            return None
-        labels = labels_with_scores(
-            tally, labels=options.labels, pos_label=options.pos_label, estimator=options.estimator
-        )
-        return None if labels.event is None else labels.values[labels.event]
+        labels = self.labels(tally, options)
+        return None if labels is None or labels.event is None else labels.values[labels.event]
 
     @property
     def bys(self) -> list[By]:

@@ -28,6 +28,7 @@ from tidyfair.specs import (
     compared_columns,
     show_keywords,
 )
+from tidyfair.specs.result_kinds import with_level
 from tidyfair.tallies import PolarsFrame, Tally, check_threads
 
 INTERNAL = frozenset({
@@ -319,13 +320,13 @@ class Evaluable(ABC):
     def compute(self, tally: Tally, **options: Unpack[ComputeOptions]) -> pl.DataFrame:
         """Compute from a tally: `f.compute(f.tally(data, …), …)` equals `f(data, …)`."""
         asked = self._options(options, ComputeOptions)
-        return self._reading_of(tally).run.results_of(tally, asked)
+        return with_level(self._reading_of(tally).run.results_of(tally, asked), asked.conf_level)
 
     @show_keywords(GroupReadOptions)
     def compute_by_group(self, tally: Tally, **options: Unpack[GroupReadOptions]) -> pl.DataFrame:
         """Compute the values of the groups from a tally, as `by_group` does from data."""
         asked = self._options(options, GroupReadOptions)
-        return self._reading_of(tally).run.groups_of(tally, asked)
+        return with_level(self._reading_of(tally).run.groups_of(tally, asked), asked.conf_level)
 
 
 def call_in_words(name: str, signature: inspect.Signature) -> str:

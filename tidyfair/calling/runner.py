@@ -54,6 +54,7 @@ from tidyfair.specs import (
     named_formulas,
     names_of,
 )
+from tidyfair.specs.result_kinds import with_level
 from tidyfair.tallies import (
     CountPlan,
     Needs,
@@ -115,12 +116,12 @@ class Run:
     def results(self, data: object, options: Options) -> Any:
         """A tidy frame of the caller's kind."""
         source = open_frame(data, _outer_groups(options))
-        return source.restore(self._results(self._counted(source, options), options))
+        return source.restore(with_level(self._results(self._counted(source, options), options), options.conf_level))
 
     def groups(self, data: object, options: Options) -> Any:
         """The values of the groups, as a tidy frame of the caller's kind."""
         source = open_frame(data, _outer_groups(options))
-        return source.restore(self._groups(self._counted(source, options), options))
+        return source.restore(with_level(self._groups(self._counted(source, options), options), options.conf_level))
 
     def results_of(self, tally: Tally, options: Options) -> pl.DataFrame:
         """The results computed from a tally."""

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import warnings
 from argparse import Namespace
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import cache, cached_property, partial
 from typing import Any, cast
 
 import polars as pl
 
-from tidyfair.audits import AuditResults, UsualMetrics
+from tidyfair.audits import AuditResults, UsualMetrics, facts_of_audit
 from tidyfair.calling import GroupwiseFactory, GroupwiseMetric, Metric, metric_set, metric_tweak
 from tidyfair.cli.fail_if import gate_of
 from tidyfair.cli.flags import as_flags, names_of
@@ -25,27 +25,33 @@ from tidyfair.cli.inputs import (
     remarks_on_missing,
     remarks_on_threshold,
 )
-from tidyfair.cli.named_audits import file_named_audit
+from tidyfair.cli.named_audits import FACTS, file_named_audit
 from tidyfair.cli.outputs import Content, Document, Outputs, Part, in_words, records, with_cuts_in_words
 from tidyfair.cli.verdicts import Verdicts, directions_of
 from tidyfair.errors import ArgumentError, ConstantWarning, MissingPredictionsWarning, Status, UndefinedWarning
 from tidyfair.evaluation import missing_in_words, texts_of
 from tidyfair.inference.gates import Gate
 from tidyfair.reports import (
-    ALL_ROWS,
+    NOTHING,
     Note,
     Report,
+    feature_in_words,
     finding_on,
     group_in_words,
     groups_side_by_side,
-    has_dropped_rows,
+    in_unit,
     left_out_in_words,
     missing_of,
+    names_of_groups,
     need_packages,
     one_below_the_other,
     page_of,
     percent,
-    rounded,
+    reason,
+    remarks_on,
+    remarks_on_all_rows,
+    units_of,
+    with_intervals_of,
 )
 from tidyfair.specs import RESULT_KEYS, By, key_columns
 from tidyfair.tallies import ESTIMATE, Tally
@@ -65,6 +71,9 @@ def audit(options: Namespace) -> int:
             msg = f"`{flag}` goes with `as`, the name of an audit."
             raise ArgumentError(msg)
     outputs = Outputs.of(options)
+    if "html" not in outputs.files and (named := [flag for flag in FACTS if getattr(options, flag) is not None]):
+        msg = f"`{named[0]}` stands on a page: write one by `html`, or the table of an audit by `as`."
+        raise ArgumentError(msg)
     is_report = options.command == "report"
     pages = [flag for flag in (("html", "markdown") if is_report else ("html",)) if flag in outputs.files]
     if pages and options.group_by:
@@ -104,7 +113,7 @@ def _page(audited: _Audited) -> Report:
     need_packages()
     call = {"truth": inputs.truth, "estimate": inputs.estimate, **inputs.counting, **inputs.reading}
     results = replace(audited.results, simultaneous=False) if options.simultaneous else audited.results
-    facts = {"Model": options.model, "Data": options.dataset, "Date": options.date}
+    facts = facts_of_audit(**{name: getattr(options, name) for name in FACTS})
     title = "Audit of predictions" if options.title is None else options.title
     return page_of(
         results, inputs.data, call, audited.gate, title=title, facts=facts, code=options.line,
@@ -153,11 +162,16 @@ class _Audited:
         metrics = UsualMetrics.of(inputs.features, inputs.kind, policy=inputs.policy, more=usual)
         gate = _gate(options, inputs, metrics)
         call = inputs.counting | inputs.reading
-        results = AuditResults.of(metrics, inputs.data, inputs.truth, inputs.estimate, call, gate)
+        data, truth, estimate = inputs.data, inputs.truth, inputs.estimate
+        results = AuditResults.of(metrics, data, truth, estimate, call, gate, options.margin)
         metrics.results.run.check_occurs(results.tally, results.options)
         verdicts = None
         if gate is not None:
-            verdicts = Verdicts(results.verdicts(gate), directions_of(gate.metrics), gate.conf_level, gate.outside)
+            judged = results.verdicts(gate)
+            verdicts = Verdicts(
+                judged, directions_of(gate.metrics), gate.conf_level, gate.outside, level=results.level,
+                shown=with_intervals_of(results, gate, judged), units=units_of(gate.metrics),
+            )  # fmt: skip
         at_thresholds: list[AuditResults] = []
         for cut in cast("list[float]", threshold) if weighed else ():
             members: list[Any] = []
@@ -199,6 +213,12 @@ class _Audited:
             replace(results, tally=pooled(results.tally)) for results in (self.results, *self.results.at_thresholds)
         )
         return replace(first, at_thresholds=others)
+
+    @cached_property
+    def units(self) -> dict[str, str]:
+        """The unit of each metric, and of each disparity, that has one."""
+        rates = [metric for metric in self.metrics.groups if isinstance(metric, Metric)]
+        return units_of([*rates, *self.metrics.results])
 
     def large_groups(self, results: AuditResults) -> pl.DataFrame:
         """The values of groups that have enough rows."""
@@ -296,10 +316,14 @@ def _document(audited: _Audited, *, verdicts_only: bool = False) -> Document:
             remarks.append(f"Intervals in parentheses are {percent(level)} confidence intervals{at_once}.")
         if not audited.has_several_cuts:
             findings = [finding_on(by, audited.together) for by in audited.metrics.bys]
+            findings += remarks_on(audited.together)
             headline += [f"{finding.lead} {finding.text}" for finding in findings]
-        if not audited.has_several_cuts and audited.together.significance.outcomes:
+        if not audited.has_several_cuts and audited.together.answers:
             error = percent(audited.together.significance.error)
-            remarks.append(f"Significant: at the {error} level, adjusted for the number of disparities (Holm).")
+            remarks.append(
+                f"Groups differ: at the {error} level, adjusted for the number of disparities (Holm). They are alike: "
+                f"the whole interval is within the margin, {audited.together.margin_in_words}."
+            )
     inputs, results = audited.inputs, audited.results
     event = audited.metrics.event(results.tally, results.options)
     facts = {
@@ -316,20 +340,21 @@ def _document(audited: _Audited, *, verdicts_only: bool = False) -> Document:
 def _results_parts(audited: _Audited) -> list[Part]:
     """The tables of disparities, and of metrics of all rows where there are outer groups."""
     together = with_cuts_in_words(audited.together.compared_results)
+    units = audited.units
     if not audited.outer:
-        return [_disparity_part(by, together) for by in audited.metrics.bys]
+        return [_disparity_part(by, together, units) for by in audited.metrics.bys]
     results, outer = with_cuts_in_words(audited.results.results), ", ".join(audited.outer)
     if audited.options.full:
-        metrics = in_words(_without_details(results.filter(pl.col(".by").is_null())))
+        metrics = in_words(_without_details(results.filter(pl.col(".by").is_null()), units))
         metrics_part = Part(f"Metrics by {outer}", metrics, (), "metric" if "metric" in metrics.columns else "")
-        return [metrics_part, *(_disparity_part(by, results, f" by {outer}") for by in audited.metrics.bys)]
+        return [metrics_part, *(_disparity_part(by, results, units, f" by {outer}") for by in audited.metrics.bys)]
     parts: list[Part] = []
-    for by in (None, *(by.text for by in audited.metrics.bys)):
-        feature_rows = pl.col(".by").eq_missing(pl.lit(by))
+    for by in (None, *audited.metrics.bys):
+        feature_rows = pl.col(".by").eq_missing(pl.lit(by and by.text))
         pooled_rows, outer_rows = together.filter(feature_rows), results.filter(feature_rows)
-        table = _without_details(pooled_rows).rename({".estimate": ".pooled"}, strict=False)
-        compact = in_words(_over_outer_groups(outer_rows, table.drop(".by", strict=False)))
-        title = f"Metrics over {outer}" if by is None else f"Disparities of {by} over {outer}"
+        table = _without_details(pooled_rows, units).rename({".estimate": ".pooled"}, strict=False)
+        compact = in_words(_over_outer_groups(outer_rows, table.drop(".by", strict=False), units))
+        title = f"Metrics over {outer}" if by is None else f"Disparities of {feature_in_words(by)} over {outer}"
         notes = notes_on_left_out(compact, pooled_rows, audited.metrics.bys, outer_rows)
         parts.append(Part(title, compact, tuple(notes), "metric"))
     remark = f"Pooled: all rows together. Lowest and highest: of a {outer}, which is in parentheses."
@@ -338,13 +363,13 @@ def _results_parts(audited: _Audited) -> list[Part]:
     return parts
 
 
-def _without_details(results: pl.DataFrame) -> pl.DataFrame:
+def _without_details(results: pl.DataFrame, units: Mapping[str, str]) -> pl.DataFrame:
     """Metrics with their values and intervals."""
     hidden = {".n", ".method", ".status", ".group_min", ".group_max", ".base_metric", ".metrics_left_out"}
-    return one_below_the_other(results.drop(*hidden, strict=False))
+    return one_below_the_other(results.drop(*hidden, strict=False), units)
 
 
-def _over_outer_groups(results: pl.DataFrame, together: pl.DataFrame) -> pl.DataFrame:
+def _over_outer_groups(results: pl.DataFrame, together: pl.DataFrame, units: Mapping[str, str]) -> pl.DataFrame:
     """A row for each metric: its text of all rows together, then the mean, lowest and highest of outer groups."""
     keys = [name for name in (*RESULT_KEYS, ".level") if name in together.columns]
     names = texts_of(results.select(key_columns(results)), ", ").alias(_NAME)
@@ -354,17 +379,28 @@ def _over_outer_groups(results: pl.DataFrame, together: pl.DataFrame) -> pl.Data
         pl.col(_NAME).sort_by(".estimate").first().alias("name of lowest"),
         pl.col(_NAME).sort_by(".estimate").last().alias("name of highest"),
     )  # fmt: skip
-    texts = summary.with_columns(rounded(summary[name]) for name in ("mean", *ends))
+    in_units = [units.get(name, "") for name in summary[".metric"]]
+
+    def texts_in_units(name: str) -> pl.Series:
+        # the value of all rows together names the points
+        texts = [
+            in_unit(value, unit).removesuffix(" points") for value, unit in zip(summary[name], in_units, strict=True)
+        ]
+        return pl.Series(name, texts, dtype=pl.String)
+
+    texts = summary.with_columns(texts_in_units(name) for name in ("mean", *ends))
     named = [pl.format("{} ({})", end, f"name of {end}").alias(end) for end in ends]
     texts = texts.select(*keys, "mean", *named)
     return together.join(texts, on=keys, how="left", nulls_equal=True, maintain_order="left")
 
 
-def _disparity_part(by: By, results: pl.DataFrame, by_outer: str = "") -> Part:
+def _disparity_part(by: By, results: pl.DataFrame, units: Mapping[str, str], by_outer: str = "") -> Part:
     """The table of the disparities of a feature."""
     feature_rows = results.filter(pl.col(".by") == by.text)
-    disparities = _with_sides(by, feature_rows.drop(".by", ".n", ".method", strict=False), [".group_min", ".group_max"])
-    table = one_below_the_other(disparities)
+    ends = [".group_min", ".group_max"]
+    names = {name: group_in_words(by, name) for end in ends for name in feature_rows[end].drop_nulls()}
+    disparities = feature_rows.drop(".by", ".n", ".method", strict=False).with_columns(pl.col(ends).replace(names))
+    table = one_below_the_other(disparities, units)
     if ".base_metric" in table.columns:
         # the metric that is the worst of several stands beside the name of the disparity
         base = pl.col(".base_metric")
@@ -373,7 +409,7 @@ def _disparity_part(by: By, results: pl.DataFrame, by_outer: str = "") -> Part:
     table = in_words(table)
     notes = notes_on_left_out(table, feature_rows, [by])
     up_to = "metric" if "metric" in table.columns else ""
-    return Part(f"Disparities of {by.text}{by_outer}", table, tuple(notes), up_to)
+    return Part(f"Disparities of {feature_in_words(by)}{by_outer}", table, tuple(notes), up_to)
 
 
 def notes_on_left_out(
@@ -415,7 +451,8 @@ def _group_part(audited: _Audited, by: By) -> Part:
     # averages over labels that are the same whatever the data say nothing
     has_meaning = ~audited.metrics.is_constant
     overall = overall.with_columns(pl.when(has_meaning).then(name).alias(name) for name in values)
-    feature_rows = _with_sides(by, groups.filter(pl.col(".by") == by.text), [".group"])
+    feature_rows = groups.filter(pl.col(".by") == by.text)
+    feature_rows = feature_rows.with_columns(pl.col(".group").replace(names_of_groups(by, feature_rows)))
     shown, hint = feature_rows, []
     sizes = feature_rows.group_by(".group", maintain_order=True).agg(pl.col(".n").max())
     if len(sizes) > _MANY_GROUPS and not is_full:
@@ -423,19 +460,12 @@ def _group_part(audited: _Audited, by: By) -> Part:
         shown = feature_rows.filter(pl.col(".group").is_in(largest.to_list()))
         number = f"The {_MANY_GROUPS} largest of {len(sizes):,} groups"
         hint = [f"{number}; `--full` shows all, and `--output-groups` writes them."]
-    table, notes = groups_side_by_side(pl.concat([overall, shown], how="vertical_relaxed"), None, min_n)
-    is_hidden = (shown[".n"] < min_n).any()
-    remarks = [f"-: hidden, fewer than {min_n} rows."] if is_hidden else []
-    if is_hidden or (feature_rows[".status"] == Status.UNKNOWN.value).any() or has_dropped_rows(overall, feature_rows):
-        remarks.append(ALL_ROWS)
+    table, notes = groups_side_by_side(pl.concat([overall, shown], how="vertical_relaxed"), None, min_n, audited.units)
+    # the names of groups say who is not compared
+    notes = [note for note in notes if note[2] != reason(Status.UNKNOWN)]
+    remarks = [remark.replace(NOTHING, "-") for remark in remarks_on_all_rows(overall, feature_rows, min_n)]
     is_overall = pl.col(".by") == _EVERYBODY
     table = table.with_columns(pl.when(is_overall).then(pl.lit(_EVERYBODY)).otherwise(".group").alias(".group"))
-    return Part(f"Groups of {by.text}", in_words(table.drop(".by")), tuple(notes), "rows", (*remarks, *hint))
-
-
-def _with_sides(by: By, results: pl.DataFrame, columns: Sequence[str]) -> pl.DataFrame:
-    """Results with the two sides of a feature in words, if it has any."""
-    if by.sides is None:
-        return results
-    words = {side: group_in_words(by, side) for side in ("privileged", "unprivileged", "neither")}
-    return results.with_columns(pl.col(columns).replace(words))
+    return Part(
+        f"Groups of {feature_in_words(by)}", in_words(table.drop(".by")), tuple(notes), "rows", (*remarks, *hint)
+    )

@@ -1,9 +1,9 @@
-"""The command `compare`: two models that predict the same rows, side by side."""
+"""The command `compare`: a model and others that predict the same rows, side by side."""
 
 from __future__ import annotations
 
 from argparse import Namespace
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from typing import Any, cast
@@ -14,7 +14,7 @@ from polars import selectors
 from tidyfair.audits import UsualMetrics
 from tidyfair.calling import GroupwiseMetric, Metric
 from tidyfair.cli.audit import notes_on_left_out
-from tidyfair.cli.fail_if import CHANGE, Condition, conditions_of
+from tidyfair.cli.fail_if import CHANGE, Condition, Key, conditions_of
 from tidyfair.cli.inputs import (
     Inputs,
     added_metrics,
@@ -32,7 +32,7 @@ from tidyfair.evaluation import read_labels, texts_of
 from tidyfair.inference.gates import judged_changes
 from tidyfair.inference.models import PairedModels, compare_models
 from tidyfair.metrics.classification import base_rate
-from tidyfair.reports import one_below_the_other, percent, quoted_group
+from tidyfair.reports import Report, need_packages, one_below_the_other, page_of_models, percent, quoted_group
 from tidyfair.tallies import Cut
 
 _DRAWS = 1_000
@@ -67,50 +67,111 @@ class _Comparison:
         return replace(self, metrics=metrics, rows=rows, call={**self.call, "group_by": list(feature)})
 
 
+@dataclass(frozen=True)
+class _Pair:
+    """The first model and one other: their comparisons, their changes, and those within groups."""
+
+    options: Namespace
+    """The options of the command, with one other model."""
+    comparisons: list[_Comparison]
+    result: pl.DataFrame
+    groups: pl.DataFrame | None
+
+    @classmethod
+    def of(cls, options: Namespace, inputs: Inputs, conditions: Sequence[Condition], models: int) -> _Pair:
+        """The changes from the first model to another, with limits that hold for the changes to all other models."""
+        comparisons = _comparisons(options, inputs, conditions)
+        level = 1 - (1 - inputs.level) / models
+        result = pl.concat([part.paired.compared(level) for part in comparisons], how="vertical_relaxed")
+        groups = _changes_of_groups(options, inputs, comparisons, level)
+        return cls(options, comparisons, result, groups)
+
+    def named(self, table: pl.DataFrame) -> pl.DataFrame:
+        """A table of changes with the columns of both models."""
+        one, other = (pl.lit(getattr(self.options, name)) for name in ("one", "other"))
+        return table.with_columns(one.alias(".model_one"), other.alias(".model_other"))
+
+
 def compare(options: Namespace) -> int:
-    """Two models that predict the same rows, side by side."""
+    """A model and one or more others that predict the same rows, side by side."""
     outputs = Outputs.of(options)
     inputs = read_inputs(options)
-    one, other, threshold = options.one, options.other, options.threshold
-    for flag, column in (("one", one), ("other", other)):
+    one, others, threshold = options.one, options.other, options.threshold
+    models = [("one", one), *(("other", other) for other in others)]
+    for number, (flag, column) in enumerate(models):
         if column == inputs.truth:
             msg = f"`{flag}`: {column!r} is the truth; name the column of a model's predictions."
             raise ArgumentError(msg)
-    if one == other:
-        msg = f"`one` and `other` are both {one!r}: name the columns of two models."
-        raise ArgumentError(msg)
+        if column in [other for _, other in models[:number]]:
+            msg = f"`other`: {column!r} is named twice: name the columns of different models."
+            raise ArgumentError(msg)
+    if outputs.files.get("html"):
+        need_packages()
     confidence = confidence_of(options)
     conditions = _conditions(options, inputs) if confidence is not None else []
-    comparisons = _comparisons(options, inputs, conditions)
-    result = pl.concat([part.paired.compared() for part in comparisons], how="vertical_relaxed")
-    _check_within_reach(conditions, result, one)
-    groups = _changes_of_groups(options, inputs, comparisons)
-    verdicts = None
+    pairs = [
+        _Pair.of(Namespace(**{**vars(options), "other": other}), inputs, conditions, len(others)) for other in others
+    ]
+    _check_within_reach(conditions, pairs[0].result, one)
+    are_several = len(pairs) > 1
+    result = pl.concat([pair.named(pair.result) if are_several else pair.result for pair in pairs])
+    tables = [pair.named(pair.groups) if are_several else pair.groups for pair in pairs if pair.groups is not None]
+    groups = pl.concat(tables) if tables else None
+    verdicts: list[Verdicts] = []
+    judged = None
     if confidence is not None:
         limits, outside = {condition.key: condition.allowed for condition in conditions}, options.outside or "hold"
-        judged = judged_changes([part.paired for part in comparisons], limits, confidence, outside)
-        directions = directions_of(metric for part in comparisons for metric in part.metrics)
-        verdicts = Verdicts(judged, directions, confidence, outside, CHANGE)
-    rows = inputs.data.select(column for column in (inputs.truth, one, other) if column is not None)
+        parts = [part for pair in pairs for part in pair.comparisons]
+        changes = judged_changes([part.paired for part in parts], limits, confidence, outside)
+        directions = directions_of(metric for part in parts for metric in part.metrics)
+        judged = Verdicts(changes, directions, confidence, outside, CHANGE)
+        verdicts = [judged]
+        if are_several:
+            of_each = [pair.named(part) for pair, part in zip(pairs, _of_pairs(changes, pairs, limits), strict=True)]
+            judged = replace(judged, frame=pl.concat(of_each))
+            words = [f"{other}: {CHANGE}" for other in others]
+            verdicts = [replace(judged, frame=part, change=word) for part, word in zip(of_each, words, strict=True)]
+    rows = inputs.data.select(column for column in (inputs.truth, one, *others) if column is not None)
     missing = rows.with_columns(selectors.float().fill_nan(None)).null_count().collect()
     notes = remarks_on_missing(missing.row(0, named=True).items())
     if threshold is not None:
-        notes += remarks_on_threshold(inputs.data, threshold, [one, other])
+        notes += remarks_on_threshold(inputs.data, threshold, [one, *others])
 
     def content() -> dict[str, Any]:
         return {
-            "data": {"name": inputs.name, "truth": inputs.truth}, "one": one, "other": other, "threshold": threshold,
+            "data": {"name": inputs.name, "truth": inputs.truth}, "one": one,
+            "other": others if are_several else others[0], "threshold": threshold,
             "conf_level": inputs.level, "results": records(result),
-            **({} if groups is None else {"groups": records(groups)}), **(verdicts.content if verdicts else {}),
+            **({} if groups is None else {"groups": records(groups)}), **(judged.content if judged else {}),
         }  # fmt: skip
 
-    document = _document(options, inputs, comparisons, result, groups, verdicts)
-    brief = partial(replace, document, headline=document.headline[:1], parts=document.parts[:1])
-    code = verdicts.exit_code if verdicts else 0
-    outputs.finish(
-        {"output": lambda: result, "json": content}, lambda: document, brief if verdicts else None, notes, code
-    )
+    document = _document(inputs, pairs, verdicts)
+    count = len(verdicts)
+    brief = partial(replace, document, headline=document.headline[:count], parts=document.parts[:count])
+    code = judged.exit_code if judged else 0
+    contents = {
+        "html": lambda: _page(document, pairs, options.line, document.headline[:count]).html(),
+        "output": lambda: result, "json": content,
+    }  # fmt: skip
+    outputs.finish(contents, lambda: document, brief if verdicts else None, notes, code)
     return code
+
+
+def _of_pairs(changes: pl.DataFrame, pairs: Sequence[_Pair], limits: Mapping[Key, Any]) -> Iterator[pl.DataFrame]:
+    """The part of each pair in the changes that have a limit."""
+    start = 0
+    for pair in pairs:
+        size = sum(key in limits for key in pair.result.select(".metric", ".by").rows())
+        yield changes[start : start + size]
+        start += size
+
+
+def _page(document: Document, pairs: Sequence[_Pair], line: str, verdicts: Sequence[str]) -> Report:
+    """The comparison as a page."""
+    tables = [(part.title, part.table, part.notes, part.remarks) for part in document.parts]
+    result = pl.concat([pair.named(pair.result) for pair in pairs])
+    facts = {"Groups": document.compared}
+    return page_of_models(result, document.title, facts=facts, code=line, sentences=verdicts, tables=tables)
 
 
 # What is compared
@@ -226,7 +287,9 @@ def _features(options: Namespace, inputs: Inputs) -> list[tuple[str, ...]]:
     return [cast("tuple[str, ...]", feature) for feature in features if isinstance(feature, tuple)]
 
 
-def _changes_of_groups(options: Namespace, inputs: Inputs, comparisons: Sequence[_Comparison]) -> pl.DataFrame | None:
+def _changes_of_groups(
+    options: Namespace, inputs: Inputs, comparisons: Sequence[_Comparison], conf_level: float
+) -> pl.DataFrame | None:
     """The changes within the groups of features, with intervals adjusted for the number of groups of each feature.
 
     Features with very many groups are left out.
@@ -240,7 +303,7 @@ def _changes_of_groups(options: Namespace, inputs: Inputs, comparisons: Sequence
         groups = keys.with_columns(texts_of(keys).alias(".group")).filter(is_compared)
         if groups.is_empty() or len(groups) > _MOST_GROUPS:
             continue
-        level = 1 - (1 - inputs.level) / len(groups)
+        level = 1 - (1 - conf_level) / len(groups)
         parts = [part.within(names, groups) for part in comparisons]
         frame = pl.concat([part.paired.compared(level) for part in parts if part.metrics], how="vertical_relaxed")
         frame = frame.join(groups, on=names, how="left", nulls_equal=True, maintain_order="left")
@@ -251,47 +314,60 @@ def _changes_of_groups(options: Namespace, inputs: Inputs, comparisons: Sequence
 # Documents
 
 
-def _document(
-    options: Namespace,
-    inputs: Inputs,
-    comparisons: Sequence[_Comparison],
-    result: pl.DataFrame,
-    groups: pl.DataFrame | None,
-    verdicts: Verdicts | None,
-) -> Document:
-    """The comparison as a document: headline, verdicts, and both models with their change."""
-    one, other, level = options.one, options.other, percent(inputs.level)
-    metrics = [metric for part in comparisons for metric in part.metrics]
-    headline = _changes_in_words(metrics, result, groups, other)
-    parts: list[Part] = []
-    if verdicts is not None:
-        headline = [verdicts.sentence(), *headline]
-        parts.append(verdicts.part())
+def _document(inputs: Inputs, pairs: Sequence[_Pair], verdicts: Sequence[Verdicts]) -> Document:
+    """The comparison as a document: headline, verdicts, and the first model beside each other with its changes."""
+    headline = [one.sentence() for one in verdicts]
+    parts = [one.part() for one in verdicts]
+    if len(pairs) > 1:
+        parts = [
+            replace(part, title=f"{part.title} on {pair.options.other}")
+            for part, pair in zip(parts, pairs, strict=False)
+        ]
+    for pair in pairs:
+        metrics = [metric for part in pair.comparisons for metric in part.metrics]
+        headline += _changes_in_words(metrics, pair.result, pair.groups, pair.options.other)
+        parts += _parts_of_pair(inputs, pair, metrics, len(pairs))
+    options = pairs[0].options
+    at = "" if options.threshold is None else f" at {options.threshold:g}"
+    *names, last = [options.one, *(pair.options.other for pair in pairs)]
+    title = f"{', '.join(names)} and {last}{at}, compared on {inputs.name}"
+    return Document(title, tuple(headline), tuple(parts), compared=inputs.policy.in_words if inputs.features else "")
+
+
+def _parts_of_pair(
+    inputs: Inputs, pair: _Pair, metrics: Sequence[Metric | GroupwiseMetric], models: int
+) -> Iterator[Part]:
+    """The tables of two models, of all rows and within groups."""
+    options, level = pair.options, percent(inputs.level)
+    one, other = options.one, options.other
 
     def shown(changes: pl.DataFrame) -> pl.DataFrame:
         # files have the p-values of McNemar's test too
-        return in_words(one_below_the_other(changes.drop(".p_value", *_COUNTS)), one=one, other=other)
+        table = one_below_the_other(changes.drop(".p_value", *_COUNTS))
+        if ".by" in table.columns:
+            table = table.with_columns(pl.col(".by").fill_null("all rows"))
+        return in_words(table, one=one, other=other)
 
-    table = shown(result)
-    left_out = pl.concat([part.paired.left_out() for part in comparisons])
+    table = shown(pair.result)
+    left_out = pl.concat([part.paired.left_out() for part in pair.comparisons])
     bys = [metric.by for metric in metrics if isinstance(metric, GroupwiseMetric)]
     notes = notes_on_left_out(table, left_out, bys)
-    remarks = [f"change: {other} minus {one}, with its {level} confidence interval."]
-    within = [] if groups is None else groups.partition_by(".by", maintain_order=True)
+    at_once = f", which holds for all {models} models at once" if models > 1 else ""
+    remarks = [f"change: {other} minus {one}, with its {level} confidence interval{at_once}."]
+    within = [] if pair.groups is None else pair.groups.partition_by(".by", maintain_order=True)
     for names in _features(options, inputs):
         if ":".join(names) not in [frame[".by"][0] for frame in within]:
             flags = " ".join(f"--group-by {name}" for name in names)
             number = f"no group of enough rows, or more than {_MOST_GROUPS} groups"
             remarks.append(f"{':'.join(names)} has {number}; `{flags}` shows all.")
-    parts.append(Part("Both models", table, tuple(notes), "by" if "by" in table.columns else "metric", tuple(remarks)))
+    both = "Both models" if models == 1 else f"{one} and {other}"
+    yield Part(both, table, tuple(notes), "by" if "by" in table.columns else "metric", tuple(remarks))
     for frame in within:
-        title = f"Both models within the groups of {frame['.by'][0]}"
+        title = f"{both} within the groups of {frame['.by'][0]}"
         number = frame[".group"].n_unique()
-        adjusted = f"Intervals are {level} confidence intervals, adjusted for {number} groups."
-        parts.append(Part(title, shown(frame.drop(".by")), (), "metric", (adjusted,)))
-    at = "" if options.threshold is None else f" at {options.threshold:g}"
-    title = f"{one} and {other}{at}, compared on {inputs.name}"
-    return Document(title, tuple(headline), tuple(parts), compared=inputs.policy.in_words if inputs.features else "")
+        adjusted = f"Intervals are {level} confidence intervals, adjusted for {number} groups"
+        adjusted += f" and {models} models." if models > 1 else "."
+        yield Part(title, shown(frame.drop(".by")), (), "metric", (adjusted,))
 
 
 def _changes_in_words(

@@ -139,7 +139,9 @@ FLAGS: Mapping[str, Mapping[Flag, str]] = {
     "columns": {
         Flag("truth", "COLUMN"): "true labels or numbers",
         Flag("one", "COLUMN", ("compare",), required=True): _MODEL,
-        Flag("other", "COLUMN", ("compare",), required=True): _MODEL,
+        Flag("other", "COLUMN", ("compare",), required=True, action="append"): (
+            f"{_MODEL}; give it again for each other model, whose intervals then hold for all of them at once"
+        ),
         Flag("threshold", "NUMBER", ("compare",), _number): (
             "make decisions of scores: those at or above it select the event"
         ),
@@ -221,6 +223,9 @@ FLAGS: Mapping[str, Mapping[Flag, str]] = {
     "intervals": {
         Flag("interval", "METHOD", ("audit",), choices=_METHODS): _INTERVAL.format(", ".join(_METHODS)),
         Flag("interval", "METHOD", ("report",), choices=_METHODS[:-1]): _INTERVAL.format(", ".join(_METHODS[:-1])),
+        Flag("margin", "NUMBER", _PREDICTIONS, type=_number): (
+            "how far apart groups may be and count as alike, in the unit of the metrics (default: 0.05 between shares)"
+        ),
         Flag("conf_level", "NUMBER", commands=_OPEN, type=_number): (
             f"confidence level of the intervals (default: {DEFAULTS['conf_level']})"
         ),
@@ -251,9 +256,11 @@ FLAGS: Mapping[str, Mapping[Flag, str]] = {
     },
     "output": {
         Flag("title", "TEXT", ("report",)): "the title of the page",
-        Flag("model", "TEXT", ("report",)): "the model that was audited, as the page names it",
-        Flag("dataset", "TEXT", ("report",)): "the data that it was audited on, as the page names them",
-        Flag("date", "TEXT", ("report",)): "the date of the audit, as the page shows it",
+        Flag("auditor", "TEXT", _PREDICTIONS): "who made the audit, as the page, or the table of --as, says",
+        Flag("model", "TEXT", _PREDICTIONS): "the model that was audited, as the page names it",
+        Flag("model_version", "TEXT", _PREDICTIONS): "its version",
+        Flag("dataset", "TEXT", _PREDICTIONS): "the data that it was audited on, as the page names them",
+        Flag("date", "TEXT", _PREDICTIONS): "the date of the audit, as the page shows it",
         Flag("interactive", commands=("report",), action="store_true"): (
             "add controls for the feature, metric, reference and threshold to the HTML page"
         ),
@@ -269,7 +276,7 @@ FLAGS: Mapping[str, Mapping[Flag, str]] = {
         Flag("output_groups", "FILE", ("audit",), Path): (
             "write values of groups, with their intervals, to a file of the same kinds"
         ),
-        Flag("html", "FILE", ("audit",), Path): "write a page that opens anywhere",
+        Flag("html", "FILE", _SEVERAL, Path): "write a page that opens anywhere",
         Flag("html", "FILE", ("report",), Path): "write the page (default: report.html)",
         Flag("markdown", "FILE", _SEVERAL, Path): _MARKDOWN.format(
             "the tables as Markdown, of which the terminal then shows only the verdicts of --fail-if"

@@ -135,10 +135,10 @@ def _check_scores(given: Mapping[str, Any], *, scores_alone: bool) -> None:
     if len(cuts) > 1:
         msg = f"{' and '.join(cuts)} each make decisions of scores: give one of them."
         raise ArgumentError(msg)
-    if "probs" in given and not scores_alone and not cuts and "estimate" not in given:
+    if "probs" in given and not scores_alone and not cuts and not given.keys() & {"estimate", "truth"}:
         msg = (
-            "`probs` needs decisions: add `threshold` (scores at or above it select the event), `top_k` or "
-            "`top_fraction`, or name the column of decisions as `estimate`."
+            "`probs` needs a `truth`, or decisions: add `threshold` (scores at or above it select the event), `top_k` "
+            "or `top_fraction`, or name the column of decisions as `estimate`."
         )
         raise ArgumentError(msg)
 

@@ -8,15 +8,19 @@ from typing import Any
 
 import polars as pl
 
-from tidyfair.audits import NAMED_AUDITS, audit as file_audit
+from tidyfair.audits import NAMED_AUDITS, FiledAudit, audit as file_audit
 from tidyfair.cli.inputs import GROUPS, read_inputs
 from tidyfair.cli.outputs import Document, Outputs, Part, plain_rows, records
 from tidyfair.cli.terminal import say
 from tidyfair.errors import ArgumentError
 from tidyfair.specs import Privileged
 
-_REFUSED = ("metric", "fail_if", "confidence", "output_groups", "interval", "simultaneous", "full")
+_REFUSED = ("metric", "fail_if", "confidence", "output_groups", "interval", "simultaneous", "full", "margin")
 """Options that a named audit does not take: it says itself what is computed, and gives no verdicts."""
+
+
+FACTS = ("auditor", "model", "model_version", "dataset", "date")
+"""The options that say who audited what, and when."""
 
 
 def file_named_audit(options: Namespace) -> int:
@@ -40,8 +44,9 @@ def file_named_audit(options: Namespace) -> int:
     groups = {flag: getattr(inputs.policy, flag) for flag in GROUPS if getattr(options, flag) is not None}
     settings: Any = {"by": inputs.features, "to": _references(options.to), **groups}
     settings |= {"within": options.within, "complementary": options.complementary}
+    facts: Any = {name: getattr(options, name) for name in FACTS}
     filed = file_audit(
-        name, inputs.data, inputs.truth, inputs.estimate, **settings, **inputs.counting, **reading
+        name, inputs.data, inputs.truth, inputs.estimate, **settings, **facts, **inputs.counting, **reading
     )  # fmt: skip
 
     def tables() -> pl.DataFrame:
@@ -52,16 +57,23 @@ def file_named_audit(options: Namespace) -> int:
         return {
             "command": options.line, "audit": name, "data": {"name": inputs.name},
             "tables": {key: records(frame) for key, frame in filed.tables.items()},
-            "statement": list(filed.statement), "exit_code": 0,
+            "facts": dict(filed.facts), "statement": list(filed.statement), "exit_code": 0,
         }  # fmt: skip
 
     outputs.write({"output": tables, "json": content, "markdown": filed.markdown, "html": filed.page})
     if not outputs.files:
-        for table in filed.published_tables().values():
-            Part(table.heading, table.texts, up_to="Group").print()
-        for sentence in filed.statement:
-            say(sentence)
+        _print(filed)
     return 0
+
+
+def _print(filed: FiledAudit) -> None:
+    """Print the tables of an audit, with its facts and its statement."""
+    for fact, text in filed.facts.items():
+        say(f"{fact}: {text}")
+    for table in filed.published_tables().values():
+        Part(table.heading, table.texts, up_to="Group").print()
+    for sentence in filed.statement:
+        say(sentence)
 
 
 def _list_audits(options: Namespace) -> None:

@@ -28,7 +28,7 @@ _BORDERS = 3
 """Characters of a column beside its texts."""
 _NARROWEST = 12
 """Columns of names are not made narrower than this to fit a line."""
-_VALUE = re.compile(r"(?:-|(?:< )?-?(?:[\d.,]+|inf)(?: \(.*\))?)(?: \[\d+\])*|")
+_VALUE = re.compile(r"(?:-|(?:< )?-?(?:[\d.,]+|inf)(?:%| points)?(?: \(.*\))?)(?: \[\d+\])*|")
 """Numbers with their interval, or none, and the marks of notes; they stay on one line."""
 _BREAKS = re.compile(r"(?<=[\s:;,_/|\-])(?=\S)")
 """Where names may continue on the next line."""

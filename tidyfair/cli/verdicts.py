@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import polars as pl
@@ -43,6 +43,11 @@ class Verdicts:
     """The effect of groups outside the policy."""
     change: str = ""
     """The words before the name of a metric whose change is judged."""
+    shown: pl.DataFrame | None = None
+    """The verdicts with the intervals that an audit shows, at its `level`, in place of the bounds that decide."""
+    level: float | None = None
+    units: Mapping[str, str] = field(default_factory=dict[str, str])
+    """The unit of each metric that has one."""
 
     @property
     def exit_code(self) -> int:
@@ -56,7 +61,7 @@ class Verdicts:
 
     def _named_rows(self) -> Iterator[tuple[str, str, dict[str, Any]]]:
         """The name of each metric with its feature, the bad side of its limit, and its row."""
-        for row in self.frame.iter_rows(named=True):
+        for row in (self.frame if self.shown is None else self.shown).iter_rows(named=True):
             name, by = row[".metric"], row[".by"]
             yield name if by is None else f"{name}({by})", SIDES[self.directions[name, by]], row
 
@@ -68,7 +73,8 @@ class Verdicts:
         clauses: list[str] = []
         for name, side, row in self._named_rows():
             where = f" ({', '.join(f'{key} {row[key]}' for key in outer)})" if outer else ""
-            clauses.append(value_and_limit(f"{self.change}{name}{where}", row, "above" if side == "<" else "below"))
+            good, unit = "above" if side == "<" else "below", self.units.get(row[".metric"], "")
+            clauses.append(value_and_limit(f"{self.change}{name}{where}", row, good, unit))
         sentence = headline(self.frame[".verdict"].to_list(), clauses)
         (verdict,) = (outcome for outcome in _EXIT_CODES if sentence.lower().startswith(outcome))
         return verdict.upper() + sentence[len(verdict) :]
@@ -89,7 +95,8 @@ class Verdicts:
                 left_out.setdefault((name, holds), []).extend(entries)
         remarks = [f"{name} {holds} {left_out_in_words(entries, str)}." for (name, holds), entries in left_out.items()]
         remarks += _remarks_on_unknown(self.frame)
-        named = with_cuts_in_words(self.frame.with_columns(pl.Series(".condition", conditions, dtype=pl.String)))
+        shown = self.frame if self.shown is None else self.shown
+        named = with_cuts_in_words(shown.with_columns(pl.Series(".condition", conditions, dtype=pl.String)))
         outer = key_columns(self.frame)
         cuts = [name for name in SELECTIONS if name in named.columns]
         if outer and not is_full:
@@ -100,14 +107,19 @@ class Verdicts:
             counts = counts.agg(*numbers, failing.alias(f"failing {', '.join(outer)}"))
             return Part("Verdicts", in_words(counts), (), "fails if", tuple(remarks))
         value = ".change" if ".change" in named.columns else ".estimate"
-        shown = one_below_the_other(named.select(*outer, *cuts, ".condition", value, ".lower", ".upper", ".verdict"))
-        remarks.append(f"Each end of an interval is a one-sided {percent(self.confidence)} confidence bound.")
+        columns = (*outer, *cuts, ".metric", ".condition", value, ".lower", ".upper", ".verdict")
+        table = one_below_the_other(named.select(columns), self.units).drop(".metric")
+        bound = f"one-sided {percent(self.confidence)} confidence bound"
+        if self.level is None:
+            remarks.append(f"Each end of an interval is a {bound}.")
+        else:
+            remarks.append(f"Intervals are {percent(self.level)} confidence intervals; a {bound} decides.")
         if len(self.frame) > 1:
             remarks.append(
                 "Failures are adjusted for the number of conditions (Holm), so that a value beyond its limit may not "
                 "fail."
             )
-        return Part("Verdicts", in_words(shown), (), "fails if", tuple(remarks))
+        return Part("Verdicts", in_words(table), (), "fails if", tuple(remarks))
 
 
 def exit_code(verdicts: Iterable[str]) -> int:

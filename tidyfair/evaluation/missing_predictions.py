@@ -75,7 +75,7 @@ def _shares_in_words(by: By, groups: pl.DataFrame) -> str:
     few = shares
     if len(shares) > _MOST_SHOWN:
         few = pl.concat([shares.head(_MOST_SHOWN - 1), shares.tail(1)])
-    texts = [f"{share:.1%}".replace("%", " %") + f" of {_in_words(by, group)}" for group, share in few.rows()]
+    texts = [f"{share:.1%} of {_in_words(by, group)}" for group, share in few.rows()]
     if len(few) < len(shares):
         texts.insert(-1, "…")
     return ", ".join(texts)
@@ -85,4 +85,8 @@ def _in_words(by: By, group: str) -> str:
     """A group inside a sentence, such as `race = "Black"`."""
     if by.sides is not None:
         return f"{group} ({by.text})"
-    return f"{by.text} = {group}" if group == "null" else f'{by.text} = "{group}"'
+    names, values = [by.text], [group]
+    if group.count(":") == len(by.columns) - 1:
+        names, values = names_of(by.columns), group.split(":")
+    pairs = zip(names, values, strict=True)
+    return ", ".join(f"{name} unknown" if value == "null" else f'{name} = "{value}"' for name, value in pairs)

@@ -37,7 +37,7 @@ from tidyfair.specs import (
     refuse,
     show_keywords,
 )
-from tidyfair.specs.result_kinds import ResultKind
+from tidyfair.specs.result_kinds import ResultKind, with_level
 from tidyfair.tallies import Source, Tally, check_tally, open_frame
 
 _INTERNAL = frozenset({
@@ -208,7 +208,8 @@ class CalledOnData(ABC):
                 self._run.warn_of_unknown_groups([tally], may_ignore=may_ignore)
             if self.warns_of_missing and keywords.get("na_rm", True):
                 self._run.warn_of_missing_predictions([tally], may_ignore=may_ignore)
-        return self._in_reading_order(self._results(tally, options))
+        conf_level = vars(self).get("conf_level", options.conf_level)
+        return with_level(self._in_reading_order(self._results(tally, options)), conf_level)
 
     def _in_reading_order(self, table: pl.DataFrame) -> pl.DataFrame:
         """The table with its columns in the order of its kind."""

@@ -15,9 +15,9 @@ from tidyfair.errors import ArgumentError
 from tidyfair.escapes import as_html, as_text, markdown_row, visible
 from tidyfair.metrics import capitalized
 from tidyfair.reports.findings import Finding
-from tidyfair.reports.plots import autoplot
+from tidyfair.reports.plots import picture_of
 from tidyfair.reports.svg import themed_svg
-from tidyfair.reports.tables import NOTHING, WORSE, Note, worded
+from tidyfair.reports.tables import NOTHING, WORSE, Note, Units, worded
 
 _WIDE, _NARROW = 896, 350
 """The widths of a picture on a desk, and on a telephone."""
@@ -30,8 +30,8 @@ _WIDE_TABLE = 7
 _SENTENCE = 60
 """The letters of a cell above which its column is set as paragraphs on narrow screens."""
 _INTERVAL = re.compile(r"(.+) \(((?:from |up to )?-?[\d.,]+(?: to -?[\d.,]+)?)\)")
-_NUMBER = re.compile(r"(?:[<\u2265] )?-?(?:[\d.,]+|inf)(?: %)?(?: \(.*\)| to -?[\d.,]+)?")
-_UNIT = re.compile(r"(?<=\d) (?=%|points\b)|(?<=[<\u2265]) (?=\d)|(?<=%) (?=CI\b)|(?<=CI) (?=-?\d)|(?<=All) (?=rows)")
+_NUMBER = re.compile(r"(?:[<\u2265] )?-?(?:[\d.,]+|inf)(?:%| points)?(?: \(.*\)| to -?[\d.,]+(?: points)?)?")
+_UNIT = re.compile(r"(?<=\d) (?=points\b)|(?<=[<\u2265]) (?=\d)|(?<=%) (?=CI\b)|(?<=CI) (?=-?\d)|(?<=All) (?=rows)")
 """Spaces at which a line does not end."""
 _MARKS = {
     "pass": '<circle cx="8" cy="8" r="7"/>',
@@ -206,22 +206,24 @@ def _capital(text: str) -> str:
 
 @dataclass(frozen=True)
 class Findings:
-    """A sentence for each feature."""
+    """A sentence for each feature, and remarks on who is not compared."""
 
     findings: tuple[Finding, ...]
+    remarks: tuple[Finding, ...] = ()
 
     def html(self, name: str) -> str:
         """As a list."""
+        kinds = [one.answer if one.answer in {"differ", "alike"} else "open" for one in self.findings]
+        kinds += ["remark"] * len(self.remarks)
         rows = [
-            f'<li class="{"clear" if finding.is_significant else "unclear"}"><strong>{prose(finding.lead)}</strong> '
-            f"{prose(finding.text)}</li>"
-            for finding in self.findings
+            f'<li class="{kind}"><strong>{prose(one.lead)}</strong> {prose(one.text)}</li>'
+            for kind, one in zip(kinds, (*self.findings, *self.remarks), strict=True)
         ]
         return "\n".join([f'<ul class="findings" id="{name}">', "\n".join(rows), "</ul>"])
 
     def markdown(self) -> str:
         """As a list."""
-        return "\n".join(f"- **{as_text(one.lead)}** {as_text(one.text)}" for one in self.findings)
+        return "\n".join(f"- **{as_text(one.lead)}** {as_text(one.text)}" for one in (*self.findings, *self.remarks))
 
 
 @dataclass(frozen=True)
@@ -354,13 +356,15 @@ class Figure:
     title: str
     options: Mapping[str, Any] = field(default_factory=dict[str, Any])
     instead: Table | None = None
+    units: Units = field(default_factory=dict[str, str])
 
     def html(self, name: str) -> str:
         """As a picture for wide screens and paper, and one for narrow screens."""
         pictures: list[str] = []
         try:
             for kind, width in (("wide", _WIDE), ("narrow", _NARROW)):
-                chart = autoplot(self.result, title=self.title, **self.options, width=width)
+                picture = picture_of(self.result, units=self.units, **self.options)
+                chart = picture.finished(self.title, width)
                 pictures.append(f'<div class="{kind}">{themed_svg(chart, f"{name}-{kind}")}</div>')
         except ArgumentError as error:
             if "pip install" in str(error):

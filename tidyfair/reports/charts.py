@@ -32,6 +32,8 @@ GAP, COLUMN_GAP = 12, 28
 """Pixels between labels and panels, and between panels."""
 _LETTER, _WIDE_LETTER, _FIRST_WIDE = 0.54, 1.0, "\u2e80"
 """The width of letters as a share of their height, rather too large, and the first one that is as wide as high."""
+_BOLD = 1.1
+"""By how much the letters of titles are wider."""
 _MOST_LETTERS = 200
 _MARGIN, _BEYOND = 12, 5
 """Pixels of a picture for dots at both ends of an axis, and by how many its labels may reach beyond it."""
@@ -129,7 +131,7 @@ class Picture:
             return part
         return self.table.filter(pl.col("scale").eq_missing(part["scale"][0]))
 
-    def finished(self, title: str | None, width: float) -> Any:
+    def finished(self, title: str | None, width: float, *, is_printed: bool = False) -> Any:
         """The altair chart with its title, and its description for those who do not see it."""
         try:
             alt: Any = import_module("altair")
@@ -154,12 +156,16 @@ class Picture:
         if any("triangle" in layer["mark"].get("shape", "") for panel in panels for layer in panel["layer"]):
             notes.append("arrows: intervals that go on")
         note = "; ".join(shown(note) for note in notes if note)
-        lines = _lines(fitting(titles, inner, TITLE), inner, TITLE, most=2 if title is None else None)
+        # on paper no letters are larger than those of labels
+        size = TEXT if is_printed else TITLE
+        letters = size * _BOLD
+        lines = _lines(fitting(titles, inner, letters), inner, letters, most=2 if title is None else None)
         words: Vega = {"text": lines if len(lines) > 1 else "".join(lines)}
         if note:
             words["subtitle"] = _lines(note, inner, TEXT)
+        theme = {**_THEME, "title": {**_THEME["title"], "fontSize": size}}
         chart = alt.ConcatChart(
-            columns=columns, spacing={"row": 20, "column": COLUMN_GAP}, title=words, config=_THEME,
+            columns=columns, spacing={"row": 20, "column": COLUMN_GAP}, title=words, config=theme,
             description=f"{titles[0]}. {without_tags(_described(table))}", usermeta={"width": width},
         )  # fmt: skip
         # the panels are ours: given at once, all of them would be copied several times
@@ -224,6 +230,8 @@ class Axes:
     title: str = ""
     shift: Vega = field(default_factory=dict[str, Any])
     """Pixels by which marks stand beside their place."""
+    unit: str = ""
+    """Shares are written in `%`, and their differences in `points`."""
 
     def layer(
         self, mark: str, value: str, to: str | None = None, *, table: pl.DataFrame | None = None,
@@ -242,9 +250,13 @@ class Axes:
         # of four there are at least two, however round their steps are
         ticks = 4 if self.length < 260 and self.values == "x" else 5
         axis: Vega = {"tickCount": ticks, "title": self.title or None}
+        if self.unit:
+            axis["labelExpr"] = "format(datum.value * 100, '~r')" + " + '%'" * (self.unit == "%")
+            if self.unit == "points":
+                axis["title"] = f"{self.title} (points)" if self.title else "points"
         if self.values == "x":
             axis |= {"labelFlush": 4, "labelBound": _BEYOND}
-        if max(-low, high) >= _LARGE or high - low < _SMALL_NUMBER:
+        elif max(-low, high) >= _LARGE or high - low < _SMALL_NUMBER:
             axis["format"] = "~s" if max(-low, high) >= _LARGE else "~g"
         scale = {"domain": [low, high], "nice": False, "zero": False}
         return {"field": value, "type": "quantitative", "scale": scale, "axis": axis}
@@ -355,12 +367,19 @@ def unique_names(table: pl.DataFrame, name: str, *within: str) -> pl.DataFrame:
     return table.with_columns(pl.when(repeats > 0).then(pl.format("{} [{}]", name, repeats + 1)).otherwise(name))
 
 
-def number_text(value: float | None) -> str:
-    """A value as it is written beside a mark; nothing where there is none."""
+def unit_of_part(part: pl.DataFrame) -> str:
+    """The unit of all values of a panel; empty for plain numbers."""
+    return part["unit"][0] if "unit" in part.columns else ""
+
+
+def number_text(value: float | None, unit: str = "") -> str:
+    """A value as it is written beside a mark, in its unit; nothing where there is none."""
     if value is None:
         return ""
     if math.isinf(value):
         return "\N{INFINITY}" if value > 0 else "\N{MINUS SIGN}\N{INFINITY}"
+    if unit:
+        return f"{value * 100:z,.1f}{'%' if unit == '%' else f' {unit}'}".replace("-", "\N{MINUS SIGN}")
     decimals = 0 if abs(value) >= 1_000 else 1 if abs(value) >= 10 else 3
     # the minus of axes
     return f"{value:z,.{decimals}f}".replace("-", "\N{MINUS SIGN}")
@@ -376,6 +395,8 @@ def _described(table: pl.DataFrame) -> str:
     keys = [name for name in ("panel", "series", "what", "row", "column") if name in table.columns]
     several = [name for name in keys if table[name].n_unique() > 1]
     names = [f" ({', '.join(finite[name][row] for name in several)})" if several else "" for row in (0, -1)]
-    low, high = (f"{finite['estimate'][row]:.3g}{name}" for row, name in zip((0, -1), names, strict=True))
+    units = finite["unit"] if "unit" in finite.columns else [""] * len(finite)
+    ends = [(finite["estimate"][row], units[row], name) for row, name in zip((0, -1), names, strict=True)]
+    low, high = (f"{number_text(end, unit) if unit else f'{end:.3g}'}{name}" for end, unit, name in ends)
     text = f"{len(finite)} values from {low} to {high}." if len(finite) > 1 else f"One value, {low}."
     return f"{text} {remark}".rstrip()

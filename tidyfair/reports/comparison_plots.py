@@ -9,6 +9,7 @@ import polars as pl
 from tidyfair.errors import ArgumentError, Status
 from tidyfair.evaluation import texts_of
 from tidyfair.metrics import capitalized, in_prose, short_title, title_of
+from tidyfair.metrics.catalog import comparison_named, metric_named
 from tidyfair.reports.charts import MOST_PANELS, SPAN, Picture, Span
 from tidyfair.reports.dot_charts import dots, over_time, side_by_side
 from tidyfair.reports.line_charts import scatter
@@ -19,6 +20,7 @@ from tidyfair.reports.plot_input import (
     listed_names,
     listed_titles,
     of_level,
+    pair_text,
     reason,
     scale_of_metric,
     span_column,
@@ -28,10 +30,9 @@ from tidyfair.reports.plot_input import (
 )
 from tidyfair.reports.tables import as_p_value
 from tidyfair.specs import open_ends
-from tidyfair.specs.result_kinds import CERTIFICATE, FOUR_FIFTHS
+from tidyfair.specs.result_kinds import CERTIFICATE, FOUR_FIFTHS, QUANTILES, STANDARDIZED
 
-_OF_SCALES = {"ratio": 1.0, "odds_ratio": 1.0, "difference": 0.0}
-"""The value of equality on each scale."""
+_OF_NUMBERS = {STANDARDIZED: "Standardized differences in means", QUANTILES: "Ratios of quantiles"}
 _SURE = 0.05
 """Below this p-value a sentence calls a difference larger than chance explains."""
 _NO_DIFFERENCE = Span(reference=0)
@@ -39,40 +40,27 @@ _LONG_NUMBER = re.compile(r"\d+\.\d{4,}")
 
 
 def comparison_plot(plot: PlotInput) -> Picture:
-    """The metrics of each group compared with a reference."""
-    scales = plot.frame[".scale"].unique().to_list()
-    metrics = listed_titles(plot.frame.select(plot.metric()).to_series())
-    kind = {"ratio": "ratio", "odds_ratio": "odds ratio"}.get(scales[0], "difference")
-    titles = [f"{metrics} of each group: {kind} to a reference", f"{metrics}, compared with a reference"]
-    return _beside_reference(plot, plot.metric(), _OF_SCALES.get(scales[0], 0.0) if len(scales) == 1 else None, titles)
-
-
-def standardized_plot(plot: PlotInput) -> Picture:
-    """Means of groups compared with a reference, in standard deviations."""
-    name = "Standardized differences in means"
-    titles = [f"{name}, compared with a reference", name]
-    return _beside_reference(plot, pl.lit("Standardized difference"), 0.0, titles)
-
-
-def quantiles_plot(plot: PlotInput) -> Picture:
-    """Quantiles of groups compared with a reference."""
-    name = "Ratios of quantiles"
-    return _beside_reference(plot, pl.lit("Ratio of quantiles"), 1.0, [f"{name}, compared with a reference", name])
-
-
-def _beside_reference(plot: PlotInput, panel: pl.Expr, equality: float | None, titles: list[str]) -> Picture:
-    """Disparities of groups to a reference, which are `equality` where there is none."""
-    panel = panel + by_text() + of_level()
+    """Groups compared with a reference, which are equal at 0, or of ratios at 1."""
+    if plot.kind in _OF_NUMBERS:
+        metric, name = pl.lit(plot.scale), _OF_NUMBERS[plot.kind]
+        titles = [f"{name}, compared with a reference", name]
+    else:
+        metric, name = plot.metric(), listed_titles(plot.frame.select(plot.metric()).to_series())
+        scale = plot.scale.lower() or "differences and ratios"
+        titles = [f"{name} of each group: {scale} to a reference", f"{name}, compared with a reference"]
+    equality = None if not plot.scale else 1.0 if plot.is_ratio else 0.0
+    panel = metric + by_text() + of_level()
     frame = with_group_text(plot.frame).with_columns(panel.alias("panel"), scale_of_metric())
     labels, counted = plot.with_counts(frame, plot.with_outer(pl.col(".group")))
-    is_reference = (pl.col(".group") == pl.col(".reference")).fill_null(value=False)
+    is_reference = (plot.frame[".group"] == plot.frame[".reference"]).fill_null(value=False)
     why = pl.when(is_reference).then(pl.lit("reference")).otherwise(reason(".disparity"))
     estimate = pl.when(~is_reference).then(".disparity")
     table = table_of(frame, ".lower", ".upper", what=labels, estimate=estimate, why=why)
     if plot.kind is FOUR_FIFTHS:
         table = table.with_columns(limit=0.8)
     span = Span(low=0 if equality else None, reference=equality)
-    return Picture(dots, table, titles, [counted, "lines show confidence intervals"], span, limit="four fifths,")
+    x = f"{plot.scale} {'to' if plot.is_ratio else 'from'} {plot.reference}" if plot.reference else plot.scale
+    return Picture(dots, table, titles, [counted, f"lines: {plot.limits}"], span, limit="four fifths,", x=[x])
 
 
 def tests_plot(plot: PlotInput) -> Picture:
@@ -131,11 +119,11 @@ def located_plot(plot: PlotInput) -> Picture:
 
 def components_plot(plot: PlotInput) -> Picture:
     """The components of differences of two groups."""
-    groups = pl.format("{}, {} \N{MINUS SIGN} {}", plot.label(), ".group", ".other")
+    groups = pl.format("{}, {}", plot.label(), pair_text())
     table = table_of(plot.frame, ".lower", ".upper", panel=groups, what=".component", estimate=".estimate")
     names = listed_names(map(in_prose, plot.frame.select(plot.label()).to_series()))
     titles = [f"What makes up the difference in {names}", f"Difference in {names}"]
-    return Picture(dots, table, titles, ["lines: confidence intervals"], _NO_DIFFERENCE)
+    return Picture(dots, table, titles, [f"lines: {plot.limits}"], _NO_DIFFERENCE, x=["Difference"])
 
 
 def looks_plot(plot: PlotInput) -> Picture:
@@ -157,55 +145,57 @@ def looks_plot(plot: PlotInput) -> Picture:
     if not is_of_all:
         titles = [f"{title}, of data since {since[-1]}" for title in titles]
     x = f"{'all' if is_of_all else 'recent'} data up to and including the period"
-    return Picture(over_time, table, titles, ["lines: confidence sequences, valid at every look"], x=[x])
+    return Picture(over_time, table, titles, [f"lines: {plot.limits}, valid at every look"], x=[x])
 
 
 def pairs_plot(plot: PlotInput) -> Picture:
     """Comparisons of two groups, with intervals: overlapping intervals of groups are no test."""
     frame = plot.frame
-    scales = frame[".scale"].unique(maintain_order=True).to_list()
     panel = plot.panel()
-    if len(scales) > 1:
+    if not plot.scale:
         panel = pl.format("{}, {}", panel, pl.col(".scale").str.replace_all("_", " ", literal=True))
-    is_difference = frame[".scale"] == "difference"
-    sign = pl.when(is_difference).then(pl.lit("\N{MINUS SIGN}")).otherwise(pl.lit("/"))
     above, below = open_ends(frame)
     table = table_of(
         frame,
         *(".lower", ".upper"),
         panel=panel,
         scale=scale_of_metric(),
-        span=span_column(_NO_DIFFERENCE if is_zero else Span(low=0, reference=1) for is_zero in is_difference),
-        what=pl.format("{} {} {}", ".group", sign, ".other"),
+        span=span_column(
+            _NO_DIFFERENCE if one == "difference" else Span(low=0, reference=1) for one in frame[".scale"]
+        ),
+        what=pair_text(),
         estimate=".disparity",
         above=pl.Series(above),
         below=pl.Series(below),
     )
-    kind = {"ratio": "Ratios of", "odds_ratio": "Odds ratios of"}.get(scales[0], "Differences in")
+    kind = {"Ratio": "Ratios of", "Odds ratio": "Odds ratios of", "": "Comparisons of"}.get(
+        plot.scale, "Differences in"
+    )
     name = listed_names(map(in_prose, frame.select(plot.panel()).to_series()))
-    titles = [f"{kind if len(scales) == 1 else 'Comparisons of'} {name}, pair by pair", f"{kind} {name}"]
-    return Picture(dots, table, titles, ["lines hold for all pairs at once"])
+    titles = [f"{kind} {name}, pair by pair", f"{kind} {name}"]
+    return Picture(dots, table, titles, [f"lines: {plot.limits}"], x=[plot.scale])
 
 
 def paired_plot(plot: PlotInput) -> Picture:
     """Differences between two groups on the same items, with intervals."""
-    what = pl.format("{} \N{MINUS SIGN} {} ({} pairs)", ".group", ".other", ".pairs")
-    notes = ["lines: confidence intervals, each for one difference"]
+    what = pl.format("{} ({} pairs)", pair_text(), ".pairs")
+    notes = [f"lines: {plot.limits}, each for one difference"]
     return _differences_plot(plot, " within pairs", notes, what=what, estimate=".disparity")
 
 
 def strata_plot(plot: PlotInput) -> Picture:
     """Differences before and after like is compared with like."""
-    what = pl.format("{} \N{MINUS SIGN} {}", ".group", ".other")
-    notes = ["filled: within strata, with its confidence interval", "hollow: all rows together"]
-    return _differences_plot(plot, ", like compared with like", notes, what=what, estimate=".adjusted", raw=".crude")
+    notes = [f"filled: within strata, with its {plot.limits}", "hollow: all rows together"]
+    return _differences_plot(
+        plot, ", like compared with like", notes, what=pair_text(), estimate=".adjusted", raw=".crude"
+    )
 
 
 def _differences_plot(plot: PlotInput, how: str, notes: list[str], **columns: pl.Expr | str) -> Picture:
     """Differences of groups in each metric."""
     table = table_of(plot.frame, ".lower", ".upper", panel=plot.panel(), **columns)
     name = f"Differences in {listed_names(map(in_prose, table['panel']))}"
-    return Picture(dots, table, [f"{name}{how}", name], notes, _NO_DIFFERENCE)
+    return Picture(dots, table, [f"{name}{how}", name], notes, _NO_DIFFERENCE, x=["Difference"])
 
 
 def subgroups_plot(plot: PlotInput) -> Picture:
@@ -230,7 +220,7 @@ def subgroups_plot(plot: PlotInput) -> Picture:
         notes = ["value of the subgroup less that of the rest", "rows that count in parentheses"]
         if len(frame) > len(first):
             notes.append(f"{len(first)} of {len(frame)}")
-    return Picture(dots, table, titles, notes, _NO_DIFFERENCE)
+    return Picture(dots, table, titles, notes, _NO_DIFFERENCE, x=["Difference"])
 
 
 def halves_plot(plot: PlotInput) -> Picture:
@@ -262,14 +252,15 @@ def sensitivity_plot(plot: PlotInput) -> Picture:
     why = reason(".share", "does not turn it")
     table = table_of(frame, panel=errors, what=what, estimate=".share", why=why)
     titles = ["The smallest share of errors that turns the verdict", "Errors that turn the verdict"]
-    return Picture(dots, table, titles, ["rows in parentheses"], Span(0, 1, 0))
+    return Picture(dots, table, titles, ["rows in parentheses"], Span(0, 1, 0), x=["Share of rows"])
 
 
 def probabilities_plot(plot: PlotInput) -> Picture:
     """Posterior probabilities that disparities keep their limits."""
     table = table_of(plot.frame, what=plot.label(), estimate=".probability")
     span = Span(0, 1, is_whole=True)
-    return Picture(dots, table, ["Probability that the limit is kept"], ["0: never, 1: for sure"], span)
+    title = "Probability that the limit is kept"
+    return Picture(dots, table, [title], ["0: never, 1: for sure"], span, x=["Probability"])
 
 
 def smallest_differences_plot(plot: PlotInput) -> Picture:
@@ -279,22 +270,81 @@ def smallest_differences_plot(plot: PlotInput) -> Picture:
     what = pl.format("{} ({}: {})", label, ".smallest", ".rows")
     table = table_of(frame, what=what, estimate=".difference", why=reason(".difference", "none"))
     power = frame[".power"].fill_null(0.8)[0]
-    titles = [f"The smallest differences detected {power * 100:g} % of the time", "The smallest differences detected"]
-    return Picture(dots, table, titles, ["in parentheses: the smallest group and its rows"], Span(0, 1, 0))
+    titles = [f"The smallest differences detected {power * 100:g}% of the time", "The smallest differences detected"]
+    return Picture(
+        dots, table, titles, ["in parentheses: the smallest group and its rows"], Span(0, 1, 0), x=["Difference"]
+    )
 
 
 def models_plot(plot: PlotInput) -> Picture:
-    """Two models side by side, and the change from one to the other."""
+    """Two models side by side, and the change from one to the other; of several models the changes alone."""
+    if plot.form == "frontier":
+        return _frontier_of_metrics(plot)
     frame = plot.with_scales(plot.frame.with_columns(pl.col(".one").alias(".estimate")))
-    columns = {"what": plot.label(), "one": ".one", "other": ".other", "estimate": ".change"}
-    table = table_of(frame, ".lower", ".upper", **columns)
     one, other = plot.models
     sure = frame.filter((pl.col(".lower") > 0) | (pl.col(".upper") < 0)).height
     finding = f"{sure or 'None'} of {len(frame)} values {'is' if sure == 1 else 'are'} clearly different"
+    if frame[".model_other"].n_unique() > 1:
+        marks = (".lower", ".upper", ".verdict")
+        table = table_of(plot.frame, *marks, panel=plot.label(), what=".model_other", estimate=".change")
+        margin = plot.frame[".margin"].cast(pl.Float64)
+        margin = margin.set(margin == 0, None)
+        if margin.count():
+            table = table.with_columns(expected_lower=-margin, expected_upper=margin)
+        notes = [f"lines: {plot.limits}", "grey: within the margin" if "expected_lower" in table.columns else ""]
+        title = f"{finding} from {frame['.model_one'][0]}"
+        return Picture(
+            dots, table, [title, finding], notes, _NO_DIFFERENCE, x=[f"Change from {frame['.model_one'][0]}"]
+        )
+    columns = {"what": plot.label(), "one": ".one", "other": ".other", "estimate": ".change"}
+    table = table_of(frame, ".lower", ".upper", **columns)
     # names of columns need not start with a capital letter
     titles = [f"{finding} between {one} and {other}", finding]
-    notes = [f"change: {other} less {one}, with its confidence interval"]
+    notes = [f"change: {other} less {one}, with its {plot.limits}"]
     return Picture(side_by_side, table, titles, notes, names=plot.models)
+
+
+def _frontier_of_metrics(plot: PlotInput) -> Picture:
+    """Models by the first metric of all rows and by each disparity, with those that no other is better than in both."""
+    frame = plot.frame.with_columns(plot.compared().alias("panel"))
+    is_overall = pl.col(".by").is_null()
+    performances, disparities = frame.filter(is_overall), frame.filter(~is_overall)
+    if performances.is_empty() or disparities.is_empty() or plot.outer:
+        msg = "autoplot(): a frontier has a metric of all rows and a disparity, of data without outer groups."
+        raise ArgumentError(msg)
+    names = performances[".metric"].unique(maintain_order=True).to_list()
+    name = next((name for name in names if direction_of(name) != "neither"), names[0])
+    parts: list[pl.DataFrame] = []
+    for part in disparities.partition_by("panel", maintain_order=True):
+        values = part.join(performances.filter(pl.col(".metric") == name), on=".model_other", suffix="_x")
+        base = values[:1].select("panel", series=".model_one", x=".one_x", estimate=".one")
+        others = values.select("panel", series=".model_other", x=".other_x", estimate=".other")
+        points = pl.concat([base, others]).with_columns(base=pl.int_range(pl.len()) == 0)
+        good = points.select(_gain(name, "x"), _gain(part[".metric"][0], "estimate")).rows()
+        front = [not any(_is_better(other, one) for other in good) for one in good]
+        parts.append(points.with_columns(front=pl.Series(front)))
+    titles = [f"{title_of(name)} and disparities of models", "Performance and disparities"]
+    return Picture(scatter, pl.concat(parts), titles, x=[title_of(name), short_title(name)])
+
+
+def direction_of(metric: str) -> str:
+    """The good side of a metric or disparity: `maximize`, `minimize`, `zero` or `one`; `neither` where none is good."""
+    known, compared = metric_named(metric), comparison_named(metric)
+    if known is not None:
+        return known.better
+    return str(compared.aggregate.direction if compared else "minimize")
+
+
+def _gain(metric: str, column: str) -> pl.Expr:
+    """The values of a metric or a disparity, so that larger ones are better."""
+    value = pl.col(column)
+    sides = {"maximize": value, "zero": -value.abs(), "one": -(value - 1).abs(), "neither": pl.lit(0.0)}
+    return sides.get(direction_of(metric), -value)
+
+
+def _is_better(one: tuple[float, ...], other: tuple[float, ...]) -> bool:
+    """True for values that are as good in all and better in one."""
+    return one != other and all(first >= second for first, second in zip(one, other, strict=True))
 
 
 def resamples_plot(plot: PlotInput) -> Picture:
@@ -316,7 +366,8 @@ def _with_errors(plot: PlotInput, frame: pl.DataFrame, value: str, titles: list[
     """Values with their standard errors."""
     mean, error = pl.col(value), pl.col(".std_error")
     table = table_of(frame, what=plot.label(), estimate=mean, lower=mean - error, upper=mean + error)
-    return Picture(dots, table, titles, ["lines reach one standard error to each side"], span)
+    notes = ["lines reach one standard error to each side"]
+    return Picture(dots, table, titles, notes, span, x=["Difference" if span.reference == 0 else ""])
 
 
 def frontier_plot(plot: PlotInput) -> Picture:

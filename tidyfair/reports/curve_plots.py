@@ -13,6 +13,7 @@ from tidyfair.reports.line_charts import MOST_BANDS, lines
 from tidyfair.reports.plot_input import (
     CUT_TITLES,
     OUTER,
+    UNIT,
     PlotInput,
     by_words,
     listed_names,
@@ -101,7 +102,7 @@ def calibration_plot(plot: PlotInput) -> Picture:
         rows = table["rows"].cast(pl.Float64).to_numpy()
         lower, upper = wilson(table["estimate"].to_numpy(), rows, z_value(_LEVEL))
         table = table.with_columns(lower=lower, upper=upper)
-        notes.append("lines show the 95 % confidence interval of each bin (Wilson)")
+        notes.append(f"lines: {plot.limits} of each bin (Wilson)")
     if table["series"].n_unique() > _MOST_IN_ONE and not is_isotonic:
         # intervals of many curves would hide each other
         panel = pl.when(pl.col("panel") == "").then("series").otherwise(pl.format("{}, {}", "series", "panel"))
@@ -139,6 +140,7 @@ def _points(plot: PlotInput, x: pl.Expr, y: pl.Expr, **columns: str) -> pl.DataF
         series=pl.col(OUTER) if plot.outer else pl.lit("all rows"),
         x=x,
         estimate=y,
+        **{"unit": pl.col(UNIT)} if UNIT in plot.frame.columns else {},
         **columns,
     ).filter(pl.all_horizontal(pl.col("x", "estimate").is_finite()))
     pixels = _PIXELS
@@ -197,20 +199,20 @@ def _over_cuts(plot: PlotInput, frame: pl.DataFrame, cut: str, values: pl.DataFr
         notes.append(f"not drawn: {', '.join(without)}, which {verb} not depend on the {words}")
     are_few = cut in POINTS and table["x"].n_unique() <= _FEW_POINTS
     if "lower" in table.columns:
-        notes.append(_note_on_intervals(table, "vertical lines" if are_few else "bands"))
+        notes.append(_note_on_intervals(plot, table, "vertical lines" if are_few else "bands"))
     if "dashed" in table.columns:
-        notes.append("dashed: treat all; line at 0: treat none")
+        notes.append("dotted: treat all; line at 0: treat none")
     titles = [f"{name} over the {words}", name]
     return Picture(lines, table, titles, notes, x=[words.capitalize()], at=plot.at, points=are_few)
 
 
-def _note_on_intervals(table: pl.DataFrame, shape: str) -> str:
+def _note_on_intervals(plot: PlotInput, table: pl.DataFrame, shape: str) -> str:
     """The marks of intervals; none where there are many lines."""
     lines_of_panels = table.group_by("panel").agg(pl.col("series").n_unique())["series"]
     many = f"more than {MOST_BANDS} lines are drawn without"
     if (lines_of_panels > MOST_BANDS).all():
-        return f"{many} their confidence intervals"
-    return f"{shape} are confidence intervals" + (f"; {many}" if (lines_of_panels > MOST_BANDS).any() else "")
+        return f"{many} their {plot.limits}"
+    return f"{shape}: {plot.limits}" + (f"; {many}" if (lines_of_panels > MOST_BANDS).any() else "")
 
 
 def _with_treat_all(values: pl.DataFrame, cut: str, outer: list[str]) -> pl.DataFrame:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import polars as pl
@@ -17,7 +17,8 @@ from tidyfair.reports.theme import LIGHT, SERIES
 _GOOD, _BAD, _OPEN = (LIGHT["good"], "circle"), (LIGHT["bad"], "cross"), (LIGHT["open"], "diamond")
 _VERDICTS = {
     "pass": _GOOD, "fail": _BAD, "not enough evidence": _OPEN, "within": _GOOD, "above the limit": _BAD,
-    "below the limit": _BAD, "undecided": _OPEN,
+    "below the limit": _BAD, "undecided": _OPEN, "better": _GOOD, "equivalent": (LIGHT["accent"], "circle"),
+    "not worse": (LIGHT["accent"], "square"), "different": (LIGHT["ink"], "square"), "worse": _BAD, "not shown": _OPEN,
 }  # fmt: skip
 """The colour and the shape of verdicts."""
 _ROW, _TALL_ROW, _SHIFT = 26, 42, 9
@@ -26,6 +27,8 @@ _LEAST_PANEL = 150
 """The least width of a panel beside others."""
 _WITH_VALUES = 560
 """The least width of a picture with values written beside their rows."""
+_OF_ONE = {"Metrics": "Value", "Differences": "Difference", "Ratios": "Ratio", "Disparities": "Disparity"}
+"""The title of the axis of a single panel, where that is no metric."""
 _MORE = "\N{HORIZONTAL ELLIPSIS}"
 _DRAWN = ("estimate", "lower", "upper", "limit", "expected_lower", "expected_upper", "raw", "mean")
 
@@ -74,8 +77,10 @@ def _values_of(table: pl.DataFrame) -> list[str]:
     """Values with their intervals as text."""
     texts: list[str] = []
     for row in table.iter_rows(named=True):
-        text = number_text(row["estimate"])
-        low, high = (number_text(row.get(end)) for end in ("lower", "upper"))
+        unit = row.get("unit", "")
+        text = number_text(row["estimate"], unit)
+        # ends of intervals leave the unit to their value
+        low, high = (number_text(row.get(end), unit).removesuffix(unit).rstrip() for end in ("lower", "upper"))
         if text and (low or high):
             # ends that are not included
             low, high = (
@@ -106,7 +111,10 @@ def dots(picture: Picture, width: float) -> tuple[list[Vega], int]:
     for name, part in parts.items():
         span = picture.span_of(part)
         ends = _ends_of(picture.rows_of_same_scale(part), span)
-        axes = _axes_of_rows(part, ends, layout)
+        is_last = len(panels) >= len(parts) - layout.columns
+        alone = _OF_ONE.get(name, name) if len(parts) == 1 and name != part["what"][0] else ""
+        title = picture.x[0] or alone if is_last else ""
+        axes = replace(_axes_of_rows(part, ends, layout), title=title)
         labels = _labels(axes, part, layout) if len(panels) % layout.columns == 0 else []
         layers = _value_layers(axes, part, span.reference, picture, width - layout.labels)
         layers += [*labels, *_texts_beside(axes, _values_of(part), part, layout.values)]
@@ -131,7 +139,8 @@ def side_by_side(picture: Picture, width: float) -> tuple[list[Vega], int]:
             ["one", "other"], index="what", variable_name="model", value_name="estimate"
         )
         models = models.with_columns(pl.col("model").replace_strict({"one": one, "other": other}))
-        channels = {"color": colour, "tooltip": charts.tooltip(models)}
+        shape = {**colour, "scale": {"domain": [one, other], "range": ["diamond", "circle"]}}
+        channels = {"color": colour, "shape": shape, "tooltip": charts.tooltip(models)}
         layers = [
             axes.layer("rule", "one", "other", color=charts.MUTED, strokeWidth=2, opacity=0.5),
             axes.layer("point", "estimate", table=models, channels=channels, filled=True, size=80, opacity=1),
@@ -180,7 +189,8 @@ def _axes_of_rows(part: pl.DataFrame, ends: tuple[float, float], layout: _Layout
     middle = 0.5 + shift / _TALL_ROW
     axis = {"labels": False, "title": None, "bandPosition": middle}
     scale = {"type": "band", "domain": names, "padding": 0}
-    return Axes("x", ends, layout.panel, {"y": nominal("what", scale=scale, axis=axis)}, shift={"yOffset": shift})
+    rows = {"y": nominal("what", scale=scale, axis=axis)}
+    return Axes("x", ends, layout.panel, rows, shift={"yOffset": shift}, unit=charts.unit_of_part(part))
 
 
 def _panel(layers: Sequence[Vega], part: pl.DataFrame, layout: _Layout, heading: str, frame: str) -> Vega:
@@ -196,7 +206,7 @@ def _panel(layers: Sequence[Vega], part: pl.DataFrame, layout: _Layout, heading:
 def _labels(axes: Axes, part: pl.DataFrame, layout: _Layout) -> list[Vega]:
     """The labels of rows, beside or above them."""
     names = part.unique("what", keep="first", maintain_order=True).select("what")
-    room = layout.labels - charts.GAP if layout.labels else layout.panel
+    room = layout.labels - charts.GAP / 2 if layout.labels else layout.panel
     shift = 0 if layout.labels else -_SHIFT - 2
     place = {"x": {"value": -layout.labels}}
     texts = axes.text("what", place, names, fontSize=charts.TEXT, limit=room, yOffset=shift)
@@ -251,7 +261,9 @@ def _limits(axes: Axes, part: pl.DataFrame, name: str) -> list[Vega]:
     limit = part["limit"][0]
     if part["limit"].n_unique() > 1 or limit is None:
         return [axes.layer("tick", "limit", color=charts.INK, thickness=1.5, size=18)]
-    table = pl.DataFrame({"at": [limit], "text": [f"{name} {limit:.3g}"]})
+    is_large = abs(limit) >= 1_000
+    text = number_text(limit, axes.unit) if axes.unit or is_large else f"{limit:.3g}"
+    table = pl.DataFrame({"at": [limit], "text": [f"{name} {text}"]})
     if axes.values == "x":
         share = axes.share(limit)
         align = "left" if share < 0.2 else "right" if share > 0.8 else "center"

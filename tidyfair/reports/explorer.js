@@ -4,28 +4,31 @@
   const root = document.querySelector(".explorer");
   const data = JSON.parse(document.querySelector(".explorer-data").textContent);
   const form = root.querySelector("form"), charts = root.querySelector(".charts");
-  const names = Object.keys(data.values);
-  const rows = data.values.estimate.map((estimate, index) => {
-    const row = Object.fromEntries(names.map(name => [name, data.values[name][index]]));
+  const rowsOf = columns => columns.estimate.map((estimate, index) => {
+    const row = Object.fromEntries(Object.keys(columns).map(name => [name, columns[name][index]]));
     // readers of screens hear the names of these two
     row.groupNumber = row.group;
-    row.group = data.groups[row.feature][row.group];
+    if ("group" in row) row.group = data.groups[row.feature][row.group];
     row.metricNumber = row.metric;
     row.metric = data.metrics[row.metric];
+    row.isApart = (data.apart[row.feature] || []).includes(row.groupNumber);
     row.count = estimate === null ? null : Math.round(estimate * row.out_of);
     return row;
   });
+  const rows = rowsOf(data.values), gaps = rowsOf(data.gaps);
   const state = { feature: 0, metric: 0, reference: 1, threshold: data.start };
   for (const [name, text] of new URLSearchParams(location.hash.slice(1))) {
     if (name in state && /^[0-9]+$/.test(text)) state[name] = Number(text);
   }
-  let view = null;
+  let views = [];
 
   function control(name, label, options) {
     const wrapper = document.createElement("label");
     wrapper.textContent = label + " ";
     const select = document.createElement("select");
-    options.forEach((text, index) => select.add(new Option(text, index)));
+    // people of unknown groups are shown, and compared with nobody
+    const apart = name === "reference" ? data.apart[state.feature] : [];
+    options.forEach((text, index) => { if (!apart.includes(index)) select.add(new Option(text, index)); });
     select.value = state[name];
     select.addEventListener("change", () => choose(name, Number(select.value)));
     wrapper.append(select);
@@ -63,7 +66,7 @@
       controls();
       draw();
     } else {
-      view.signal(name, value).runAsync();
+      views.forEach(view => view.signal(name, value).runAsync());
     }
   }
 
@@ -77,15 +80,15 @@
     { field: "upper", title: "upper limit", format: ".1%" }, { field: "count", title: "count", format: "," },
     { field: "out_of", title: "out of", format: "," }, { field: "rows", title: "rows in group", format: "," },
   ];
-  const shares = { domain: [0, 1] };
-  const percent = { format: ".0%", tickCount: 5 };
+  const inPoints = name => ({ calculate: `isValid(datum.${name}) ? 100 * datum.${name} : null`, as: name + "Points" });
+  const points = { type: "quantitative", title: null, axis: { tickCount: 5, title: "points" } };
 
-  function values(width) {
+  function values() {
     const group = ofGroups();
-    const x = { type: "quantitative", scale: shares, axis: percent };
+    const x = { type: "quantitative", scale: { domain: [0, 1] }, axis: { format: ".0%", tickCount: 5 } };
     const some = { filter: "datum.groupNumber > 0" };
     return {
-      title: "Each group", width, height: { step: 26 }, transform: [ofMetric],
+      title: "Each group; dashed: all rows", data: { values: rows }, transform: [ofMetric],
       layer: [
         { transform: [{ filter: "datum.groupNumber === 0" }], mark: { type: "rule", strokeDash: [4, 3], color: colour("--muted") },
           encoding: { x: { ...x, field: "estimate", title: null } } },
@@ -97,9 +100,9 @@
     };
   }
 
-  function differences(width) {
+  function differences() {
     const group = ofGroups();
-    const x = { type: "quantitative", title: null, axis: { format: "+.0%", tickCount: 5 } };
+    const x = points;
     const square = text => "pow(" + text + ", 2)";
     const transform = [
       ofMetric,
@@ -109,7 +112,7 @@
       { joinaggregate: [
         { op: "max", field: "ofReference", as: "base" }, { op: "max", field: "lowerOfReference", as: "baseLower" },
         { op: "max", field: "upperOfReference", as: "baseUpper" } ] },
-      { filter: "datum.groupNumber > 0 && isValid(datum.estimate) && isValid(datum.base)" },
+      { filter: "datum.groupNumber > 0 && !datum.isApart && isValid(datum.estimate) && isValid(datum.base)" },
       { calculate: "datum.estimate - datum.base", as: "difference" },
       { calculate: "reference > 0 && datum.groupNumber !== reference && isValid(datum.lower) && isValid(datum.baseLower)",
         as: "hasLimits" },
@@ -117,69 +120,67 @@
           + ` + ${square("datum.baseUpper - datum.base")}) : null`, as: "least" },
       { calculate: `datum.hasLimits ? datum.difference + sqrt(${square("datum.upper - datum.estimate")}`
           + ` + ${square("datum.base - datum.baseLower")}) : null`, as: "most" },
+      inPoints("difference"), inPoints("least"), inPoints("most"),
     ];
     const details = [
-      { field: "group", title: "group" }, { field: "difference", title: "difference", format: "+.1%" },
-      { field: "least", title: "lower limit", format: "+.1%" }, { field: "most", title: "upper limit", format: "+.1%" },
+      { field: "group", title: "group" }, { field: "differencePoints", title: "difference (points)", format: "+.1f" },
+      { field: "leastPoints", title: "lower limit (points)", format: "+.1f" },
+      { field: "mostPoints", title: "upper limit (points)", format: "+.1f" },
       { field: "count", title: "count", format: "," }, { field: "out_of", title: "out of", format: "," },
     ];
     return {
-      title: "Difference to the reference", width, height: { step: 26 }, transform,
+      title: "Difference to the reference", data: { values: rows }, transform,
       layer: [
         { mark: { type: "rule", color: colour("--muted") }, encoding: { x: { datum: 0, type: "quantitative" } } },
         { mark: { type: "rule", strokeWidth: 2 },
-          encoding: { y: group, x: { ...x, field: "least" }, x2: { field: "most" } } },
+          encoding: { y: group, x: { ...x, field: "leastPoints" }, x2: { field: "mostPoints" } } },
         { mark: { type: "point", filled: true, opacity: 1, size: 80 },
-          encoding: { y: group, x: { ...x, field: "difference" }, tooltip: details } },
+          encoding: { y: group, x: { ...x, field: "differencePoints" }, tooltip: details } },
       ],
     };
   }
 
-  function ranges(width) {
+  function ranges() {
+    const metric = { field: "metric", type: "nominal", title: null, sort: data.metrics };
+    const details = [
+      { field: "metric", title: "metric" }, { field: "estimatePoints", title: "gap (points)", format: ".1f" },
+      { field: "lowerPoints", title: "lower limit (points)", format: ".1f" },
+      { field: "upperPoints", title: "upper limit (points)", format: ".1f" },
+    ];
     return {
-      title: "Highest less lowest group, every metric", width, height: { step: 26 },
-      transform: [
-        { filter: chosen + " && datum.groupNumber > 0" },
-        { aggregate: [{ op: "max", field: "estimate", as: "high" }, { op: "min", field: "estimate", as: "low" }],
-          groupby: ["metric", "metricNumber"] },
-        { calculate: "datum.high - datum.low", as: "range" },
-      ],
+      title: "Highest minus lowest group, by metric", data: { values: gaps },
+      transform: [{ filter: chosen }, inPoints("estimate"), inPoints("lower"), inPoints("upper")],
       layer: [
-        { mark: { type: "bar", height: 12 },
-          encoding: {
-            y: { field: "metric", type: "nominal", title: null, sort: null },
-            x: { field: "range", type: "quantitative", title: null, scale: shares, axis: percent },
-            tooltip: [{ field: "metric", title: "metric" }, { field: "range", title: "range", format: ".1%" }],
-          } },
-        { mark: { type: "text", align: "left", dx: 5, color: colour("--ink") },
-          encoding: {
-            y: { field: "metric", type: "nominal", sort: null },
-            x: { field: "range", type: "quantitative" }, text: { field: "range", format: ".1%" },
-          } },
+        { mark: { type: "rule", strokeWidth: 2 },
+          encoding: { y: metric, x: { ...points, field: "lowerPoints", scale: { zero: true } }, x2: { field: "upperPoints" } } },
+        { mark: { type: "point", filled: true, opacity: 1, size: 80 },
+          encoding: { y: metric, x: { ...points, field: "estimatePoints" }, tooltip: details } },
       ],
     };
   }
 
   function draw() {
     const ink = colour("--ink"), muted = colour("--muted"), rule = colour("--rule"), accent = colour("--accent");
-    const space = root.clientWidth, wide = space >= 760;
-    const width = wide ? Math.floor((space - 290) / 2) : space - 190;
-    const pair = [values(width), differences(width)];
-    const concat = wide ? [{ hconcat: pair }, ranges(2 * width + 110)] : [...pair, ranges(width)];
     const params = Object.entries(state).map(([name, value]) => ({ name, value }));
-    const spec = {
-      data: { values: rows }, params, vconcat: concat,
-      background: null,
+    const common = {
+      params, background: null, autosize: { type: "fit-x", contains: "padding" },
       config: {
         font: "system-ui, sans-serif", view: { stroke: null }, title: { anchor: "start", color: ink, fontSize: 13 },
-        axis: { labelColor: ink, titleColor: muted, domain: false, gridColor: rule, tickColor: rule, labelLimit: 120,
+        axis: { labelColor: ink, titleColor: muted, domain: false, gridColor: rule, tickColor: rule, labelLimit: 160, titleFontWeight: "normal",
                 labelFontSize: 12 },
-        mark: { color: accent, tooltip: true }, rule: { color: accent }, point: { color: accent }, bar: { color: accent },
-        concat: { spacing: 24 }, legend: { disable: true },
+        mark: { color: accent, tooltip: true }, rule: { color: accent }, point: { color: accent },
+        legend: { disable: true },
       },
     };
     const options = { mode: "vega-lite", actions: false, ast: true, renderer: "svg", tooltip: { theme: "custom" } };
-    vegaEmbed(charts, spec, options).then(result => { view = result.view; });
+    const specs = [values(), differences(), ranges()];
+    charts.replaceChildren(...specs.map(() => document.createElement("div")));
+    const drawn = specs.map((spec, index) => {
+      const place = charts.children[index];
+      const lines = index < 2 ? data.groups[state.feature].length - 1 : data.metrics.length;
+      return vegaEmbed(place, { ...common, ...spec, width: place.clientWidth, height: 26 * lines }, options);
+    });
+    Promise.all(drawn).then(results => { views = results.map(result => result.view); });
   }
 
   state.feature = Math.min(state.feature, data.features.length - 1);

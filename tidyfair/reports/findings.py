@@ -1,36 +1,47 @@
-"""Findings of an audit, and their sentences: how far the groups of a feature differ, and how certain that is.
+"""Findings of an audit, and their sentences: whether the groups of a feature differ, how far, and how certain that is.
 
-Pages and the command line lay out the same sentences.
+Groups differ, they are alike within a margin, or there are too few rows to tell; and who is not compared is a finding
+too. Pages and the command line lay out the same sentences.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from operator import itemgetter
-from typing import Any
+from typing import Any, get_args
 
 import polars as pl
 
-from tidyfair.audits import AuditResults
+from tidyfair.audits import Answer, AuditResults, is_percent
 from tidyfair.calling import GroupwiseMetric, Metric
 from tidyfair.errors import Status
-from tidyfair.intervals import share_of
+from tidyfair.evaluation import lacks_prediction, missing_in_words
 from tidyfair.metrics import at_cut, capitalized, in_prose, short_title
-from tidyfair.reports.tables import ends_in_words, left_out_in_words, number_in_digits, reason
-from tidyfair.specs import CUTS, Aggregate, By, cut_of_row, key_of
+from tidyfair.reports.data_words import DataWords
+from tidyfair.reports.plot_input import listed_names
+from tidyfair.reports.tables import ends_in_words, in_unit, left_out_in_words, number_in_digits, reason
+from tidyfair.specs import CUTS, Aggregate, By, RowKey, cut_of_row, key_of
+from tidyfair.tallies import ESTIMATE, TRUTH
 
 _CONTEXTS = {"rest": "all other groups", "overall": "all groups together"}
 """The references of disparities that are no group."""
+_VERBS: Mapping[Answer, tuple[str, str]] = {
+    "differ": ("differs", "differ"), "too few rows to tell": ("has too few rows to tell", "have too few rows to tell"),
+    "not shown to differ": ("is not shown to differ", "are not shown to differ"), "alike": ("is alike", "are alike"),
+}  # fmt: skip
+"""What is said of one comparison, and of several."""
+_MOST_STRAY = 3
+"""The most stray labels that are named."""
 _KINDS = ("difference", "ratio", "log_ratio")
 """The kinds of disparities between two groups; the first of a feature leads its finding."""
 
 
 def percent(share: float) -> str:
     """A share in percent, with all of its digits."""
-    return f"{share * 100:g} %"
+    return f"{share * 100:g}%"
 
 
 def feature_in_words(by: By) -> str:
@@ -45,7 +56,15 @@ def group_in_words(by: By, group: str) -> str:
     if by.sides is not None:
         return f"{_condition(by, group)} ({group})" if group in {"privileged", "unprivileged"} else "on neither side"
     crossed = len(by.keys) > 1 and group.count(":") == len(by.keys) - 1
-    return ", ".join(group.split(":")) if crossed else group
+    values = group.split(":") if crossed else [group]
+    return ", ".join("Unknown" if value == "null" else value for value in values)
+
+
+def names_of_groups(by: By, values: pl.DataFrame) -> dict[str, str]:
+    """The groups of some values as tables and pictures show them; those that are unknown say that they are apart."""
+    unknown = set(values.filter(pl.col(".status") == Status.UNKNOWN.value)[".group"])
+    apart = {group: " (not compared)" if group in unknown else "" for group in values[".group"].drop_nulls().unique()}
+    return {group: f"{group_in_words(by, group)}{remark}" for group, remark in apart.items()}
 
 
 def group_in_sentence(by: By, group: str) -> str:
@@ -58,12 +77,13 @@ def quoted_group(names: Sequence[str], group: str) -> str:
     values = group.split(":") if len(names) > 1 else [group]
     if len(values) != len(names):
         names, values = [":".join(names)], [group]
-    return ", ".join(f"{name} = {_quoted(value)}" for name, value in zip(names, values, strict=True))
+    pairs = zip(names, values, strict=True)
+    return ", ".join(f"{name} unknown" if value == "null" else f"{name} = {_quoted(value)}" for name, value in pairs)
 
 
 def _quoted(value: object) -> str:
-    """A text in quotation marks, unless it has some; other values, and null, as they are."""
-    is_plain = isinstance(value, str) and value != "null" and value[:1] not in {'"', "'"}
+    """A text in quotation marks, unless it has some; other values as they are."""
+    is_plain = isinstance(value, str) and value[:1] not in {'"', "'"}
     return f'"{value}"' if is_plain else str(value)
 
 
@@ -89,14 +109,19 @@ def disparity_in_words(row: Mapping[str, Any]) -> str:
     return title
 
 
-def _in_unit(number: float, unit: str) -> str:
-    """A number as it is written in sentences: a hundred times as large in `%` and in `points`."""
-    return f"{number * 100:.1f} {unit}" if unit else number_in_digits(number)
+def units_of(metrics: Iterable[Metric | GroupwiseMetric]) -> dict[str, str]:
+    """The unit of each metric that has one: percent of shares, and points between them."""
+    units = {metric.name: unit_of(metric) for metric in metrics}
+    return {name: unit for name, unit in units.items() if unit}
 
 
-def _is_share(metric: Metric) -> bool:
-    """True for a share of rows, whose values are written in percent."""
-    return share_of(metric.definition) is not None
+def unit_of(metric: Metric | GroupwiseMetric) -> str:
+    """The unit in which a metric is written; empty for plain numbers."""
+    if not all(map(is_percent, metric.metrics if isinstance(metric, GroupwiseMetric) else [metric])):
+        return ""
+    if isinstance(metric, Metric) or metric.aggregate.is_extreme:
+        return "%" if metric.range[0] == 0 else "points"
+    return "points" if metric.aggregate.is_difference else ""
 
 
 @dataclass(frozen=True)
@@ -112,15 +137,17 @@ class Finding:
     """The metric whose values differ; None for a disparity that is no comparison of two groups."""
     cut: Mapping[str, float] = field(default_factory=dict[str, float])
     """The threshold, time or quantile level that it is about, by its column, where results name it."""
-    is_significant: bool | None = None
+    level: str | None = None
+    """The label that it is about, where the metric has a value for each."""
+    answer: Answer | None = None
     """None where the disparity is not judged."""
     evidence: float = -1.0
-    """The distance of the interval from equality; negative where the disparity is not significant."""
+    """The distance of the interval from equality; negative where groups are not shown to differ."""
 
 
 def finding_on(by: By, audit: AuditResults) -> Finding:
     """The finding on a feature of an audit, from its disparities and the values of its groups."""
-    judged = audit.significance.outcomes
+    answers, order = audit.answers, get_args(Answer)
     parities = {parity.name: parity for parity in audit.metrics.parities if parity.by == by}
     is_own = (pl.col(".by") == by.text) & pl.col(".metric").is_in(list(parities))
     rows = audit.compared_results.filter(is_own).to_dicts()
@@ -128,52 +155,68 @@ def finding_on(by: By, audit: AuditResults) -> Finding:
     if not defined:
         return Finding(by, f"No comparison by {feature_in_words(by)}:", f"{_why_not(by, rows, audit)}.")
 
-    def rank(row: Mapping[str, Any]) -> tuple[bool, int, float]:
-        """The order of disparities: significant ones before others, differences before ratios, then by size."""
-        aggregate = parities[row[".metric"]].aggregate
-        is_significant = judged.get(key_of(row), False)
-        size = _evidence(row, aggregate) if is_significant else abs(row[".estimate"] - (aggregate.equality or 0.0))
+    def rank(row: Mapping[str, Any]) -> tuple[int, int, float]:
+        """The order of disparities: by their answers, differences before ratios, then by size."""
+        aggregate, answer = parities[row[".metric"]].aggregate, answers.get(key_of(row))
+        size = abs(row[".estimate"] - (aggregate.equality or 0.0))
         kind = _KINDS.index(aggregate.kind) if aggregate.kind in _KINDS else len(_KINDS)
-        return is_significant, -kind, size
+        position = order.index(answer) if answer else len(order)
+        return -position, -kind, _evidence(row, aggregate) if answer == "differ" else size
 
     row = max(defined, key=rank)
-    parity = parities[row[".metric"]]
-    others = [key_of(other) for other in defined if other is not row]
-    outcomes = [judged[key] for key in others if key in judged]
-    is_significant = judged.get(key_of(row))
+    parity, answer, feature = parities[row[".metric"]], answers.get(key_of(row)), feature_in_words(by)
     compared = _compared(by, row, parity, audit.groups)
     size = f"{_size(row, parity, compared)} ({_certainty(row, parity, audit.level)})"
-    metric = None
+    metric, title = None, parity.name
     if parity.aggregate.kind in _KINDS and len(compared) == 1:
         metric, values = compared[0]
-        lead, text = _sentence_on_metric(
-            metric, values, size, row, is_significant=is_significant, has_others=bool(outcomes)
-        )
+        title = metric.name
+        unit = "" if parity.aggregate.kind == "ratio" else DataWords.of(audit).unit_of(metric)
+        text = f"{_meaning(metric, row, audit)} is {values}, {size}{unit}"
     else:
-        lead = capitalized(_metric_and_label(in_prose(parity.name), row))
-        parts = [size, *(f"{at_cut(in_prose(one.name), row)} is {ends}" for one, ends in compared)]
-        text = f"{'; '.join(parts)}."
-        if is_significant is not None:
-            text += f" It is {'' if is_significant else 'not '}significant."
-    text += _on_others(outcomes)
-    if left_out := left_out_in_words(row[".left_out"], partial(group_in_sentence, by), in_prose):
-        text += f" Left out: {left_out}."
-    evidence = _evidence(row, parity.aggregate) if is_significant else -1.0
-    return Finding(by, f"{lead} by {feature_in_words(by)}:", text, metric, cut_of_row(row), is_significant, evidence)
+        text = "; ".join([size, *(f"{at_cut(in_prose(one.name), row)} is {ends}" for one, ends in compared)])
+    name = _metric_and_label(in_prose(title), row)
+    lead = f"{capitalized(name)}{' differs' if answer else ''} by {feature}:"
+    others = {key_of(other): other for other in defined if other is not row}
+    if answer and answer != "differ":
+        margin = _margin_in_words(audit, parity)
+        lead = f"{capitalized(answer)} by {feature}{f' within {margin}' if answer == 'alike' else ''}:"
+        is_named = text.startswith(f"the {name}")
+        start = "the largest gap" + ("" if is_named else f" is in {name}") if others else "" if is_named else name
+        text = f"{start}: {text}" if start else text
+        text += _doubt(answer, margin, is_significant=audit.significance.outcomes[key_of(row)])
+        if answer != "alike" and _evidence(row, parity.aggregate) > 0:
+            text += f"; among {len(answers)} comparisons, chance may explain this one"
+    evidence = _evidence(row, parity.aggregate) if answer == "differ" else -1.0
+    text += f".{_on_others(others, answers)}"
+    return Finding(by, lead, text, metric, cut_of_row(row), row.get(".level"), answer, evidence)
 
 
-def _sentence_on_metric(
-    metric: Metric, values: str, size: str, row: Mapping[str, Any], *, is_significant: bool | None, has_others: bool
-) -> tuple[str, str]:
-    """The words before the feature, and the sentence on the values of two groups and the size of their disparity."""
-    name = in_prose(metric.name)
-    if is_significant is False:
-        part = _metric_and_label(name, row)
-        start = f"the largest is in {part}," if has_others else f"{part} is"
-        return "No clear difference", f"{start} {values}, {size}."
-    names = f"{name}s" if name.endswith("rate") else name
-    verb = "" if is_significant is None else " differ" if names != name else " differs"
-    return f"{capitalized(_metric_and_label(names, row))}{verb}", f"{values}, {size}."
+def _doubt(answer: Answer, margin: str, *, is_significant: bool) -> str:
+    """What an answer leaves open, as the end of a sentence."""
+    if answer == "alike":
+        return ", small but beyond chance" if is_significant else ""
+    if answer == "too few rows to tell":
+        return f", so that groups may be alike within {margin} or not"
+    return "; no margin is set within which groups would be alike"
+
+
+def _margin_in_words(audit: AuditResults, parity: GroupwiseMetric) -> str:
+    """The margin within which groups are alike, and who has set it; empty without one."""
+    if (within := audit.alike_within(parity)) is None:
+        return ""
+    if parity.aggregate.kind == "difference":
+        size = f"{within[1] * 100:g} points" if unit_of(parity) else f"{within[1]:,g}"
+    else:
+        size = f"a {parity.aggregate.kind.replace('_', ' ')} of {number_in_digits(within[0])}"
+    return f"{size} ({'the default margin' if audit.margin is None else 'the margin of this audit'})"
+
+
+def _meaning(metric: Metric, row: Mapping[str, Any], audit: AuditResults) -> str:
+    """The metric of a disparity in the words of the data; an average over labels has no rows of its own."""
+    if row.get(".level") is None and row[".estimator"] in {"macro", "macro_weighted", "micro"}:
+        return f"the {in_prose(metric.name)}, averaged over the labels,"
+    return at_cut(DataWords.of(audit).meaning(metric, row.get(".level")), row)
 
 
 def _metric_and_label(name: str, row: Mapping[str, Any]) -> str:
@@ -182,19 +225,81 @@ def _metric_and_label(name: str, row: Mapping[str, Any]) -> str:
     return at_cut(name if label is None else f"{name} of label {label}", row)
 
 
-def _on_others(outcomes: Sequence[bool]) -> str:
-    """The sentence on the other disparities of a feature that are judged."""
-    others, significant = len(outcomes), sum(outcomes)
-    if others == 0:
+def _on_others(others: Mapping[RowKey, Mapping[str, Any]], answers: Mapping[RowKey, Answer]) -> str:
+    """The sentence on the other disparities of a feature, by their answers."""
+    texts: list[str] = []
+    for answer in get_args(Answer):
+        names = [at_cut(in_prose(row[".metric"]), row) for key, row in others.items() if answers.get(key) == answer]
+        if names:
+            texts.append(f"{listed_names(names)} {_VERBS[answer][len(set(names)) > 1]}")
+    return f" Other comparisons: {'; '.join(texts)}." if texts else ""
+
+
+def remarks_on(audit: AuditResults) -> list[Finding]:
+    """Findings on the people who are not compared, and on predictions that are missing or have a stray label."""
+    tally, rows = audit.tally, audit.rows
+    remarks: list[Finding] = []
+    for by in audit.metrics.bys:
+        feature = feature_in_words(by)
+        cells = by.groups(tally.keys_of_cells(by.columns))
+        any_of = " or ".join(column.name for column in by.columns)
+        apart = {f"{capitalized(any_of)} is unknown for": by.is_unknown(cells)}
+        if by.sides:
+            apart[f"On neither side of {feature} are"] = cells.to_series() == "neither"
+        why = "left out, as asked" if by.policy.unknown == "drop" else "not compared"
+        for lead, is_apart in apart.items():
+            if number := int(tally.cells["n"].filter(is_apart).sum()):
+                text = f"{number:,} of {rows:,} rows, {number / rows:.1%}; {why}."
+                remarks.append(Finding(by, lead, text))
+        if entries := _left_out_entries(audit, by):
+            names = left_out_in_words(entries, partial(group_in_sentence, by), in_prose)
+            few = f" Fewer than {audit.policy.min_n} rows that count are too few." if audit.policy.min_n > 1 else ""
+            remarks.append(Finding(by, f"Not compared by {feature}:", f"{names}.{few}"))
+    by = audit.metrics.bys[0]
+    if (missing := missing_in_words(tally, audit.metrics.bys)) is not None:
+        number = int(tally.cells["n"].filter(lacks_prediction(tally)).sum())
+        shares = "".join(f"; {text}" for text in missing[1])
+        remarks.append(
+            Finding(by, "Predictions are missing", f"in {number:,} of {rows:,} rows, {number / rows:.1%}{shares}.")
+        )
+    if stray := _stray_labels(audit):
+        remarks.append(Finding(by, "Stray labels:", stray))
+    return remarks
+
+
+def _left_out_entries(audit: AuditResults, by: By) -> list[Mapping[str, Any]]:
+    """The known groups that disparities of a feature leave out, of which metrics and why, each of them once."""
+    every = {metric.name for parity in audit.metrics.parities if parity.by == by for metric in parity.metrics}
+    entries: dict[tuple[Any, ...], Mapping[str, Any]] = {}
+    metrics: dict[tuple[str, str], set[str]] = {}
+    for left_out in audit.compared_results.filter(pl.col(".by") == by.text)[".left_out"].drop_nulls():
+        for entry in left_out:
+            # those on neither side are counted by themselves
+            if entry["status"] != Status.UNKNOWN and not (by.sides and entry["group"] == "neither"):
+                entries[entry["group"], entry["status"], entry["metric"], entry["level"]] = entry
+                metrics.setdefault((entry["group"], entry["status"]), set()).add(entry["metric"])
+    all_metrics = {"metric": "all metrics", "level": None}
+    return [
+        {**entry, **all_metrics} if metrics[group, status] == every and len(every) > 1 else entry
+        for (group, status, *_), entry in entries.items()
+    ]
+
+
+def _stray_labels(audit: AuditResults) -> str:
+    """The labels that are predicted and never true, with their rows; empty without any."""
+    tally = audit.tally
+    if tally.truth is None or tally.estimate is None or audit.metrics.labels(tally, audit.options) is None:
         return ""
-    if others == 1:
-        return f" The other disparity is {'also' if significant else 'not'} significant."
-    if significant == 0:
-        return f" None of the other {others} disparities is significant."
-    if significant == others:
-        return f" All {others} other disparities are also significant."
-    verb = "is" if significant == 1 else "are"
-    return f" {significant} of the other {others} disparities {verb} also significant."
+    is_stray = ~tally.cells[ESTIMATE].cast(pl.String).is_in(tally.cells[TRUTH].cast(pl.String).implode())
+    stray = tally.cells.filter(is_stray & tally.cells[TRUTH].is_not_null()).drop_nulls(ESTIMATE)
+    counts = stray.group_by(pl.col(ESTIMATE).cast(pl.String)).agg(pl.col("n").sum()).sort("n", descending=True).rows()
+    texts = [f"{_quoted(label)} in {number:,} {'row' if number == 1 else 'rows'}" for label, number in counts]
+    if not texts:
+        return ""
+    more = f" and {len(texts) - _MOST_STRAY} more" if len(texts) > _MOST_STRAY else ""
+    text = f"{tally.estimate.name} is {', '.join(texts[:_MOST_STRAY])}{more}, which {tally.truth.name} never is"
+    event = audit.metrics.event(tally, audit.options)
+    return f"{text}; " + (f"it counts as other than {_quoted(event)}." if event is not None else "it is never right.")
 
 
 def _why_not(by: By, rows: Sequence[Mapping[str, Any]], audit: AuditResults) -> str:
@@ -284,7 +389,7 @@ def _ends_in_words(metric: Metric, groups: tuple[str, str], values: tuple[float,
     low, high = groups
     if values is None:
         return f"lowest for {low} and highest for {high}"
-    least, most = (_in_unit(value, "%" if _is_share(metric) else "") for value in values)
+    least, most = (in_unit(value, unit_of(metric)) for value in values)
     return f"{least} for {low} and {most} for {high}"
 
 
@@ -306,19 +411,10 @@ def _size(row: Mapping[str, Any], parity: GroupwiseMetric, compared: Sequence[tu
     """The size of a disparity, in words."""
     estimate, kind = row[".estimate"], parity.aggregate.kind
     if kind not in _KINDS or len(compared) != 1:
-        return _in_unit(estimate, _unit_of(parity))
+        return in_unit(estimate, unit_of(parity))
     if kind == "difference":
-        return f"{_in_unit(abs(estimate), _unit_of(parity))} apart"
+        return f"{in_unit(abs(estimate), unit_of(parity))} apart"
     return f"a {kind.replace('_', ' ')} of {number_in_digits(estimate)}"
-
-
-def _unit_of(parity: GroupwiseMetric) -> str:
-    """The unit in which a disparity is written: percent of an extreme share, points between shares."""
-    if not all(map(_is_share, parity.metrics)):
-        return ""
-    if parity.aggregate.is_extreme:
-        return "%"
-    return "points" if parity.aggregate.is_difference else ""
 
 
 def _certainty(row: Mapping[str, Any], parity: GroupwiseMetric, level: float | None) -> str:
@@ -330,6 +426,5 @@ def _certainty(row: Mapping[str, Any], parity: GroupwiseMetric, level: float | N
         return "no confidence interval"
     if parity.aggregate.is_difference and row[".estimate"] < 0:
         low, high = (None if high is None else -high), (None if low is None else -low)
-    unit = _unit_of(parity)
-    ends = [None if end is None else _in_unit(end, unit).removesuffix(f" {unit}") for end in (low, high)]
+    ends = [None if end is None else in_unit(end, unit_of(parity), is_end=True) for end in (low, high)]
     return f"{percent(level)} CI {ends_in_words(*ends)}"

@@ -20,11 +20,13 @@ import polars as pl
 
 from tidyfair.audits import AuditResults, differences
 from tidyfair.calling import Metric, metric_set
+from tidyfair.errors import Status
 from tidyfair.escapes import visible
 from tidyfair.intervals import share_of
 from tidyfair.metrics import title_of
+from tidyfair.metrics.classification import precision, selection_rate, sens, spec
 from tidyfair.reports.blocks import Content, prose
-from tidyfair.reports.findings import feature_in_words, group_in_words
+from tidyfair.reports.findings import feature_in_words, group_in_words, names_of_groups, percent
 from tidyfair.reports.sections import thresholds_of
 from tidyfair.specs import By
 from tidyfair.tallies import open_frame
@@ -96,27 +98,39 @@ def explorer_of(
     # shares of rows that depend on the predictions
     metrics = [metric for metric in audit.metrics.groups if isinstance(metric, Metric)]
     rates = [rate for rate in metrics if rate.definition.reads != frozenset({"truth"}) and share_of(rate.definition)]
+    # of scores alone, those that thresholds would have
+    rates = rates or [selection_rate, sens, spec, precision]
     start, min_n = call.get("threshold"), audit.policy.min_n
     note = f"Groups of fewer than {min_n} rows are not shown." if min_n else ""
     tally, features = audit.tally, audit.metrics.bys
+    compared = metric_set(*rates, *differences(rates, features))
     if tally.scores is not None and not tally.scores.several:
         own = {float(start)} if isinstance(start, int | float) else set[float]()
         options = {name: call[name] for name in _VALUE_OPTIONS if name in call}
         options["threshold"] = sorted({*thresholds_of(tally), *own})
-        compared = metric_set(*rates, *differences(rates, features))
-        groups = open_frame(compared.by_group(data, **options, interval="auto", on_undefined="ignore")).to_polars()
+        options |= {"interval": "auto" if audit.level is not None else None, "on_undefined": "ignore"}
+        groups = open_frame(compared.by_group(data, **options)).to_polars()
+        gaps = open_frame(compared(data, **options)).to_polars()
         note = f"Rows whose score is at or above the threshold are selected. {note}"
         if not own:
-            note += " The rest of this report is about the decisions as they were made, not about one threshold."
+            about = "scores" if tally.estimate is None else "decisions as they were made"
+            note += f" The rest of this report is about the {about}, not about one threshold."
+    elif all(rate in metrics for rate in rates):
+        gaps = compared.compute(tally, **audit.reading)
+    else:
+        return []
+    if audit.level is not None:
+        note += f" Lines show {percent(audit.level)} confidence intervals."
     values = groups.filter(pl.col(".metric").is_in([rate.name for rate in rates]))
     bys = [first, *(by for by in features if by != first)]
-    made = explorer(values, bys, min_n=min_n, start=start, note=note)
+    made = explorer(values, bys, min_n=min_n, start=start, note=note, gaps=gaps)
     return [] if made is None else [made]
 
 
 def explorer(
-    values: pl.DataFrame, bys: Sequence[By], *, min_n: int, start: object = None, note: str = ""
-) -> Explorer | None:
+    values: pl.DataFrame, bys: Sequence[By], *, min_n: int, start: object = None, note: str = "",
+    gaps: pl.DataFrame | None = None,
+) -> Explorer | None:  # fmt: skip
     """The explorer of values of groups, as `by_group` gives them; None where there is nothing to show.
 
     Args:
@@ -126,16 +140,19 @@ def explorer(
         min_n: Groups of fewer rows are left out of the data too.
         start: The threshold that is shown first, if it is one number.
         note: A paragraph above the controls.
+        gaps: The differences between the highest and the lowest group, under the names of the metrics.
     """
     shown = values.filter(pl.col(".by").is_null() | (pl.col(".n") >= min_n))
-    missing = [name for name in (".threshold", ".lower", ".upper") if name not in shown.columns]
-    shown = shown.with_columns(pl.lit(None, pl.Float64).alias(name) for name in missing)
+    shown = _completed(shown)
+    gaps = shown.clear() if gaps is None else _completed(gaps)
     metrics = shown[".metric"].unique(maintain_order=True).to_list()
     thresholds = shown[".threshold"].drop_nulls().unique().sort().to_list()
     overall = shown.filter(pl.col(".by").is_null()).with_columns(pl.lit(None, pl.String).alias(_NAME))
     features: list[str] = []
     groups: list[list[str]] = []
     parts: list[pl.DataFrame] = []
+    gap_parts: list[pl.DataFrame] = []
+    apart: list[list[int]] = []
     for by in bys:
         feature_values = shown.filter(pl.col(".by") == by.text)
         if feature_values.is_empty():
@@ -145,8 +162,13 @@ def explorer(
         largest = _largest(feature_values)
         texts = largest[_NAME].unique(maintain_order=True).to_list()
         parts.append(_numbered(pl.concat([overall, largest]), len(features), texts, metrics, thresholds))
+        gaps_of_feature = gaps.filter((pl.col(".by") == by.text) & pl.col(".metric").is_in(metrics))
+        gap_parts.append(gaps_of_feature.select(_numbers(len(features), metrics, thresholds)))
         features.append(visible(feature_in_words(by)))
-        groups.append([_ALL_ROWS, *(visible(group_in_words(by, text)) for text in texts)])
+        names = names_of_groups(by, feature_values)
+        unknown = set(largest.filter(pl.col(".status") == Status.UNKNOWN.value)[_NAME])
+        apart.append([number for number, text in enumerate(texts, 1) if text in unknown])
+        groups.append([_ALL_ROWS, *(visible(names.get(text) or group_in_words(by, text)) for text in texts)])
     if not features:
         return None
     wanted = start if isinstance(start, int | float) else 0.5
@@ -156,9 +178,11 @@ def explorer(
         "features": features,
         "metrics": [visible(title_of(metric).partition(" (")[0]) for metric in metrics],
         "groups": groups,
+        "apart": apart,
         "thresholds": [_INFINITE.get(at, at) for at in thresholds],
         "start": distances.index(min(distances)) if distances else 0,
         "values": pl.concat(parts).to_dict(as_series=False),
+        "gaps": pl.concat(gap_parts).to_dict(as_series=False),
     }
     return Explorer(note.strip(), data)
 
@@ -177,17 +201,26 @@ def _numbered(
     values: pl.DataFrame, feature: int, groups: list[str], metrics: list[str], thresholds: list[float]
 ) -> pl.DataFrame:
     """Values with the numbers of their feature, group, metric and threshold; all rows together are group 0."""
-    return values.select(
+    number, *others = _numbers(feature, metrics, thresholds)
+    group = _number_among([None, *groups], _NAME).alias("group")
+    return values.select(number, group, *others, pl.col(".denominator").alias("out_of"), pl.col(".n").alias("rows"))
+
+
+def _numbers(feature: int, metrics: list[str], thresholds: list[float]) -> list[pl.Expr]:
+    """The numbers of a feature, a metric and a threshold, and a value with its limits."""
+    values = [pl.col(f".{name}").round(_DIGITS).alias(name) for name in ("estimate", "lower", "upper")]
+    return [
         pl.lit(feature).alias("feature"),
-        _number_among([None, *groups], _NAME).alias("group"),
         _number_among(metrics, ".metric").alias("metric"),
         _number_among(thresholds or [None], ".threshold").alias("threshold"),
-        pl.col(".estimate").round(_DIGITS).alias("estimate"),
-        pl.col(".lower").round(_DIGITS).alias("lower"),
-        pl.col(".upper").round(_DIGITS).alias("upper"),
-        pl.col(".denominator").alias("out_of"),
-        pl.col(".n").alias("rows"),
-    )
+        *values,
+    ]
+
+
+def _completed(values: pl.DataFrame) -> pl.DataFrame:
+    """Values with columns of thresholds and limits, which are null where they have none."""
+    missing = [name for name in (".threshold", ".lower", ".upper") if name not in values.columns]
+    return values.with_columns(pl.lit(None, pl.Float64).alias(name) for name in missing)
 
 
 def _number_among(known: Sequence[object], column: str) -> pl.Expr:

@@ -16,6 +16,9 @@ MOST_BANDS = 3
 """The most lines of a panel that have bands."""
 _REACH = 0.75
 """The share of the height of lines at which intervals are cut, so that a wide one does not flatten the lines."""
+_DASHES = [[1, 0], [7, 3], [2, 2], [9, 3, 2, 3], [4, 4], [12, 3], [7, 2, 2, 2, 2, 2], [1, 4]]
+"""The dashes of series, in their order."""
+_LONG_SYMBOL = 500
 _APART = 7
 """The pixels between the intervals of different lines at the same point."""
 _ARROWS_APART = 24
@@ -33,16 +36,20 @@ def lines(picture: Picture, width: float) -> tuple[list[Vega], int]:
     parts = table.partition_by("panel", maintain_order=True)
     columns = charts.columns_of(len(parts), width, _LEAST_SQUARE if picture.square else _LEAST_PANEL)
     room = (width - charts.COLUMN_GAP * (columns - 1)) / columns
-    colour = charts.legend("key", colours, width - 40, symbolType="stroke", symbolStrokeWidth=2.5)
+    colour = charts.legend(
+        "key", colours, width - 40, symbolType="stroke", symbolStrokeWidth=2.5, symbolSize=_LONG_SYMBOL
+    )
     if len(colours) == 1:
         colour["legend"] = None
+    # lines can be told apart without colours, too
+    dash = {**colour, "scale": {"domain": list(colours), "range": _DASHES[: len(colours)]}}
     panels: list[Vega] = []
     for part in parts:
         across, axes = _axes_of_lines(picture, part, room)
         height = min(max(room * _SHARE_OF_HEIGHT, _LEAST_HEIGHT), _LARGEST_HEIGHT)
         placed = _beside_each_other(part, picture, across)
         layers = _reference_lines(axes, across, picture, picture.span_of(part))
-        layers += _line_layers(axes, across, placed, picture, {"color": colour, "detail": nominal("series")})
+        layers += _line_layers(axes, across, placed, picture, {"color": colour, "detail": nominal("series")}, dash)
         height = across.length if picture.square else height
         heading = part["panel"][0] if len(parts) > 1 else ""
         panels.append(charts.panel(layers, placed, across.length, height, heading, picture.y[0], limit=room))
@@ -60,8 +67,9 @@ def _axes_of_lines(picture: Picture, part: pl.DataFrame, room: float) -> tuple[A
         ends = ends_of_axis(heights, picture.span_of(part))
         x_ends = ends_of_axis([*part["x"], picture.at], picture.x_span)
     inner = room - charts.width_of_ticks(ends)
-    across = Axes("x", x_ends, min(inner, _LARGEST_SQUARE) if picture.square else inner, {}, picture.x[0])
-    return across, Axes("y", ends, inner, {"x": across.place("x")})
+    length, unit = min(inner, _LARGEST_SQUARE) if picture.square else inner, charts.unit_of_part(part)
+    across = Axes("x", x_ends, length, {}, picture.x[0], unit=unit if picture.square else "")
+    return across, Axes("y", ends, inner, {"x": across.place("x")}, unit=unit)
 
 
 def _heights(part: pl.DataFrame) -> list[float | None]:
@@ -83,7 +91,9 @@ def _has_intervals(part: pl.DataFrame) -> bool:
     return "lower" in part.columns and part["series"].n_unique() <= MOST_BANDS
 
 
-def _line_layers(axes: Axes, across: Axes, part: pl.DataFrame, picture: Picture, channels: Vega) -> list[Vega]:
+def _line_layers(
+    axes: Axes, across: Axes, part: pl.DataFrame, picture: Picture, channels: Vega, dash: Vega
+) -> list[Vega]:
     """The marks of a panel, from behind to front."""
     layers: list[Vega] = []
     if _has_intervals(part) and picture.points:
@@ -97,14 +107,14 @@ def _line_layers(axes: Axes, across: Axes, part: pl.DataFrame, picture: Picture,
         layers += [band, *arrows(axes, few, channels)]
     in_order = {**channels, "order": {"field": "order", "type": "quantitative"}}
     if "dashed" in part.columns:
-        style: Vega = {"strokeWidth": 1.25, "strokeDash": charts.DASHES, "clip": True}
+        style: Vega = {"strokeWidth": 1.5, "strokeDash": [1, 3], "strokeCap": "round", "clip": True}
         layers.append(axes.layer("line", "dashed", channels=in_order, **style))
     front = part.filter("front")
     if len(front) < len(part):
         behind = part.filter(~pl.col("front"))
         layers.append(axes.layer("line", "estimate", table=behind, channels=in_order, strokeWidth=1, opacity=0.5))
     tooltip = {"tooltip": charts.tooltip(part)}
-    shown = {**in_order, **tooltip}
+    shown = {**in_order, "strokeDash": dash, **tooltip}
     layers.append(axes.layer("line", "estimate", table=front, channels=shown, strokeWidth=2, strokeJoin="round"))
     if picture.points:
         shown = {**channels, **tooltip}
@@ -168,23 +178,28 @@ def scatter(picture: Picture, width: float) -> tuple[list[Vega], int]:
     colours = {"on the frontier": charts.ACCENT, "not on it": charts.MUTED, "the baseline": LIGHT["series-2"]}
     front, other, base = map(pl.lit, colours)
     key = pl.when("base").then(base).when("front").then(front).otherwise(other)
-    ends = ends_of_axis(picture.table["estimate"], Span())
-    inner = width - charts.width_of_ticks(ends)
+    parts = picture.parts()
+    columns = charts.columns_of(len(parts), width, _LEAST_PANEL)
+    room = (width - charts.COLUMN_GAP * (columns - 1)) / columns
+    inner = room - max(charts.width_of_ticks(ends_of_axis(part["estimate"], Span())) for part in parts.values())
     x = charts.fitting(picture.x, inner, charts.SMALL)
     across = Axes("x", ends_of_axis(picture.table["x"], Span()), inner, {}, x)
-    axes = Axes("y", ends, inner, {"x": across.place("x")})
-    colour = charts.legend("key", colours, inner)
+    colour = charts.legend("key", colours, width)
     shape = {**colour, "scale": {"domain": list(colours), "range": ["circle", "circle", "diamond"]}}
-    channels = {"color": colour, "shape": shape, "tooltip": charts.tooltip(picture.table)}
-    table = picture.table.with_columns(key.alias("key"), (pl.col("x") > sum(across.ends) / 2).alias("right"))
-    frontier = table.filter("front").sort("x")
-    layers = [
-        axes.layer("line", "estimate", table=frontier, color=charts.ACCENT, strokeWidth=1.25, opacity=0.6),
-        axes.layer("point", "estimate", channels=channels, filled=True, size=90, opacity=1),
-    ]
-    for part, align, dx in ((table.filter("right"), "right", -9), (table.filter(~pl.col("right")), "left", 9)):
-        style: Vega = {"align": align, "dx": dx, "dy": -8, "fontSize": charts.TEXT, "limit": inner / 2}
-        layers += axes.text("series", {"y": axes.place("estimate")}, part, **style)
-    y = charts.fitting(picture.y, width, charts.SMALL)
-    height = min(320, max(220, width * 0.45))
-    return [charts.panel(layers, table, inner, height, axis=y, limit=width)], 1
+    panels: list[Vega] = []
+    for name, part in parts.items():
+        axes = Axes("y", ends_of_axis(part["estimate"], Span()), inner, {"x": across.place("x")})
+        table = part.with_columns(key.alias("key"), (pl.col("x") > sum(across.ends) / 2).alias("right"))
+        channels = {"color": colour, "shape": shape, "tooltip": charts.tooltip(table)}
+        frontier = table.filter("front").sort("x")
+        layers = [
+            axes.layer("line", "estimate", table=frontier, color=charts.ACCENT, strokeWidth=1.25, opacity=0.6),
+            axes.layer("point", "estimate", channels=channels, filled=True, size=90, opacity=1),
+        ]
+        for side, align, dx in ((table.filter("right"), "right", -9), (table.filter(~pl.col("right")), "left", 9)):
+            style: Vega = {"align": align, "dx": dx, "dy": -8, "fontSize": charts.TEXT, "limit": inner / 2}
+            layers += axes.text("series", {"y": axes.place("estimate")}, side, **style)
+        y = charts.fitting(picture.y, room, charts.SMALL)
+        height = min(320, max(220, room * 0.45))
+        panels.append(charts.panel(layers, table, inner, height, name, y, limit=room))
+    return panels, columns

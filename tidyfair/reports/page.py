@@ -14,7 +14,16 @@ from typing import Any
 
 import polars as pl
 
-from tidyfair.audits import LEAST_ROWS, AuditResults, Feature, UsualMetrics, html_page, kind_of
+from tidyfair.audits import (
+    LEAST_ROWS,
+    AuditResults,
+    Feature,
+    UsualMetrics,
+    facts_of_audit,
+    html_page,
+    kind_of,
+    save_document,
+)
 from tidyfair.calling import GroupwiseMetric, Metric, MetricSet, metric_set
 from tidyfair.errors import ArgumentError, in_short, without_notices
 from tidyfair.escapes import as_html, as_text
@@ -22,8 +31,9 @@ from tidyfair.inference.gates import Gate
 from tidyfair.inference.partial_knowledge import worst_groups
 from tidyfair.intervals import in_progress, share_of
 from tidyfair.reports.blocks import Content, Findings, Section, html_of, markdown_of
-from tidyfair.reports.findings import Finding, feature_in_words, finding_on
+from tidyfair.reports.findings import Finding, feature_in_words, finding_on, remarks_on, units_of
 from tidyfair.reports.interactive import Explorer, explorer_of, script_policy, text_of_file
+from tidyfair.reports.model_page import contents_of_models
 from tidyfair.reports.reproduction import call_of, how_to_repeat
 from tidyfair.reports.sections import (
     GroupValues,
@@ -47,9 +57,13 @@ from tidyfair.specs import (
     refuse_unknown_keywords,
     string,
 )
-from tidyfair.tallies import open_frame, save
+from tidyfair.specs.result_kinds import MODELS, kind_of as kind_of_result
+from tidyfair.tallies import open_frame
 
 __all__ = ["Report", "report"]
+
+
+_TITLE = "Audit of predictions"
 
 
 @dataclass(frozen=True)
@@ -87,18 +101,7 @@ class Report:
         Raises:
             ArgumentError: For a file that ends neither in .html nor in .md, or that cannot be written.
         """
-        path = Path(file)
-        writers = {".html": self.html, ".md": self.markdown}
-        if path.suffix not in writers:
-            kind = "kind of report"
-            raise ArgumentError.unknown(kind, path.suffix, writers)
-        content = writers[path.suffix]()
-        try:
-            save(lambda part: part.write_text(content, "utf-8"), path)
-        except OSError as error:
-            msg = f"The report cannot be written to {str(path)!r}: {error}"
-            raise ArgumentError(msg) from error
-        return path
+        return save_document(file, {".html": self.html, ".md": self.markdown})
 
     def _repr_html_(self) -> str:
         # in a frame of its own, so that its style is not that of the notebook
@@ -117,24 +120,27 @@ def report(
     truth: TruthLike | None = None,
     estimate: Prediction | None = None,
     *,
-    by: Feature | list[Feature],
+    by: Feature | list[Feature] | None = None,
     metrics: Metric | GroupwiseMetric | MetricSet | None = None,
     gate: Gate | None = None,
-    title: str = "Audit of predictions",
+    title: str = _TITLE,
+    auditor: str | None = None,
     model: str | None = None,
+    model_version: str | None = None,
     dataset: str | None = None,
     date: str | None = None,
     interactive: bool = False,
     min_n: int = LEAST_ROWS,
     min_share: float = 0.0,
+    margin: float | None = None,
     unknown: Treatment = "apart",
     unknown_values: Iterable[object] | None = None,
     **options: Any,
 ) -> Report:
-    """Audit predictions, and write a report for others to read.
+    """Audit predictions, or the result of a comparison of models, and write a report for others to read.
 
     Args:
-        data: A frame, as metrics take it; it is not grouped.
+        data: A frame, as metrics take it; it is not grouped. Or the result of `compare_models`, alone.
         truth: Column of the true labels, or numbers; or `survival.outcome(…)`.
         estimate: Column of the predictions; or a `prediction_intervals.interval(…)`, or quantiles by level.
         by: The feature that is compared, or a list of them: columns, tuples of columns whose combinations are the
@@ -143,7 +149,9 @@ def report(
             there are any, or of numbers.
         gate: A gate made by `check`: its verdicts are part of the report.
         title: The heading.
+        auditor: Who made the audit, as the page says.
         model: The model that was audited, as the page names it.
+        model_version: Its version.
         dataset: The data that it was audited on.
         date: The date of the audit; the page has no other, so that the same call gives the same page.
         interactive: Add controls, with which readers choose the feature, the metric, the reference and, of scores, the
@@ -152,6 +160,9 @@ def report(
             rests on a handful of people. What is hidden can still be worked out where totals are known, unless
             `suppress_below` is given.
         min_share: Disparities are not taken over groups with a smaller share of the rows.
+        margin: How far apart groups may be and still count as alike, in the unit of the metrics: 0.05, which is five
+            points, where shares are compared and nothing else is said; numbers have none of their own. For ratios it is
+            the distance from 1.
         unknown: Rows whose group is missing or unknown are counted `"apart"` and not compared; or they are a `"group"`
             like all others; or they are not shown, `"drop"`.
         unknown_values: The values that mean unknown beside null; left out, texts such as "Unknown" do.
@@ -173,11 +184,12 @@ def report(
     options = {name: value for name, value in options.items() if value is not None or name == "interval"}
     policy = Policy.of("report", min_n, min_share, unknown, unknown_values)
     flag("interactive", interactive)
-    for name, text in {"title": title, "model": model, "dataset": dataset, "date": date}.items():
-        if text is not None or name == "title":
-            string(name, text)
+    string("title", title)
+    facts = facts_of_audit(auditor, model, model_version, dataset, date)
     need_packages()
     source = open_frame(data, options.get("group_by"))
+    if by is None:
+        return _report_on_models(source.to_polars(), title, facts)
     if source.group_by:
         msg = "report() is about one set of predictions: give it the frame without groups, or a part of it."
         raise ArgumentError(msg)
@@ -190,7 +202,7 @@ def report(
     if interactive and "suppress_below" in options:
         msg = "report(): `interactive` shows counts along thresholds, so it does not go with `suppress_below`."
         raise ArgumentError(msg)
-    audit = AuditResults.of(usual, data, truth, estimate, options, gate)
+    audit = AuditResults.of(usual, data, truth, estimate, options, gate, margin)
     if audit.tally.cut is not None and audit.tally.cut.several:
         msg = f"report() is about one set of decisions: give one {audit.tally.cut.option}, not a list."
         raise ArgumentError(msg)
@@ -200,16 +212,28 @@ def report(
     usual.results.run.check_occurs(audit.tally, audit.options)
     own: dict[str, Any] = {
         "by": by, "metrics": metrics, "gate": gate, "unknown": unknown, "min_n": min_n, "min_share": min_share,
-        "unknown_values": unknown_values and list(unknown_values), "interactive": interactive, "model": model,
-        "dataset": dataset, "date": date,
+        "margin": margin, "unknown_values": unknown_values and list(unknown_values), "interactive": interactive,
+        "auditor": auditor, "model": model, "model_version": model_version, "dataset": dataset, "date": date,
     }  # fmt: skip
     own = {name: value for name, value in own.items() if name not in _DEFAULTS or value != _DEFAULTS[name]}
     code = call_of({"truth": truth, "estimate": estimate, **own, **options})
     call: dict[str, Any] = {"truth": truth, "estimate": estimate, **options}
-    facts = {"Model": model, "Data": dataset, "Date": date}
     return page_of(
         audit, data, call, gate, title=title, facts=facts, code=code, interactive=interactive, is_usual=not chosen
     )  # fmt: skip
+
+
+def _report_on_models(result: pl.DataFrame, title: str, facts: Mapping[str, str | None]) -> Report:
+    """The report on the result of `compare_models`."""
+    if kind_of_result(result) is not MODELS or result.is_empty():
+        msg = 'report() compares groups: name the feature, `by="column"`; only results of `compare_models` need none.'
+        raise ArgumentError(msg)
+    return page_of_models(result, "Comparison of models" if title == _TITLE else title, facts=facts)
+
+
+def page_of_models(result: pl.DataFrame, title: str, **contents: Any) -> Report:
+    """The page of a comparison of models, with the arguments of `contents_of_models`."""
+    return Report(title, *contents_of_models(result, **contents))
 
 
 def _check_arguments(features: Sequence[object], gate: object, options: Iterable[str]) -> None:
@@ -249,7 +273,8 @@ def page_of(
     # an average over labels that is the same for all data is none that anybody asked for
     shown = pl.col(".by").is_not_null() | ~audit.metrics.is_constant if is_usual else pl.lit(value=True)
     groups, with_unknown = (frame.filter(shown).select(dotted) for frame in (audit.groups, audit.groups_with_unknown))
-    values = GroupValues(groups, with_unknown, worst, audit.policy.min_n)
+    units = units_of(metric for metric in audit.metrics.groups if isinstance(metric, Metric))
+    values = GroupValues(groups, with_unknown, worst, audit.policy.min_n, units, audit.level)
     findings = [finding_on(feature, audit) for feature in audit.metrics.bys]
     clearest = _clearest(findings)
     drawn = clearest.by if clearest.metric else None
@@ -265,9 +290,9 @@ def page_of(
     opening: list[Content] = [facts_of(audit, facts)]
     if gate:
         opening += _verdicts_of(gate, audit)
-    opening += [Findings(tuple(findings)), *values.figures_of(clearest)]
+    opening += [Findings(tuple(findings), tuple(remarks_on(audit))), *values.figures_of(clearest)]
     if interactive:
-        opening += explorer_of(audit, groups, data, call, clearest.by)
+        opening += explorer_of(audit, with_unknown, data, call, clearest.by)
     return Report(title, tuple(opening), tuple(sections))
 
 
@@ -286,7 +311,7 @@ def _verdicts_of(gate: Gate, audit: AuditResults) -> list[Content]:
         values_only: dict[str, Any] = {**audit.reading, "interval": None}
         values = metric_set(*limited).compute(audit.tally, **values_only)
         others = dict(zip(keys_of(values), values[".estimate"], strict=True))
-    return [verdicts_of_gate(gate, verdicts, words, others), verdicts_explained(verdicts, words, gate.conf_level)]
+    return [verdicts_of_gate(gate, verdicts, audit, words, others), verdicts_explained(gate, verdicts, words)]
 
 
 def _worst_groups(audit: AuditResults) -> pl.DataFrame | None:
@@ -311,7 +336,7 @@ def _worst_groups(audit: AuditResults) -> pl.DataFrame | None:
 
 def _clearest(findings: Sequence[Finding]) -> Finding:
     """The clearest finding, which the page shows; a feature is read more easily than two that are crossed."""
-    clear = [finding for finding in findings if finding.is_significant]
+    clear = [finding for finding in findings if finding.answer == "differ"]
     fewest = min((len(finding.by.keys) for finding in clear), default=0)
     simple = [finding for finding in clear if len(finding.by.keys) == fewest]
     return max(simple or findings, key=lambda finding: finding.evidence)

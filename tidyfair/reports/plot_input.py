@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from functools import cached_property
 from itertools import chain, permutations, takewhile
 from typing import Any, Literal
@@ -12,14 +12,15 @@ from typing import Any, Literal
 import polars as pl
 
 from tidyfair.evaluation import texts_of
-from tidyfair.metrics import at_cut, in_prose, short_title, title_of
+from tidyfair.metrics import at_cut, capitalized, in_prose, short_title, title_of
 from tidyfair.metrics.catalog import comparison_named, metric_named
 from tidyfair.reports.charts import SPAN, Span
-from tidyfair.specs import CUTS, POINTS, RESERVED
-from tidyfair.specs.result_kinds import COMPARISONS, FOUR_FIFTHS, GROUPS, LOOK, METRICS, VERDICTS, ResultKind
+from tidyfair.reports.tables import Units
+from tidyfair.specs import CUTS, POINTS, RESERVED, crossed_text, result_kinds as kinds
+from tidyfair.specs.result_kinds import ResultKind, level_of
 
-Form = Literal["dots", "heat map"]
-OUTER = ".outer"
+Form = Literal["dots", "heat map", "frontier"]
+OUTER, UNIT = ".outer", "\0unit"
 CUT_TITLES: dict[str, str] = dict(
     zip(
         CUTS,
@@ -33,8 +34,11 @@ _REFERENCES = {
 }  # fmt: skip
 _OF_DISPARITIES = {"Differences": Span(reference=0), "Ratios": Span(low=0, reference=1), "Disparities": Span()}
 """The panels of disparities, beside that of metrics."""
-_OVER_CUTS = (METRICS, VERDICTS, LOOK, GROUPS)
+_OVER_CUTS = (kinds.METRICS, kinds.VERDICTS, kinds.LOOK, kinds.GROUPS)
 """The kinds whose values are drawn over a list of cuts."""
+_SCALES = {kinds.STANDARDIZED: "standardized", kinds.QUANTILES: "ratio"}
+"""The scale of kinds of comparisons that have no column of it."""
+_CONTEXTS: Mapping[str, str] = {"overall": "all rows", "rest": "all other groups"}
 _OTHER_ENDS = {
     ".lower": ".upper", ".upper": ".lower", ".expected_lower": ".expected_upper", ".expected_upper": ".expected_lower"
 }  # fmt: skip
@@ -70,6 +74,15 @@ class PlotInput:
         completed = frame.hstack([nothing.alias(name) for name in lacking])
         return cls(kind, completed, outer, [name for name in CUTS if name not in lacking])
 
+    def with_units(self, units: Units) -> PlotInput:
+        """The same with the unit of each row, which is empty for plain numbers."""
+        if not units:
+            return self
+        # curves have no metric
+        metric = pl.col(".metric").cast(pl.String).fill_null("")
+        unit = metric.replace_strict(units, default="", return_dtype=pl.String)
+        return replace(self, frame=self.frame.with_columns(unit.alias(UNIT)))
+
     @property
     def cut(self) -> str | None:
         """The column of a list of cuts, or of several points of predictions, over which values are lines."""
@@ -84,6 +97,32 @@ class PlotInput:
         titles = {name: short_title(name) if name in known else title_of(name) for name in names}
         counts = Counter(titles.values())
         return {name: f"{title} ({name})" if counts[title] > 1 else title for name, title in titles.items()}
+
+    @property
+    def scale(self) -> str:
+        """The scale of comparisons in words, such as `Odds ratio`; empty where there are several."""
+        scales = self.frame[".scale"].drop_nulls().unique().to_list() or [_SCALES.get(self.kind, "difference")]
+        words = "standardized difference" if scales[0] == "standardized" else scales[0].replace("_", " ")
+        return capitalized(words) if len(scales) == 1 else ""
+
+    @property
+    def reference(self) -> str:
+        """The group that all are compared with, as people write it; empty where there is none, or several."""
+        references = self.frame.select(crossed_text(".reference")).to_series().drop_nulls().unique().to_list()
+        return str(_CONTEXTS.get(references[0], references[0])) if len(references) == 1 else ""
+
+    @property
+    def is_ratio(self) -> bool:
+        """True for comparisons that are 1 where groups are equal."""
+        return self.scale.endswith("atio")
+
+    @property
+    def limits(self) -> str:
+        """What `.lower` and `.upper` are, with their level, such as `95% CI`."""
+        words, adjustment = self.kind.limits, self.frame[".adjustment"].drop_nulls()
+        is_adjusted = self.kind is kinds.PAIRS and not adjustment.str.starts_with("none").any()
+        holds_for_all = is_adjusted or self.frame[".model_other"].n_unique() > 1
+        return f"{level_of(self.frame) * 100:g}% {'simultaneous ' if holds_for_all else ''}{words}"
 
     def metric(self) -> pl.Expr:
         """The title of the metric of a row, with its time or other cut, unless values are drawn over these."""
@@ -136,7 +175,7 @@ class PlotInput:
         if frame[".denominator"].count():
             return frame[".denominator"].cast(pl.Float64)
         # a comparison with a reference has all rows of a group in `.n`, of which few may count for its metric
-        if self.kind in (COMPARISONS, FOUR_FIFTHS):
+        if self.kind in (kinds.COMPARISONS, kinds.FOUR_FIFTHS):
             metrics = map(metric_named, frame[".metric"].unique())
             if not all(metric is not None and metric.definition.reads == frozenset({"estimate"}) for metric in metrics):
                 return pl.repeat(None, len(frame), dtype=pl.Float64, eager=True)
@@ -160,7 +199,12 @@ class PlotInput:
             panels[key] = panel
             spans[panel] = _of_both(spans[panel], span) if panel in spans else span
         names = pl.Series("panel", [panels[key] for key in keys], pl.String)
-        return frame.with_columns(names, span_column([spans[name] for name in names]))
+        frame = frame.with_columns(names, span_column([spans[name] for name in names]))
+        if UNIT not in frame.columns or frame[UNIT].n_unique() < 2:
+            return frame
+        # an axis has one unit
+        in_unit = pl.when(pl.col(UNIT) == "").then("panel").otherwise(pl.format("{} in {}", "panel", UNIT))
+        return frame.with_columns(in_unit.alias("panel"))
 
 
 def listed_names(names: Iterable[str]) -> str:
@@ -224,6 +268,13 @@ def with_group_text(frame: pl.DataFrame) -> pl.DataFrame:
     return frame.with_columns(text.alias(".group"))
 
 
+def pair_text() -> pl.Expr:
+    """The two groups of a comparison."""
+    is_ratio = pl.col(".scale").cast(pl.String).str.ends_with("ratio").fill_null(value=False)
+    sign = pl.when(is_ratio).then(pl.lit("/")).otherwise(pl.lit("\N{MINUS SIGN}"))
+    return pl.format("{} {} {}", crossed_text(".group"), sign, crossed_text(".other"))
+
+
 def with_outer_text(frame: pl.DataFrame, outer: list[str]) -> pl.DataFrame:
     """A frame with its outer keys as one column of text, without the name of a single key that is not `fold`."""
     if not outer:
@@ -241,6 +292,8 @@ def table_of(frame: pl.DataFrame, *marks: str, **columns: Any) -> pl.DataFrame:
     Names have no dot, which Vega would take for a path.
     """
     shown = {name: pl.col(name) for name in ("panel", "span", "scale") if name in frame.columns}
+    if UNIT in frame.columns:
+        shown["unit"] = pl.col(UNIT)
     for name in marks:
         if name == ".estimate" or frame[name].count() or frame[_OTHER_ENDS.get(name, name)].count():
             is_empty = frame.schema[name] == pl.Null

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, cast
@@ -14,6 +15,7 @@ from tidyfair.escapes import renamed
 from tidyfair.reports import comparison_plots, curve_plots, value_plots
 from tidyfair.reports.charts import LEAST_WIDTH, WIDTH, Picture, shown
 from tidyfair.reports.plot_input import Form, PlotInput, with_outer_text
+from tidyfair.reports.tables import NO_UNITS, Units
 from tidyfair.specs import number, one_of, refuse_unknown_settings, result_kinds as kinds, string, whole
 from tidyfair.specs.result_kinds import ResultKind, kind_of
 from tidyfair.tallies import open_frame
@@ -21,6 +23,9 @@ from tidyfair.tallies import open_frame
 __all__ = ["autoplot"]
 
 _MODELS = ("Model 1", "Model 2")
+_PAPER = {"column": "88 mm", "two columns": "180 mm"}
+"""The widths of journals."""
+_PIXELS_OF_MM = 96 / 25.4
 
 
 @refuse_unknown_settings
@@ -32,7 +37,7 @@ def autoplot(
     at: float | None = None,
     models: Sequence[str] | None = None,
     title: str | None = None,
-    width: int | None = None,
+    width: int | str | None = None,
 ) -> Any:
     """The picture of a result, chosen by its kind.
 
@@ -46,12 +51,15 @@ def autoplot(
         beside: The result of `disparity_test` for the same metrics: the range that is expected if groups are equal is
             drawn behind each disparity.
         kind: `"dots"` or `"heat map"`, where values of crossed groups can be both; where left out, dots if they have
-            intervals.
+            intervals. `"frontier"` draws the models of `compare_models` by the first metric of all rows and by each
+            disparity, in place of their changes.
         at: The threshold, or other cut, that is marked where values are lines over a list of them.
         models: The names of the two models of `compare_models` or `compare_resamples`, `("today", "challenger")`; where
             left out, those of the columns that were compared, if the result has them.
         title: A title in place of one that says what is drawn.
-        width: The width of the whole picture in pixels, with labels; 640 where left out.
+        width: The width of the whole picture with labels: pixels (640 where left out); or for print, with letters of
+            7 to 9 points, `"column"` (88 mm), `"two columns"` (180 mm), or a length such as `"120 mm"`. An SVG has this
+            width, and so has `chart.save("figure.pdf", scale_factor=0.75)`.
 
     Returns:
         An altair chart.
@@ -65,14 +73,24 @@ def autoplot(
     >>> groups.pipe(autoplot).to_dict()["title"]["text"]
     'Selection rate by race is 0.430 for Black and 0.582 for Asian'
     """
+    if title is not None:
+        string("title", title)
+    pixels = _pixels_of(width)
+    picture = picture_of(result, beside=beside, kind=kind, at=at, models=models)
+    return picture.finished(title, pixels, is_printed=isinstance(width, str))
+
+
+def picture_of(
+    result: Any, *, units: Units = NO_UNITS, beside: Any = None, kind: Form | None = None, at: float | None = None,
+    models: Sequence[str] | None = None,
+) -> Picture:  # fmt: skip
+    """What `autoplot` draws, without a title of its own; metrics with a unit are written in it."""
     frame = open_frame(result).to_polars()
     if frame.is_empty():
         msg = "autoplot() has nothing to draw: the result has no rows."
         raise ArgumentError(msg)
     if kind is not None:
-        one_of("kind", kind, ["dots", "heat map"])
-    if title is not None:
-        string("title", title)
+        one_of("kind", kind, ["dots", "heat map", "frontier"])
     kind_of_result = kind_of(frame)
     draw = _PICTURES.get(kind_of_result) if kind_of_result else None
     if kind_of_result is None or draw is None:
@@ -88,14 +106,28 @@ def autoplot(
             "A heat map is drawn of `by_group` values of two features that are crossed, as `demographic_parity(a, b)`."
         )
         raise ArgumentError(msg)
+    if kind == "frontier" and draw is not comparison_plots.models_plot:
+        msg = "A frontier is drawn of `compare_models` of a metric and disparities."
+        raise ArgumentError(msg)
     if at is not None and plot.cut is None:
         msg = "`at` is a threshold that is marked in values over thresholds, and `result` holds no list of them."
         raise ArgumentError(msg)
     marked = None if at is None else number("at", at, -math.inf)
-    pixels = WIDTH if width is None else whole("width", width, LEAST_WIDTH, of="autoplot")
     names = _names_of(models, plot.frame)
-    plot = replace(plot, expected=expected, form=kind, at=marked, models=names)
-    return draw(plot).finished(title, pixels)
+    plot = replace(plot.with_units(units), expected=expected, form=kind, at=marked, models=names)
+    return draw(plot)
+
+
+def _pixels_of(width: int | str | None) -> float:
+    """The width of a picture in pixels, of which there are 96 in an inch on paper."""
+    if not isinstance(width, str):
+        return WIDTH if width is None else whole("width", width, LEAST_WIDTH, of="autoplot")
+    length = _PAPER.get(width, width).removesuffix("mm").strip()
+    if not re.fullmatch(r"\d+(\.\d+)?", length) or float(length) * _PIXELS_OF_MM < LEAST_WIDTH:
+        least = math.ceil(LEAST_WIDTH / _PIXELS_OF_MM)
+        msg = f'`width` is pixels, "column", "two columns" or a length of at least "{least} mm", not {width!r}.'
+        raise ArgumentError(msg)
+    return float(length) * _PIXELS_OF_MM
 
 
 def _way_out(columns: frozenset[str]) -> str:
@@ -143,7 +175,7 @@ _PICTURES: Mapping[ResultKind, Callable[[PlotInput], Picture]] = {
     kinds.GROUPS_OF_LOOKS: value_plots.groups_plot, kinds.BOUNDS: value_plots.bounds_plot,
     kinds.MISSING_TRUTH: value_plots.missing_truth_plot, kinds.CONFUSION: value_plots.confusion_plot,
     kinds.COMPARISONS: comparison_plots.comparison_plot, kinds.FOUR_FIFTHS: comparison_plots.comparison_plot,
-    kinds.STANDARDIZED: comparison_plots.standardized_plot, kinds.QUANTILES: comparison_plots.quantiles_plot,
+    kinds.STANDARDIZED: comparison_plots.comparison_plot, kinds.QUANTILES: comparison_plots.comparison_plot,
     kinds.PAIRS: comparison_plots.pairs_plot, kinds.PAIRED: comparison_plots.paired_plot,
     kinds.STRATA: comparison_plots.strata_plot, kinds.TESTS: comparison_plots.tests_plot,
     kinds.PROBABILITIES: comparison_plots.probabilities_plot, kinds.SUBGROUPS: comparison_plots.subgroups_plot,

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import inspect
 import re
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import Any, get_args
 
 import polars as pl
 
-from tidyfair.audits import AuditResults, Significance, UsualMetrics, differences
+from tidyfair.audits import Answer, AuditResults, Significance, UsualMetrics, differences
 from tidyfair.calling import GroupwiseMetric, Metric, metric_set
 from tidyfair.errors import ColumnError, Status
 from tidyfair.evaluation import lacks_prediction, missing_by_group, texts_of
@@ -26,20 +27,23 @@ from tidyfair.reports.findings import (
     feature_in_words,
     group_in_sentence,
     group_in_words,
+    names_of_groups,
     percent,
     quoted_group,
+    units_of,
 )
 from tidyfair.reports.tables import (
-    ALL_ROWS,
     NOTHING,
     WORSE,
     Note,
+    Units,
     as_p_value,
+    ends_in_words,
     groups_side_by_side,
-    has_dropped_rows,
+    in_unit,
     left_out_in_words,
     reason,
-    rounded,
+    remarks_on_all_rows,
     too_few,
     with_interval,
 )
@@ -49,6 +53,8 @@ from tidyfair.tallies import ESTIMATE, SCORE, TRUTH, Tally, ends_of, open_frame,
 _PART, _BOTH, _NTH = "\0part", "\0both", "\0nth"
 """Internal columns, whose names no column of the user has."""
 _CURVE_OPTIONS = ("truth", "probs", "pos_label", "labels", "case_weights")
+_PERCENT: Units = {"": "%", "selection_rate": "%", "sens": "%"}
+"""The units of curves over thresholds, and of calibration."""
 _MOST_LINES = 8
 """The largest number of groups in a figure of lines."""
 _MANY_GROUPS = 20
@@ -71,6 +77,12 @@ _MOST_ROWS = 24
 """The number of rows above which a table is folded."""
 
 
+_ANSWERS: Mapping[Answer, str] = {
+    "differ": "groups differ", "too few rows to tell": "there are too few rows to tell",
+    "not shown to differ": "groups are not shown to differ", "alike": "groups are alike",
+}  # fmt: skip
+
+
 def facts_of(audit: AuditResults, given: Mapping[str, str | None]) -> Facts:
     """Facts about the audit."""
     tally, features = audit.tally, audit.metrics.bys
@@ -83,6 +95,8 @@ def facts_of(audit: AuditResults, given: Mapping[str, str | None]) -> Facts:
         facts.append((f"Decision {cut.option.replace('_', ' ')}", at))
     facts.append(("Features", "; ".join(map(feature_in_words, features))))
     facts.append(("Compared", audit.policy.in_words))
+    if audit.level is not None:
+        facts.append(("Alike", audit.margin_in_words))
     rows = f"{audit.rows:,}"
     if tally.weights is not None:
         rows += f", weighted by {tally.weights.name}"
@@ -134,60 +148,65 @@ def disparities_section(audit: AuditResults) -> Section:
     has_tests = tested is not None and tested[".expected_lower"].count() > 0
     words = {text: feature_in_words(by) for text, by in features.items() if by.sides}
     in_words = pl.col(".by").replace(words)
-    table = _disparities(disparities, significance, features)
+    table = _disparities(disparities, audit, features)
     number = len(table.table)
     blocks: list[Content] = [Folded(f"All {number} disparities", (table,)) if number > _FEW_DISPARITIES else table]
     if disparities[".estimate"].count():
         options = {"beside": tested.with_columns(in_words)} if tested is not None and has_tests else {}
-        blocks.insert(0, Figure(disparities.with_columns(in_words), "Disparities between groups", options))
+        units = units_of(audit.metrics.parities)
+        # who is left out is a finding, and a note in the table
+        drawn = disparities.with_columns(in_words).drop(".left_out")
+        blocks.insert(0, Figure(drawn, "Disparities between groups", options, units=units))
         if level is not None:
-            blocks.append(Folded("How to read this", _explained(significance, level, has_tests=has_tests)))
-    return Section("Disparities", tuple(blocks), _significant(disparities, significance, level))
+            blocks.append(Folded("How to read this", _explained(audit, level, has_tests=has_tests)))
+    return Section("Disparities", tuple(blocks), _answers_in_words(disparities, audit))
 
 
-def _explained(significance: Significance, level: float, *, has_tests: bool) -> tuple[str, ...]:
-    """The meaning of intervals, tests and significance."""
-    error = percent(significance.error)
+def _explained(audit: AuditResults, level: float, *, has_tests: bool) -> tuple[str, ...]:
+    """The meaning of intervals, tests and answers."""
+    error = percent(audit.significance.error)
     intervals = (
-        f"Intervals are {percent(level)} confidence intervals. Two groups can differ significantly although their own "
-        "intervals overlap: look at the interval of the disparity."
+        f"Intervals are {percent(level)} confidence intervals. Two groups can differ although their own intervals "
+        "overlap: look at the interval of the disparity."
     )
     tests = (
         "Expected if equal: the disparities whose p would be 0.05 or more in the same test. "
-        "p is the probability that equal groups are at least as far apart, in standard errors."
+        "p: how often equal groups would show a disparity this large."
     )
-    by_interval = "its confidence interval leaves out the value for equal groups: 0, or 1 for a ratio"
-    rule = f"A disparity is significant if {by_interval}."
+    rule = "its whole interval is on one side of the value for equal groups: 0, or 1 for a ratio"
     if has_tests:
-        rule = f"A disparity is significant if its p-value is below {error} or, without a test, if {by_interval}."
-    adjustment = (
-        "P-values and intervals are adjusted for the number of disparities on this page (Holm), so that if all groups "
-        f"are equal, the probability that any disparity is significant is at most {error}. The intervals that are "
-        "shown are not adjusted."
+        rule = f"its p-value is below {error} or, without a test, if {rule}"
+    answers = (
+        f"Groups differ if {rule}. They are alike if the whole interval is within the margin: "
+        f"{audit.margin_in_words}. Otherwise there are too few rows to tell; without a margin nothing is alike."
     )
-    return intervals, *([tests] if has_tests else []), f"{rule} {adjustment}"
+    adjustment = (
+        "P-values, and the intervals by which groups differ, are adjusted for the number of disparities on this page "
+        f"(Holm): if all groups are equal, the probability that any of them differ is at most {error}. The intervals "
+        "that are shown are not adjusted."
+    )
+    return intervals, *([tests] if has_tests else []), f"{answers} {adjustment}"
 
 
-def _significant(disparities: pl.DataFrame, significance: Significance, level: float | None) -> str:
+def _answers_in_words(disparities: pl.DataFrame, audit: AuditResults) -> str:
     """The finding on all disparities together."""
-    if level is None:
+    if audit.level is None:
         count = "One disparity" if len(disparities) == 1 else f"{len(disparities)} disparities"
         return f"{count}; no intervals asked for."
-    judged = len(significance.outcomes)
     if not disparities[".estimate"].count():
         return "No groups can be compared."
-    if not judged:
+    if not audit.answers:
         return "No disparity has a confidence interval or a test."
-    how = f"at the {percent(significance.error)} level"
-    if judged == 1:
-        return f"The disparity is {'' if significance.number else 'not '}significant {how}."
-    number = significance.number or "None"
-    verb = "is" if significance.number <= 1 else "are"
-    return f"{number} of {judged} disparities {verb} significant {how}, adjusted for their number."
+    counts = Counter(audit.answers.values())
+    if len(audit.answers) == 1:
+        return f"{_ANSWERS[next(iter(counts))].capitalize()}."
+    texts = [f"in {counts[answer]} {_ANSWERS[answer]}" for answer in get_args(Answer) if counts[answer]]
+    return f"Of {len(audit.answers)} comparisons, {'; '.join(texts)}."
 
 
-def _disparities(disparities: pl.DataFrame, significance: Significance, features: Mapping[str, By]) -> Table:
+def _disparities(disparities: pl.DataFrame, audit: AuditResults, features: Mapping[str, By]) -> Table:
     """The table of disparities."""
+    units = units_of(audit.metrics.parities)
     position = pl.col(".by").replace_strict(list(features), range(len(features)), return_dtype=pl.Int64)
     disparities = disparities.sort(position, maintain_order=True)
     rows = disparities.to_dicts()
@@ -198,11 +217,14 @@ def _disparities(disparities: pl.DataFrame, significance: Significance, features
         groups = [None if group is None else group_in_words(by, group) for group in ends]
         texts.append((disparity_in_words(row), feature_in_words(by), *groups))
     table = _texts(["disparity", "feature", "lowest", "highest"], texts)
-    table = table.with_columns(with_interval(disparities).alias("value"))
-    table = table.hstack(_tests(disparities, significance))
-    remark = ""
+    table = table.with_columns(with_interval(disparities, units=units).alias("value"))
+    if audit.answers:
+        answers = [audit.answers.get(key_of(row)) for row in rows]
+        table = table.with_columns(pl.Series("answer", answers, dtype=pl.String))
+    table = table.hstack(_tests(disparities, audit.significance, units))
+    remark = "" if audit.level is None else small_print(audit.level)
     if "p" in table.columns and table["p"].has_nulls():
-        remark = f"{NOTHING}: no test. Tests are of rates; other disparities are judged by their intervals."
+        remark += f" {NOTHING}: no test. Tests are of rates; other disparities are judged by their intervals."
     notes: list[Note] = []
     for index, row in enumerate(rows):
         if row[".status"] not in {None, Status.OK}:
@@ -217,14 +239,22 @@ def _left_out_of(features: Mapping[str, By], row: Mapping[str, Any]) -> str:
     return left_out_in_words(row[".left_out"], partial(group_in_words, features[row[".by"]]), in_prose)
 
 
-def _tests(disparities: pl.DataFrame, significance: Significance) -> pl.DataFrame:
+def _tests(disparities: pl.DataFrame, significance: Significance, units: Units) -> pl.DataFrame:
     """The tests of disparities as columns of their table; without one, the adjusted p-value is known to a bound."""
     keys = keys_of(disparities)
     tested: dict[RowKey, tuple[str, str, str]] = {}
     if (tests := significance.tested) is not None:
-        expected = pl.format("{} to {}", rounded(tests[".expected_lower"]), rounded(tests[".expected_upper"]))
+        ends = tests.select(".metric", ".expected_lower", ".expected_upper").rows()
+        expected = [
+            ends_in_words(
+                *(None if end is None else in_unit(end, units.get(name, ""), is_end=True) for end in (low, high))
+            )
+            for name, low, high in ends
+        ]
         texts = tests.select(
-            expected.alias("expected"), as_p_value(tests[".p_value"]), as_p_value(tests[".p_adjusted"])
+            pl.Series("expected", expected, dtype=pl.String),
+            as_p_value(tests[".p_value"]),
+            as_p_value(tests[".p_adjusted"]),
         )
         tested = dict(zip(keys_of(tests), texts.rows(), strict=True))
     signs = {True: "<", False: "\N{GREATER-THAN OR EQUAL TO}"}
@@ -243,6 +273,11 @@ def _texts(columns: Sequence[str], rows: Sequence[tuple[str | None, ...]]) -> pl
     return pl.DataFrame(rows, schema=dict.fromkeys(columns, pl.String), orient="row")
 
 
+def small_print(level: float) -> str:
+    """The remark on the intervals of a table."""
+    return f"In small print: {percent(level)} confidence intervals."
+
+
 @dataclass(frozen=True)
 class GroupValues:
     """The values of groups, and what is needed to show them."""
@@ -250,9 +285,11 @@ class GroupValues:
     values: pl.DataFrame
     """Values of all rows and of the groups that are compared, by feature."""
     with_unknown: pl.DataFrame
-    """The same with the values of unknown groups, which only tables show."""
+    """The same with the values of unknown groups, which tables and pictures show."""
     worst: pl.DataFrame | None
     min_n: int
+    units: Units
+    level: float | None
 
     def part_of(self, finding: Finding, *, is_drawn: bool) -> Part:
         """The groups of the feature of a finding: those that are worse than all rows, and all values.
@@ -269,7 +306,7 @@ class GroupValues:
         blocks: list[Content] = []
         if feature_values[".group"].n_unique() <= _MANY_GROUPS:
             if not is_drawn or shown[".metric"].n_unique() > 1:
-                blocks.append(self._figure(by, shown))
+                blocks.append(self._figure(by, values.filter(pl.col(".n") >= self.min_n)))
             blocks += self._tables(by, values)
         else:
             # the lowest and the highest of many groups, and all of them in a table that folds
@@ -290,9 +327,14 @@ class GroupValues:
     def _leading_figure(self, finding: Finding, shown: pl.DataFrame) -> Figure:
         """The picture of one metric: of all groups, or of the lowest and the highest of many."""
         metric, cut = _leading(finding, shown)
-        name, words = capitalized(in_prose(metric)), feature_in_words(finding.by)
+        label = "" if finding.level is None else f" of label {finding.level}"
+        name, words = f"{capitalized(in_prose(metric))}{label}", feature_in_words(finding.by)
         if shown[".group"].n_unique() <= _MANY_GROUPS:
-            return self._figure(finding.by, shown.filter(pl.col(".metric") == metric))
+            is_drawn = (pl.col(".by") == finding.by.text) & (pl.col(".metric") == metric) & (pl.col(".n") >= self.min_n)
+            drawn = self.with_unknown.filter(is_drawn)
+            if finding.level is not None:
+                drawn = drawn.filter(pl.col(".level") == finding.level)
+            return self._figure(finding.by, drawn, f"{name} by {words}")
         ranked = _ranked(finding, shown)
         ends = pl.concat([ranked.head(_EXTREMES), ranked.tail(_EXTREMES)]).unique(maintain_order=True)
         title = f"{at_cut(name, cut)}: the lowest and the highest of {len(ranked):,} groups of {words}"
@@ -303,10 +345,15 @@ class GroupValues:
         panels = shown.select(".metric", ".level").unique()
         if len(panels) > _MOST_PANELS:
             shown = shown.filter(pl.col(".metric") == shown[".metric"][0])
-        result = pl.concat([self._values_of_all_rows(shown), shown.with_columns(_in_words(by, shown[".group"]))])
+        names = pl.col(".group").replace_strict(names_of_groups(by, shown), return_dtype=pl.String)
+        # labels are drawn as they are chosen, and all rows with them
+        levels = shown[".level"].unique().implode()
+        overall = self._values_of_all_rows(shown).filter(pl.col(".level").is_in(levels, nulls_equal=True))
+        result = pl.concat([overall, shown.with_columns(names)])
         metrics = shown[".metric"].unique()
         name = capitalized(in_prose(metrics[0])) if len(metrics) == 1 else "Metrics"
-        return Figure(result, title or f"{name} by {feature_in_words(by)}")
+        title = title or f"{name} by {feature_in_words(by)}"
+        return Figure(result, title, units=self.units)
 
     def _values_of_all_rows(self, values: pl.DataFrame) -> pl.DataFrame:
         """The values of all rows, of the metrics of some values."""
@@ -327,7 +374,7 @@ class GroupValues:
         if number == 1:
             return f"{count}."
         if self.worst is None or self.worst.filter(pl.col(".by") == by.text).is_empty():
-            return f"{count}. {_spread(finding, shown)}"
+            return f"{count}. {self._spread(finding, shown)}"
         worse = self._worse(by, values)
         if not worse:
             return f"{count}. None is significantly worse than all rows together."
@@ -344,6 +391,18 @@ class GroupValues:
             worse.setdefault(group_in_sentence(by, table[".group"][row]), []).append(column)
         return worse
 
+    def _spread(self, finding: Finding, shown: pl.DataFrame) -> str:
+        """The lowest and the highest value of the leading metric."""
+        ranked = _ranked(finding, shown)
+        if len(ranked) < 2:
+            return ""
+        metric, cut = _leading(finding, shown)
+        texts = [in_unit(value, self.units.get(metric, "")) for value in ranked[".estimate"]]
+        ends = [f"{texts[end]} ({group_in_sentence(finding.by, ranked['.group'][end])})" for end in (0, -1)]
+        label = ranked[".level"][0]
+        of_label = "" if label is None else f" of label {label}"
+        return f"{at_cut(f'{short_title(metric)}{of_label}', cut)} ranges from {ends[0]} to {ends[1]}."
+
     def _tables(self, by: By, values: pl.DataFrame, *, fold: bool = False) -> tuple[Content, ...]:
         """The values of groups: a table of metrics, and one for each metric that has values by label."""
         blocks: list[Content] = []
@@ -359,30 +418,33 @@ class GroupValues:
     def _table(self, by: By, values: pl.DataFrame) -> Table:
         """The metrics of groups side by side."""
         overall = self._values_of_all_rows(values)
-        table, notes = groups_side_by_side(pl.concat([overall, values]), self.worst, self.min_n)
-        groups = [
-            group_in_words(by, group) if text == by.text else "All rows"
-            for group, text in table.select(".group", ".by").rows()
-        ]
+        table, notes = groups_side_by_side(pl.concat([overall, values]), self.worst, self.min_n, self.units)
+        # the names of groups say who is not compared
+        notes = [note for note in notes if note[2] != reason(Status.UNKNOWN)]
+        names = names_of_groups(by, values)
+        named = table.select(".group", ".by").rows()
+        # a feature may be named like all rows
+        groups = [names.get(group, "All rows") if text == by.text else "All rows" for group, text in named]
         table = table.drop(".by", ".level", strict=False).with_columns(pl.Series(".group", groups, dtype=pl.String))
         for name in set(CUTS) & set(table.columns):
             texts = [None if cut is None else f"{cut:.15g}" for cut in table[name]]
             table = table.with_columns(pl.Series(name, texts, dtype=pl.String))
         heads = {metric: (short_title(metric), metric) for metric in values[".metric"].unique()}
-        has_hidden = bool((values[".n"] < self.min_n).any())
-        remarks = [too_few(self.min_n)] if has_hidden else []
-        if has_hidden or (values[".status"] == Status.UNKNOWN.value).any() or has_dropped_rows(overall, values):
-            remarks.append(ALL_ROWS)
+        remarks = remarks_on_all_rows(overall, values, self.min_n)
+        if self.level is not None:
+            remarks.insert(0, small_print(self.level))
         return Table(table, tuple(notes), " ".join(remarks), heads=heads)
 
     def _table_of_labels(self, by: By, metric: str, values: pl.DataFrame) -> Table:
         """A metric of groups, label by label."""
         enough = pl.when(pl.col(".n") >= self.min_n)
-        texts = values.with_columns(enough.then(with_interval(values)).alias(_BOTH), pl.col(".n").max().over(".group"))
+        texts = values.with_columns(
+            enough.then(with_interval(values, units=self.units)).alias(_BOTH), pl.col(".n").max().over(".group")
+        )
         texts = texts.with_columns(
             pl.int_range(pl.len()).over(".group", ".level").alias(_NTH), enough.then(".n").alias(".n")
         )
-        texts = texts.with_columns(_in_words(by, texts[".group"]))
+        texts = texts.with_columns(pl.col(".group").replace_strict(names_of_groups(by, values), return_dtype=pl.String))
         labels = texts[".level"].unique(maintain_order=True).to_list()
         if len(labels) <= _MOST_LABELS:
             wide = texts.pivot(".level", index=[".group", ".n", _NTH], values=_BOTH).drop(_NTH)
@@ -390,20 +452,21 @@ class GroupValues:
             wide = texts.select(".group", ".level", ".n", pl.col(_BOTH).alias(metric))
         heads = {label: (label, "") for label in labels} | {metric: (short_title(metric), metric)}
         remark = too_few(self.min_n) if (values[".n"] < self.min_n).any() else ""
-        return Table(wide, (), remark, heads=heads, caption=f"{title_of(metric)}, by label")
+        level = "" if self.level is None else f", with {percent(self.level)} confidence intervals"
+        return Table(wide, (), remark, heads=heads, caption=f"{title_of(metric)}, by label{level}")
 
     def _extremes(self, by: By, shown: pl.DataFrame) -> Table:
         """The lowest and the highest group in each metric."""
         rows: list[tuple[str, ...]] = []
         codes: list[str] = []
         values_of_all = self.values.filter(pl.col(".by").is_null())
-        overall = dict(zip(keys_of(values_of_all), with_interval(values_of_all), strict=True))
+        overall = dict(zip(keys_of(values_of_all), with_interval(values_of_all, units=self.units), strict=True))
         cuts = [name for name in CUTS if name in shown.columns]
         for _, values in shown.group_by(".metric", ".level", *cuts, maintain_order=True):
             ranked = values.filter(pl.col(".estimate").is_not_null()).sort(".estimate", maintain_order=True)
             if ranked.is_empty():
                 continue
-            texts = with_interval(ranked)
+            texts = with_interval(ranked, units=self.units)
             first = ranked.row(0, named=True)
             metric, level = first[".metric"], first[".level"]
             label = f", label {level}" if level is not None else ""
@@ -413,7 +476,8 @@ class GroupValues:
             rows.append((title, all_rows, lowest, texts[0], highest, texts[-1]))
             codes.append(metric)
         columns = ["metric", "all rows", "lowest", "value of the lowest", "highest", "value of the highest"]
-        remark = "The extremes of many groups are partly chance: the fewer rows a group has, the farther it strays."
+        remark = "" if self.level is None else f"{small_print(self.level)} "
+        remark += "The extremes of many groups are partly chance: the fewer rows a group has, the farther it strays."
         return Table(_texts(columns, rows), (), remark, tuple(codes))
 
 
@@ -429,27 +493,14 @@ def _leading(finding: Finding, shown: pl.DataFrame) -> tuple[str, Mapping[str, f
 
 
 def _ranked(finding: Finding, shown: pl.DataFrame) -> pl.DataFrame:
-    """The values of the leading metric, of its first label if it has several, from the lowest to the highest."""
+    """The values of the leading metric, and of its label if it has several, from the lowest to the highest."""
     metric, cut = _leading(finding, shown)
     metric_values = shown.filter((pl.col(".metric") == metric) & pl.col(".estimate").is_not_null())
     metric_values = at_same_cut(metric_values, cut)
     labels = metric_values[".level"].drop_nulls()
     if len(labels):
-        metric_values = metric_values.filter(pl.col(".level") == labels[0])
+        metric_values = metric_values.filter(pl.col(".level") == (finding.level or labels[0]))
     return metric_values.sort(".estimate", maintain_order=True)
-
-
-def _spread(finding: Finding, shown: pl.DataFrame) -> str:
-    """The lowest and the highest value of the leading metric."""
-    ranked = _ranked(finding, shown)
-    if len(ranked) < 2:
-        return ""
-    texts = rounded(ranked[".estimate"])
-    ends = [f"{texts[end]} ({group_in_sentence(finding.by, ranked['.group'][end])})" for end in (0, -1)]
-    label = ranked[".level"][0]
-    of_label = "" if label is None else f" of label {label}"
-    metric, cut = _leading(finding, shown)
-    return f"{at_cut(f'{short_title(metric)}{of_label}', cut)} ranges from {ends[0]} to {ends[1]}."
 
 
 def _in_words(by: By, groups: pl.Series) -> pl.Series:
@@ -524,7 +575,7 @@ def _sizes(tally: Tally, by: By, rows: int, min_n: int) -> Table:
 
 def _percent(share: pl.Expr) -> pl.Expr:
     """Shares as texts."""
-    return (share * 100).round(1).cast(pl.String) + " %"
+    return (share * 100).round(1).cast(pl.String) + "%"
 
 
 def scores_sections(audit: AuditResults, data: Any, call: dict[str, Any]) -> list[Section]:
@@ -559,7 +610,7 @@ def scores_sections(audit: AuditResults, data: Any, call: dict[str, Any]) -> lis
         else:
             table = _at_thresholds(by, largest, thresholds[10:100:10])
             drawn = largest.with_columns(_in_words(by, largest[".group"]))
-            blocks.append(Figure(drawn, f"Rates at each threshold, by {words}", marked, table))
+            blocks.append(Figure(drawn, f"Rates at each threshold, by {words}", marked, table, _PERCENT))
         small = f"there are fewer than {min_n} rows"
         blocks += _not_drawn(by, all_curves.filter(pl.col(".by") == by.text), feature_values, largest, small)
         # a calibration curve is of the groups of columns, and of rows that lack nothing
@@ -602,11 +653,11 @@ def _calibration(
         groups = _in_words(by, texts_of(bins.select(names))).alias(feature_in_words(by))
         bins = bins.drop(names).insert_column(0, groups)
         names = [feature_in_words(by)]
-    both = pl.format("{} / {}", rounded(bins[".mean_score"]), rounded(bins[".event_rate"]))
+    both = pl.format("{} / {}", _percent(pl.col(".mean_score")), _percent(pl.col(".event_rate")))
     texts = bins.select(*names, pl.format("bin {}", ".bin").alias(_PART), both.alias(_BOTH))
     remark = "Mean score / event rate in ten bins of equally many rows of each group, by increasing score."
     table = Table(texts.pivot(_PART, index=names, values=_BOTH), (), remark)
-    return [Figure(bins, title, instead=table), *not_drawn], fit
+    return [Figure(bins, title, instead=table, units=_PERCENT), *not_drawn], fit
 
 
 def _not_drawn(by: By, every: pl.DataFrame, enough: pl.DataFrame, drawn: pl.DataFrame, small: str) -> list[Content]:
@@ -635,7 +686,7 @@ def _fit(bins: pl.DataFrame, names: list[str]) -> str:
     )
     farthest = groups.sort((pl.col(".score") - pl.col(".rate")).abs(), descending=True, maintain_order=True).head(1)
     group = quoted_group(names, texts_of(farthest.select(names))[0])
-    score, rate = rounded(farthest[".score"])[0], rounded(farthest[".rate"])[0]
+    score, rate = (in_unit(farthest[name].item(), "%") for name in (".score", ".rate"))
     return f"The mean score is farthest from the event rate for {group}: {score} compared with {rate}."
 
 
@@ -670,7 +721,7 @@ def _at_thresholds(by: By, curves: pl.DataFrame, thresholds: list[float]) -> Tab
         pl.col(".threshold").replace_strict(thresholds, heads, return_dtype=pl.String).alias(_PART),
         # different groups can have the same text
         pl.int_range(pl.len()).over(*keys, ".threshold").alias(_NTH),
-        rounded(few[".estimate"]),
+        _percent(pl.col(".estimate")).alias(".estimate"),
     )
     wide = texts.pivot(_PART, index=[*keys, _NTH], values=".estimate").drop(_NTH)
     titles = pl.Series(".metric", map(short_title, wide[".metric"]), dtype=pl.String)
@@ -678,7 +729,7 @@ def _at_thresholds(by: By, curves: pl.DataFrame, thresholds: list[float]) -> Tab
 
 
 def exclusions_section(audit: AuditResults, groups: pl.DataFrame) -> Section:
-    """The rows that are left out, and the values that are undefined, with the reason."""
+    """The rows and metrics that are left out, and the values that are undefined, with the reason."""
     found: list[str] = []
     min_n = audit.policy.min_n
     results, features = audit.compared_results, {by.text: by for by in audit.metrics.bys}
@@ -686,17 +737,13 @@ def exclusions_section(audit: AuditResults, groups: pl.DataFrame) -> Section:
         texts = [f"{rows:,} {'row' if rows == 1 else 'rows'} without {name}" for name, _, rows in lacking]
         verb = "is" if len(lacking) == 1 and lacking[0][2] == 1 else "are"
         found.append(f"{' and '.join(texts)} {verb} left out of the metrics that need these values")
-    by_size = f"Groups with fewer than {min_n} rows that count for a metric are not compared." if min_n else ""
-    undefined = groups.filter(pl.col(".estimate").is_null() & (pl.col(".n") >= min_n))
-    left_out_groups = _excluded(results, ".left_out", "groups left out", features, by_size)
-    left_out_metrics = _excluded(results, ".metrics_left_out", "metrics left out", features)
+    is_undefined = pl.col(".estimate").is_null() & (pl.col(".status") != Status.UNKNOWN.value)
+    undefined = groups.filter(is_undefined & (pl.col(".n") >= min_n))
     undefined_values = ("value of a group is undefined", "values of groups are undefined")
-    without_groups = ("disparity leaves out groups", "disparities leave out groups")
     without_metrics = ("disparity leaves out metrics", "disparities leave out metrics")
     tables = [
         ("Undefined values", _undefined(undefined, features), undefined_values),
-        ("Groups that are not compared", left_out_groups, without_groups),
-        ("Metrics that cannot be compared", left_out_metrics, without_metrics),
+        ("Metrics that cannot be compared", _left_out_metrics(results, features), without_metrics),
     ]
     blocks: list[Content] = []
     for heading, table, (one, several) in tables:
@@ -724,14 +771,15 @@ def _undefined(undefined: pl.DataFrame, features: Mapping[str, By]) -> Table:
     return Table(pl.DataFrame(rows, schema=schema, orient="row"), codes=tuple(undefined[".metric"]))
 
 
-def _excluded(results: pl.DataFrame, column: str, head: str, features: Mapping[str, By], remark: str = "") -> Table:
-    """The results with a list of excluded groups or metrics."""
-    excluded = results.filter(pl.col(column).list.len() > 0)
+def _left_out_metrics(results: pl.DataFrame, features: Mapping[str, By]) -> Table:
+    """The disparities that leave out metrics."""
+    excluded = results.filter(pl.col(".metrics_left_out").list.len() > 0)
     rows: list[tuple[str, str, str]] = []
     for row in excluded.iter_rows(named=True):
-        names = _left_out_of(features, row) if column == ".left_out" else "; ".join(row[column])
+        names = "; ".join(row[".metrics_left_out"])
         rows.append((at_cut(short_title(row[".metric"]), row), feature_in_words(features[row[".by"]]), names))
-    return Table(_texts(["disparity", "feature", head], rows), (), remark, tuple(excluded[".metric"]))
+    table = _texts(["disparity", "feature", "metrics left out"], rows)
+    return Table(table, codes=tuple(excluded[".metric"]))
 
 
 def definitions_section(audit: UsualMetrics) -> Section:

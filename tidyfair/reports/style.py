@@ -42,7 +42,9 @@ code { font: 0.8125em ui-monospace, "SFMono-Regular", Menlo, Consolas, monospace
 .verdict { font-weight: 600; font-size: 0.9375rem; }
 .findings li { max-width: none; padding: 0.6rem 0 0.6rem 1.25rem; border-left: 3px solid var(--rule); margin: 0.6rem 0;
   font-size: 1.125rem; line-height: 1.5; }
-.findings .clear { border-left-color: var(--accent); }
+.findings .differ { border-left-color: var(--accent); }
+.findings .open { border-left-style: dashed; border-left-color: var(--muted); }
+.findings .remark { font-size: 0.9375rem; padding: 0.15rem 0 0.15rem 1.25rem; margin: 0.3rem 0; border: 0; }
 .contents { margin-top: 3rem; }
 .contents ol { list-style: none; margin: 0; padding: 0; display: flex; flex-wrap: wrap;
   gap: 0.35rem 1.5rem; font-size: 0.9375rem; }

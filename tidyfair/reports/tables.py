@@ -1,28 +1,30 @@
-"""Tables of results that can be published."""
+"""Results as texts in tables, for pages, terminals and databases."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from importlib import import_module
+from collections.abc import Callable, Iterable, Mapping
+from types import MappingProxyType
 from typing import Any, TypeAlias
 
 import polars as pl
 
 from tidyfair.errors import ArgumentError, ColumnError, Status
-from tidyfair.escapes import as_html, visible, visible_texts
-from tidyfair.specs import GROUP_KEYS, RESERVED, key_columns, open_ends, refuse_unknown_settings, string, whole
-from tidyfair.specs.result_kinds import GROUPS, kind_of
+from tidyfair.specs import GROUP_KEYS, RESERVED, key_columns, open_ends, refuse_unknown_settings
 from tidyfair.tallies import open_frame
 
-__all__ = ["as_table", "plain_names"]
+__all__ = ["plain_names"]
 
 _DIGITS = 3
 _HUNDRED, _THOUSAND = 100, 1_000
 """Numbers from which on there is one decimal, and none."""
+Units: TypeAlias = Mapping[str, str]
+"""The unit of each metric that has one: `%` of shares, `points` of their differences."""
+NO_UNITS: Units = MappingProxyType({})
+Note: TypeAlias = tuple[str, int, str]
+"""A column, a row, and the note on that cell."""
 NOTHING = "\N{EN DASH}"
 WORSE = "significantly worse than all rows together, adjusted for the number of groups"
-ALL_ROWS = "All rows include the rows of groups that are unknown or hidden."
-_EVERYBODY = "all rows"
+EVERYBODY = "all rows"
 _REASONS: dict[str, str] = {
     Status.ZERO_DENOMINATOR: "no row of the group counts for this metric",
     Status.ONE_CLASS: "all rows of the group have the same label",
@@ -39,6 +41,7 @@ _REASONS: dict[str, str] = {
     Status.CONSTANT: "all values of the group are the same",
 }
 """Reasons why a value is undefined, as a reader needs them."""
+TOO_SMALL = {Status.BELOW_MIN_N, Status.BELOW_MIN_SHARE}
 _UNKNOWN = "unknown"
 _MOST_LEFT_OUT = 6
 """The most groups that are named as left out of a disparity."""
@@ -53,7 +56,7 @@ _LABELS = {
     ".p_worst": "probability of being the worst", ".eval_time": "time", ".quantile_level": "quantile level",
 }  # fmt: skip
 """Columns of results in words; others lose their dot."""
-_WITH_INTERVAL = (".disparity", ".adjusted", ".change", ".difference", ".estimate")
+WITH_INTERVAL = (".disparity", ".adjusted", ".change", ".difference", ".estimate")
 """Columns of values, the first of which in a result is what its interval is about."""
 _HIDDEN = {".estimator", ".lower", ".upper", ".groups_left_out", ".groups_outside", ".left_out", ".replicates_lost"}
 """Columns that are not shown."""
@@ -61,57 +64,24 @@ _BLANK = {".base_metric", ".status", ".metrics_left_out"}
 """Columns in which a missing value is left blank."""
 
 
-@refuse_unknown_settings
-def as_table(result: Any, *, title: str | None = None, worst: Any = None, min_n: int = 0) -> Any:
-    """A table of a result that can be published, made by great_tables.
-
-    Values of groups, as `by_group` gives them, have a row for each group and a column for each metric; other results a
-    row for each of theirs. Values and the ends of their intervals are put together; what has no value has a footnote
-    that says why.
-
-    Args:
-        result: The result of a metric, `by_group`, a test, a gate …
-        title: The heading.
-        worst: The result of `worst_groups` for the same groups: those that are worse than all rows, however the
-            intervals of all groups at once are read, are marked.
-        min_n: Values of fewer rows are not shown. What is hidden can still be worked out where totals are known.
-
-    Returns:
-        A `GT` of great_tables.
-
-    Raises:
-        ArgumentError: For a frame without rows, or without the columns of a result; and without great_tables.
-
-    >>> from tidyfair import demographic_parity
-    >>> from tidyfair.datasets import lending
-    >>> groups = demographic_parity("race").by_group(lending(), estimate="approved", pos_label="yes")
-    >>> "Hispanic" in as_table(groups).as_raw_html()
-    True
-    """
-    frame = open_frame(result).to_polars()
-    if frame.is_empty() or key_columns(frame) == frame.columns:
-        msg = "as_table() takes a result of tidyfair that has rows."
-        raise ArgumentError(msg)
-    whole("min_n", min_n, 0, of="as_table")
-    if title is not None:
-        string("title", title)
-    if kind_of(frame) is GROUPS and {".n", ".status"} <= set(frame.columns):
-        table, notes = groups_side_by_side(frame, worst, min_n)
-        return _published(table, notes, title, remark=too_few(min_n))
-    return _published(one_below_the_other(frame), [], title)
-
-
 def too_few(min_n: int) -> str:
     """The remark on values that are not shown."""
     return f"{NOTHING}: hidden, fewer than {min_n} rows." if min_n > 0 else ""
 
 
-def has_dropped_rows(overall: pl.DataFrame, groups: pl.DataFrame) -> bool:
-    """Check whether there are rows of groups that are not listed, by the first metric of all rows."""
-    if overall.is_empty():
-        return False
-    metric, rows = overall.select(".metric", ".n").row(0)
-    return groups.filter(pl.col(".metric") == metric)[".n"].sum() < rows
+def remarks_on_all_rows(overall: pl.DataFrame, groups: pl.DataFrame, min_n: int) -> list[str]:
+    """What is hidden in a table of groups, and whose rows the values of all rows include beside those compared."""
+    hidden = bool((groups[".n"] < min_n).any())
+    unknown = bool((groups[".status"] == Status.UNKNOWN.value).any())
+    if not overall.is_empty():
+        metric, rows = overall.select(".metric", ".n").row(0)
+        # groups that are dropped have no rows here
+        unknown |= groups.filter(pl.col(".metric") == metric)[".n"].sum() < rows
+    names = ["hidden"] * hidden + ["unknown"] * unknown
+    remarks = [too_few(min_n)] if hidden else []
+    if names and not overall.is_empty():
+        remarks.append(f"All rows include the rows of {' and '.join(names)} groups.")
+    return remarks
 
 
 def reason(status: str) -> str:
@@ -143,16 +113,16 @@ def left_out_in_words(
             _UNKNOWN if status == Status.UNKNOWN else f"{', '.join(metrics)}: {reason(status)}"
             for status, metrics in of_group.items()
         ]
-        texts.append(f"{name} ({'; '.join(whys)})")
+        # who is called unknown needs no reason
+        is_said = whys == [_UNKNOWN] and _UNKNOWN in name.lower()
+        texts.append(name if is_said else f"{name} ({'; '.join(whys)})")
     more = [f"and {len(texts) - _MOST_LEFT_OUT} more groups"] if len(texts) > _MOST_LEFT_OUT else []
     return "; ".join([*texts[:_MOST_LEFT_OUT], *more])
 
 
-Note: TypeAlias = tuple[str, int, str]
-"""A column, a row, and the note on that cell."""
-
-
-def groups_side_by_side(frame: pl.DataFrame, worst: Any, min_n: int) -> tuple[pl.DataFrame, list[Note]]:
+def groups_side_by_side(
+    frame: pl.DataFrame, worst: Any, min_n: int, units: Units = NO_UNITS
+) -> tuple[pl.DataFrame, list[Note]]:
     """A row for each group, a column for each metric, and the notes on cells."""
     outer = key_columns(frame)
     keys = outer + [name for name in GROUP_KEYS if name in frame.columns and name != ".metric"]
@@ -164,7 +134,9 @@ def groups_side_by_side(frame: pl.DataFrame, worst: Any, min_n: int) -> tuple[pl
     for metric in metrics:
         columns[metric] = f"{metric} " if metric in outer else metric
     enough = pl.when(pl.col(".n") >= min_n)
-    frame = frame.with_columns(enough.then(with_interval(frame)).alias(_SHOWN), enough.then(".n").alias(_COUNTED))
+    frame = frame.with_columns(
+        enough.then(with_interval(frame, units=units)).alias(_SHOWN), enough.then(".n").alias(_COUNTED)
+    )
     # different groups can have the same text
     frame = frame.with_columns(pl.int_range(pl.len()).over(*keys, ".metric").alias(_NTH))
     cells = [pl.col(_COUNTED).max().alias(".n")]
@@ -179,15 +151,15 @@ def groups_side_by_side(frame: pl.DataFrame, worst: Any, min_n: int) -> tuple[pl
         indexed = frame.join(index, on=[*keys, _NTH], how="left", nulls_equal=True, maintain_order="left")
         for metric, row, status, size in indexed.select(".metric", _ROW, ".status", ".n").rows():
             if status not in {Status.OK, None} and (size is None or size >= min_n):
-                is_small = status in {Status.BELOW_MIN_N, Status.BELOW_MIN_SHARE}
-                notes.append((columns[metric], row, f"not compared: {reason(status)}" if is_small else reason(status)))
+                note = f"not compared: {reason(status)}" if status in TOO_SMALL else reason(status)
+                notes.append((columns[metric], row, note))
     if worst is not None:
         worse = _worse(open_frame(worst).to_polars(), frame, outer)
         marked = worse.join(index, on=[*outer, ".by", ".group"], how="inner", nulls_equal=True)
         for metric, row in marked.select(".metric", _ROW).rows():
             if metric in columns:
                 notes.append((columns[metric], row, WORSE))
-    wide = wide.with_columns(pl.col(".by").fill_null(_EVERYBODY), pl.col(".group").fill_null("all"))
+    wide = wide.with_columns(pl.col(".by").fill_null(EVERYBODY), pl.col(".group").fill_null("all"))
     return wide.drop(_NTH), notes
 
 
@@ -207,7 +179,7 @@ def _worse(worst: pl.DataFrame, frame: pl.DataFrame, outer: list[str]) -> pl.Dat
     return groups.filter(pl.when(pl.col(".worst") == "lowest").then(below).otherwise(above))
 
 
-def one_below_the_other(frame: pl.DataFrame) -> pl.DataFrame:
+def one_below_the_other(frame: pl.DataFrame, units: Units = NO_UNITS) -> pl.DataFrame:
     """The rows of a result as texts, with one column for a value and its interval."""
     if ".status" in frame.columns:
         # a value that is defined needs no reason
@@ -215,12 +187,12 @@ def one_below_the_other(frame: pl.DataFrame) -> pl.DataFrame:
     # beside an interval an error says nothing more
     hidden = _HIDDEN | {".std_error"} if ".lower" in frame.columns else _HIDDEN
     # the first of several values is what the interval is about
-    value = next((name for name in _WITH_INTERVAL if name in frame.columns), None)
+    value = next((name for name in WITH_INTERVAL if name in frame.columns), None)
     columns: list[pl.Series] = []
     for column in frame.drop(hidden, strict=False):
         text = column
         if column.name == value:
-            text = with_interval(frame, column.name)
+            text = with_interval(frame, column.name, units)
         elif column.dtype == pl.List:
             text = column.cast(pl.List(pl.String)).list.join(", ")
             text = text.set(text == "", None)
@@ -233,14 +205,21 @@ def one_below_the_other(frame: pl.DataFrame) -> pl.DataFrame:
     return pl.DataFrame(columns)
 
 
-def with_interval(frame: pl.DataFrame, value: str = ".estimate") -> pl.Series:
+def with_interval(
+    frame: pl.DataFrame, value: str = ".estimate", units: Units = NO_UNITS,
+    limits: tuple[str, str] = (".lower", ".upper"),
+) -> pl.Series:  # fmt: skip
     """Values with their intervals, if there are any, as text."""
-    texts = rounded(frame[value])
-    if not {".lower", ".upper"} <= set(frame.columns):
-        return texts
+    units_of_rows = [units.get(name, "") for name in frame[".metric"]] if units else [""] * len(frame)
+    texts = [None if one is None else in_unit(one, unit) for one, unit in zip(frame[value], units_of_rows, strict=True)]
+    if not set(limits) <= set(frame.columns):
+        return pl.Series(value, texts, dtype=pl.String)
     texts_with_intervals: list[str | None] = []
-    ends = zip(texts, rounded(frame[".lower"]), rounded(frame[".upper"]), *open_ends(frame), strict=True)
-    for text, lower, upper, is_above, is_below in ends:
+    method = [".method"] if limits[0] == ".lower" else []
+    open_masks = open_ends(frame.select(*limits, pl.col(method) if ".method" in frame.columns else []))
+    rows = zip(texts, *(frame[name] for name in limits), *open_masks, units_of_rows, strict=True)
+    for text, low, high, is_above, is_below, unit in rows:
+        lower, upper = (None if end is None else in_unit(end, unit, is_end=True) for end in (low, high))
         # an end that is not included has a sign
         interval = ends_in_words(f"> {lower}" if is_above else lower, f"< {upper}" if is_below else upper)
         texts_with_intervals.append(f"{text} ({interval})" if text is not None and interval else text)
@@ -268,39 +247,17 @@ def number_in_digits(number: float) -> str:
     return f"{number:z,.{digits}f}"
 
 
+def in_unit(number: float, unit: str, *, is_end: bool = False) -> str:
+    """A number in its unit, which the end of an interval leaves to its value: `57.3%`, `15.2 points`, `0.152`."""
+    if unit not in {"%", "points"}:
+        return number_in_digits(number) + (f" {unit}" if unit and not is_end else "")
+    return f"{number * 100:z,.1f}" + ("" if is_end else unit if unit == "%" else f" {unit}")
+
+
 def as_p_value(numbers: pl.Series) -> pl.Series:
     """P-values as text; a very small one is not 0."""
     small = 10**-_DIGITS
     return rounded(numbers).set((numbers < small).fill_null(value=False), f"< {small}")
-
-
-def _published(table: pl.DataFrame, notes: Sequence[Note], title: str | None, *, remark: str = "") -> Any:
-    """The table of great_tables."""
-    try:
-        gt: Any = import_module("great_tables")
-    except ModuleNotFoundError as error:
-        msg = f"Tables are made by great_tables: pip install 'tidyfair[report]' ({error})."
-        raise ArgumentError(msg) from error
-    table = visible_texts(table)
-    labels: dict[str, Any] = {}
-    for column in table.columns:
-        # great_tables takes braces in plain text for units, and then escapes nothing of it
-        labels[column] = gt.html(as_html(worded(column)).replace("{", "&#123;").replace("}", "&#125;"))
-    published = gt.GT(table)
-    if {".by", ".group"} <= set(table.columns) and table[".by"].n_unique() > 1:
-        # the features head the rows of their groups
-        del labels[".by"]
-        published = gt.GT(table, groupname_col=".by")
-    published = published.cols_label(labels)
-    integers = [column for column, dtype in table.schema.items() if dtype.is_integer()]
-    if integers:
-        published = published.fmt_integer(columns=integers)
-    published = published.sub_missing(missing_text=NOTHING)
-    for column, row, note in notes:
-        published = published.tab_footnote(visible(note), locations=gt.loc.body(columns=column, rows=[row]))
-    if remark:
-        published = published.tab_source_note(visible(remark))
-    return published.tab_header(visible(title)) if title else published
 
 
 def worded(name: str) -> str:

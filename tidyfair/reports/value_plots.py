@@ -33,7 +33,6 @@ from tidyfair.reports.tables import left_out_in_words
 from tidyfair.specs import POINTS
 from tidyfair.specs.result_kinds import METRICS
 
-_INTERVALS = "lines show confidence intervals"
 _VERBS = {
     "pass": ("passes", "pass"), "fail": ("fails", "fail"),
     "not enough evidence": ("needs more evidence", "need more evidence"), "within": ("is kept", "are kept"),
@@ -41,10 +40,6 @@ _VERBS = {
     "undecided": ("is undecided", "are undecided"),
 }  # fmt: skip
 """Verdicts of one limit, and of several, in words."""
-_NOTES_ON_MARKS = {
-    "lower": _INTERVALS, "raw": "hollow: the group alone", "expected_lower": "grey: expected if groups are equal"
-}  # fmt: skip
-"""What the marks beside values are."""
 _LARGEST_CROSSING = 400
 """The number of cells of a heat map that can still be read."""
 
@@ -87,17 +82,19 @@ def _results_picture(plot: PlotInput) -> Picture:
         rows = plot.with_outer(pl.when(points == "").then("what").otherwise(points))
         table = table_of(frame, *marks, panel="what", what=rows, why=reason())
         alone = frame["what"][0] if frame["what"].n_unique() == 1 else ""
-        return Picture(dots, table, _verdicts_in_words(frame), [alone, _INTERVALS])
+        return Picture(dots, table, _verdicts_in_words(frame), [alone, f"lines: {plot.limits}"])
     if plot.expected is not None:
         frame = _with_expected(frame, plot.expected)
     table = table_of(frame, *marks, what=plot.label(), why=reason())
     verdicts = _verdicts_in_words(frame) if judged else []
-    return Picture(dots, table, [*verdicts, listed_titles(frame["what"])], _notes_on_marks(table))
+    return Picture(dots, table, [*verdicts, listed_titles(frame["what"])], _notes_on_marks(plot, table))
 
 
-def _notes_on_marks(table: pl.DataFrame) -> list[str]:
+def _notes_on_marks(plot: PlotInput, table: pl.DataFrame) -> list[str]:
     """The notes on the marks beside values."""
-    return [note for mark, note in _NOTES_ON_MARKS.items() if mark in table.columns]
+    notes = {"lower": f"lines: {plot.limits}", "raw": "hollow: the group alone"}
+    notes["expected_lower"] = "grey: expected if groups are equal"
+    return [note for mark, note in notes.items() if mark in table.columns]
 
 
 def _verdicts_in_words(frame: pl.DataFrame) -> list[str]:
@@ -161,7 +158,7 @@ def _groups_picture(plot: PlotInput) -> Picture:
         overall = frame.filter(pl.col(".by").is_null()).select(*keys, pl.col(".estimate").alias(".limit"))
         named = named.drop(".limit").join(overall, on=keys, how="left", nulls_equal=True, maintain_order="left")
     table = table_of(named, ".estimate", ".lower", ".upper", ".limit", ".raw", what=labels, why=reason())
-    return Picture(dots, table, titles, [counted, *_notes_on_marks(table)], limit="all rows")
+    return Picture(dots, table, titles, [counted, *_notes_on_marks(plot, table)], limit="all rows")
 
 
 def is_crossed(frame: pl.DataFrame) -> bool:
@@ -194,7 +191,7 @@ def _crossing(plot: PlotInput, grouped: pl.DataFrame, titles: list[str]) -> Pict
         panel = pl.format("{}, {}", "panel", column) if grouped["panel"].n_unique() > 1 else column
         marks = (".estimate", ".lower", ".upper", ".raw")
         table = table_of(grouped, *marks, panel=panel, what=row, rows=count, why=reason())
-        return Picture(dots, table, titles, _notes_on_marks(table))
+        return Picture(dots, table, titles, _notes_on_marks(plot, table))
     texts = [number_text(value) or "\N{EN DASH}" for value in grouped[".estimate"]]
     # rows that have weights are not counted
     size = pl.when(count % 1 == 0).then(pl.format("n = {}", count.cast(pl.Int64))).otherwise(pl.lit(""))
@@ -213,7 +210,7 @@ def _over_outer(plot: PlotInput, frame: pl.DataFrame) -> Picture:
     if has_intervals(frame):
         panel = pl.format("{}: {}", "panel", "what") if of_groups else pl.col("what")
         table = table_of(frame, ".estimate", ".lower", ".upper", panel=panel, what=OUTER, why=reason())
-        return Picture(dots, table, titles, [_INTERVALS])
+        return Picture(dots, table, titles, [f"lines: {plot.limits}"])
     # chance adds to every unsigned disparity, so that a mean of disparities is biased
     has_mean = pl.lit(value=True) if of_groups else pl.col(".by").is_null()
     average = pl.col(".estimate").mean().over("panel", "what")
@@ -236,11 +233,11 @@ def confusion_plot(plot: PlotInput) -> Picture:
     share = pl.col("rows") / pl.col("rows").sum().over("panel", "row")
     table = table.with_columns(share.fill_nan(None).alias("estimate"))
     texts = [f"{rows:,.0f}" if rows == int(rows) else f"{rows:,.1f}" for rows in table["rows"]]
-    shares = ["" if value is None else f"{value * 100:.1f} %" for value in table["estimate"]]
+    shares = ["" if value is None else f"{value * 100:.1f}%" for value in table["estimate"]]
     table = table.with_columns(pl.Series("text", texts), pl.Series("below", shares))
     right = float(table.filter(pl.col("row") == pl.col("column"))["rows"].sum())
     total = float(table["rows"].sum())
-    titles = [f"{right / total * 100:.1f} % of {total:,.0f} predictions are right"] if total else []
+    titles = [f"{right / total * 100:.1f}% of {total:,.0f} predictions are right"] if total else []
     titles.append("Confusion matrix")
     if plot.outer:
         titles = [f"Confusion matrices by {' and '.join(plot.outer)}", "Confusion matrices"]
@@ -254,7 +251,7 @@ def bounds_plot(plot: PlotInput) -> Picture:
     marks = {"panel": plot.metric(), "what": what, "expected_lower": ".lower_bound", "expected_upper": ".upper_bound"}
     table = table_of(plot.frame, ".estimate", ".lower", ".upper", **marks)
     name = listed_titles(table["panel"])
-    note = "grey: all rates that the data allow; lines: their confidence intervals; in parentheses: expected rows"
+    note = f"grey: all rates that the data allow; lines: their {plot.limits}; in parentheses: expected rows"
     return Picture(dots, table, [f"{name} of groups known by probability", name], [note], Span(0, 1))
 
 
@@ -264,4 +261,6 @@ def missing_truth_plot(plot: PlotInput) -> Picture:
     what = pl.format("{} ({})", group, ".n")
     table = table_of(plot.frame, ".lower", ".upper", what=what, estimate=".difference")
     titles = ["Share without a truth: estimated positives less estimated negatives", "Missing truths by estimate"]
-    return Picture(dots, table, titles, ["rows in parentheses", _INTERVALS], Span(-1, 1, 0))
+    return Picture(
+        dots, table, titles, ["rows in parentheses", f"lines: {plot.limits}"], Span(-1, 1, 0), x=["Difference"]
+    )

@@ -166,7 +166,9 @@ COLUMNS: Mapping[str, Mapping[str, str]] = {
         ".adjustment": "the method by which p-values are adjusted",
         ".power": "the planned power",
         ".detectable": "the smallest error that a test of so many rows detects with the planned power",
-        ".conf_level": "the confidence level",
+        ".conf_level": "the confidence level; a result whose limits have the usual one, 0.95, need not have it",
+        ".estimate_lower": "the lower limit of the value of the group",
+        ".estimate_upper": "its upper limit",
         ".limit": "the limit of a gate",
         ".verdict": (
             "`pass`, `fail` or `not enough evidence`; of a monitor `within`, `above the limit`, `below the limit` "
@@ -277,6 +279,13 @@ def cut_of_row(row: Mapping[str, Any]) -> dict[str, float]:
 def cut_as_settings(row: Mapping[str, Any]) -> list[str]:
     """The cut or point that a row is about as settings, such as `eval_time=10`."""
     return [f"{name.removeprefix('.')}={value:.15g}" for name, value in cut_of_row(row).items()]
+
+
+def crossed_text(name: str) -> pl.Expr:
+    """The groups of a column as people write them, where their features have no columns."""
+    text, colons = pl.col(name).cast(pl.String), pl.col(".by").cast(pl.String).str.count_matches(":")
+    is_crossed = colons == text.str.count_matches(":")
+    return pl.when(is_crossed).then(text.str.replace_all(":", ", ", literal=True)).otherwise(text)
 
 
 def key_columns(results: pl.DataFrame) -> list[str]:

@@ -14,6 +14,7 @@ _EXPLAINED = (
     ".n .status .group_min .group_max .level .base_metric .metrics_left_out .groups_left_out .groups_outside .left_out"
 )
 _JUDGED = ".limit .verdict"
+_USUAL_LEVEL = 0.95
 
 
 @dataclass(frozen=True)
@@ -30,6 +31,8 @@ class ResultKind:
     """The columns without which a result is of another kind, or of none."""
     columns: tuple[str, ...]
     """All columns of the library that a result may have, in their order."""
+    limits: str = "CI"
+    """What `.lower` and `.upper` are, as tables and pictures write it behind the level."""
 
     def frame(self, table: pl.DataFrame) -> pl.DataFrame:
         """A table with its columns in the order of the kind; features of the user stay behind the column before."""
@@ -51,9 +54,24 @@ class ResultKind:
         return (columns & RESERVED).difference(self.columns)
 
 
-def _kind(title: str, known_by: str, columns: str) -> ResultKind:
+def _kind(title: str, known_by: str, columns: str, limits: str = "CI") -> ResultKind:
     """A kind whose columns are written with spaces between them."""
-    return ResultKind(title, frozenset(known_by.split()), tuple(columns.split()))
+    with_level = columns if ".conf_level" in columns else f"{columns} .conf_level"
+    return ResultKind(title, frozenset(known_by.split()), tuple(with_level.split()), limits)
+
+
+def with_level(results: pl.DataFrame, conf_level: float) -> pl.DataFrame:
+    """Results with the level of their limits, where it is not the usual one of 95%."""
+    if conf_level == _USUAL_LEVEL or not any(name.endswith(("lower", "upper")) for name in results.columns):
+        return results
+    return results.with_columns(pl.lit(conf_level).alias(".conf_level"))
+
+
+def level_of(results: pl.DataFrame) -> float:
+    """The level of the limits of results."""
+    if ".conf_level" not in results.columns or not results[".conf_level"].count():
+        return _USUAL_LEVEL
+    return float(results[".conf_level"].drop_nulls()[0])
 
 
 METRICS = _kind(
@@ -63,7 +81,7 @@ METRICS = _kind(
 VERDICTS = _kind(
     "Verdicts of a gate on metrics and disparities", ".metric .by .estimate .verdict",
     f".metric .by .estimator {_CUTS} .estimate .error_bound .std_error .method .replicates_lost {_EXPLAINED} "
-    f".unknown .unknown_share .with_unknown .lower .upper {_JUDGED}",
+    f".unknown .unknown_share .with_unknown .lower .upper {_JUDGED}", "one-sided limits",
 )  # fmt: skip
 GROUPS = _kind(
     "Values of groups", ".metric .by .group .estimate",
@@ -74,10 +92,11 @@ SHRUNKEN = _kind(
     "Rates of groups that learn from each other", ".metric .by .group .estimate .raw",
     ".metric .by .group .estimator .estimate .lower .upper .raw .n .weight .mean .precision .additive .vpc "
     ".interaction_share",
+    "credible interval",
 )  # fmt: skip
 WORST = _kind(
     "Groups by the probability of being the worst", ".metric .by .group .estimate .worst",
-    ".metric .by .group .estimate .n .lower .upper .worst .p_worst",
+    ".metric .by .group .estimate .n .lower .upper .worst .p_worst", "simultaneous CI",
 )  # fmt: skip
 BOUNDS = _kind(
     "Rates of groups known by probability", ".metric .group .lower_bound .upper_bound",
@@ -86,10 +105,11 @@ BOUNDS = _kind(
 )  # fmt: skip
 COMPARISONS = _kind(
     "Groups compared with a reference", ".metric .group .reference .disparity",
-    f".metric .by .group .level .estimator {_CUTS} .n .share .estimate .reference .estimate_reference .scale "
-    ".std_error .method .statistic .df .p_value .test .status .numerator .denominator .numerator_reference "
-    ".denominator_reference .shortfall .shortfall_four_fifths .deviations .flip_flop .spread .disparity .lower .upper "
-    ".p_adjusted .note .marginal_effect .odds_ratio .relative_rate " + _JUDGED,
+    f".metric .by .group .level .estimator {_CUTS} .n .share .estimate .estimate_lower .estimate_upper "
+    ".reference .estimate_reference .scale .std_error .method .statistic .df .p_value .test .status .numerator "
+    ".denominator .numerator_reference .denominator_reference .shortfall .shortfall_four_fifths .deviations "
+    ".flip_flop .spread .disparity .lower .upper .p_adjusted .note .marginal_effect .odds_ratio .relative_rate "
+    + _JUDGED,
 )  # fmt: skip
 FOUR_FIFTHS = _kind(
     "Groups compared by the four-fifths rule", ".metric .group .reference .disparity .below_four_fifths",
@@ -182,7 +202,7 @@ FRONTIER = _kind(
     ".model .performance .performance_lower .performance_upper .disparity .disparity_lower .disparity_upper "
     ".performance_change .performance_change_lower .performance_change_upper .disparity_change "
     ".disparity_change_lower .disparity_change_upper .performance_metric .disparity_metric .by .on_frontier .verdict "
-    ".n .n_missing .groups_left_out",
+    ".n .n_missing .groups_left_out", "simultaneous CI",
 )  # fmt: skip
 SUMMARIES = _kind(
     "Means over resamples", ".metric .by .mean .n .std_error",
@@ -190,15 +210,16 @@ SUMMARIES = _kind(
 )  # fmt: skip
 LOOK = _kind(
     "Verdicts of a monitor on all rows so far", ".metric .by .estimate .verdict .e_value",
-    ".metric .by .n .estimate .lower .upper .limit .e_value .verdict .groups_left_out",
+    ".metric .by .n .estimate .lower .upper .limit .e_value .verdict .groups_left_out", "confidence sequence",
 )  # fmt: skip
 LOOKS = _kind(
     "Verdicts of a monitor, period by period", ".metric .by .estimate .period .look .verdict",
     ".period .metric .by .look .since .n .estimate .lower .upper .limit .e_value .verdict .groups_left_out",
+    "confidence sequence",
 )  # fmt: skip
 GROUPS_OF_LOOKS = _kind(
     "Values of groups of a monitor, period by period", ".metric .by .group .estimate .period .look",
-    ".period .metric .by .group .look .since .n .estimate .lower .upper",
+    ".period .metric .by .group .look .since .n .estimate .lower .upper", "confidence sequence",
 )  # fmt: skip
 PERIODS = _kind(
     "Changes from one period to the next", ".metric .by .before .period .change .expected_lower",

@@ -76,7 +76,7 @@ from tidyfair.specs import (
     share_of_percent,
     show_keywords,
 )
-from tidyfair.specs.result_kinds import COMPARISONS, VERDICTS, ResultKind
+from tidyfair.specs.result_kinds import COMPARISONS, VERDICTS, ResultKind, level_of, with_level
 from tidyfair.tallies import Tally, open_frame
 
 __all__ = ["Gate", "UnfairError", "assert_fair", "check", "four_fifths"]
@@ -298,7 +298,7 @@ class ChangeGate:
         limits = dict.fromkeys(judged, (self.side, self.limit))
         verdicts = judged_changes(counted, limits, self.conf_level, self.outside)
         named = self.comparison.in_reading_order(verdicts, one, [*models])
-        return counted[0].source.restore(named)
+        return counted[0].source.restore(with_level(named, self.conf_level))
 
     def __repr__(self) -> str:
         setting = f"{self.side} {self.limit:g}; conf_level={self.conf_level:g}"
@@ -689,7 +689,8 @@ def _judged(result: Any, below: float | None, above: float | None, outside: Outs
         verdicts = _judged_comparisons(frame, limit, side, outside, at_limit=is_change)
     else:
         verdicts = _judged_values(frame, limit, side, outside)
-    return source.restore(verdicts)
+    # both ends together err twice as often as each does
+    return source.restore(with_level(verdicts.drop(".conf_level", strict=False), (1 + level_of(frame)) / 2))
 
 
 def _judged_values(frame: pl.DataFrame, limit: float, side: Side, outside: Outside) -> pl.DataFrame:

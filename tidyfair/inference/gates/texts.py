@@ -95,7 +95,7 @@ def unknown_in_words(rows: int | None, share: float | None) -> str:
 
 def share_in_words(share: float) -> str:
     """A share in percent, with three digits."""
-    return f"{100 * share:.3g} %"
+    return f"{100 * share:.3g}%"
 
 
 def groups_behind(metrics: MetricSet, failed: pl.DataFrame, groups: pl.DataFrame, side: str) -> Iterator[str]:

@@ -33,7 +33,7 @@ from tidyfair.specs import (
     show_keywords,
 )
 from tidyfair.specs.formulas import Formula
-from tidyfair.specs.result_kinds import FRONTIER
+from tidyfair.specs.result_kinds import FRONTIER, with_level
 from tidyfair.tallies import Source, open_frame
 
 __all__ = ["ModelFrontier", "model_frontier"]
@@ -125,7 +125,8 @@ class ModelFrontier:
             table |= _Comparison(self.performance, self.disparity, _JointCounts.of(rows), groups, checked).columns()
         # the baseline is not compared with itself
         changes = pl.when(pl.int_range(pl.len()) > 0).then(pl.col(r"^\..*_change.*$"))
-        return source.restore(FRONTIER.frame(frame_of(table, _FRONTIER).with_columns(changes)))
+        frontier = FRONTIER.frame(frame_of(table, _FRONTIER).with_columns(changes))
+        return source.restore(with_level(frontier, checked.conf_level))
 
     def _check_columns(self, source: Source, truth: Column, models: Sequence[Column]) -> None:
         """Refuse columns that do not exist, and predictions that are the truth or define the groups."""

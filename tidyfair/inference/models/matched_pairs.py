@@ -47,7 +47,7 @@ from tidyfair.specs import (
     show_keywords,
 )
 from tidyfair.specs.formulas import CONTENT, SEVERAL_COLUMNS
-from tidyfair.specs.result_kinds import COCHRANS_Q, PAIRED
+from tidyfair.specs.result_kinds import COCHRANS_Q, PAIRED, with_level
 from tidyfair.tallies import Source, open_frame
 
 __all__ = ["PairedGroups", "paired_groups"]
@@ -103,7 +103,7 @@ class PairedGroups:
             `.unmatched` because they lack one of the two groups or its prediction; `.p_value` and `.p_adjusted`.
         """
         rows = self._rows(data, truth, estimate, options)
-        return rows.source.restore(PAIRED.frame(rows.compared()))
+        return rows.source.restore(with_level(PAIRED.frame(rows.compared()), rows.options.conf_level))
 
     @refuse_unknown_keywords
     @show_keywords(CallOptions, without=_REFUSED)

@@ -86,7 +86,7 @@ from tidyfair.specs import (
     show_keywords,
 )
 from tidyfair.specs.formulas import Formula
-from tidyfair.specs.result_kinds import MODELS
+from tidyfair.specs.result_kinds import MODELS, with_level
 from tidyfair.tallies import ESTIMATE, LABELS, PREDICTED, TRUTH, Key, Source, Tally, open_frame, recounted
 
 __all__ = ["ModelComparison", "compare_models"]
@@ -166,7 +166,7 @@ class ModelComparison:
             results = with_adjusted_p_values(results, families, "holm")
         if others is not None or self.margins is not None:
             results = with_verdicts(results, self.metrics, self.margins)
-        return counted[0].source.restore(MODELS.frame(results))
+        return counted[0].source.restore(with_level(MODELS.frame(results), counted[0].options.conf_level))
 
     @staticmethod
     def in_reading_order(results: pl.DataFrame, one: Prediction, others: Sequence[str | None]) -> pl.DataFrame:
