@@ -4,15 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from importlib import import_module
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import polars as pl
 
 from tidyfair.errors import ArgumentError, ColumnError, Status
 from tidyfair.escapes import as_html, visible, visible_texts
-from tidyfair.specs import GROUP_KEYS, RESERVED, key_columns, open_ends, refuse_unknown_settings, string, whole
+from tidyfair.specs import GROUP_KEYS, RESERVED, Frame, key_columns, open_ends, refuse_unknown_settings, string, whole
 from tidyfair.specs.result_kinds import GROUPS, kind_of
 from tidyfair.tallies import open_frame
+
+if TYPE_CHECKING:
+    from great_tables import GT
 
 __all__ = ["as_table", "plain_names"]
 
@@ -61,7 +64,7 @@ _BLANK = {".base_metric", ".status", ".metrics_left_out"}
 
 
 @refuse_unknown_settings
-def as_table(result: Any, *, title: str | None = None, worst: Any = None, min_n: int = 0) -> Any:
+def as_table(result: Any, *, title: str | None = None, worst: Any = None, min_n: int = 0) -> GT:
     """A table of a result that can be published, made by great_tables.
 
     Values of groups, as `by_group` gives them, have a row for each group and a column for each metric; other results a
@@ -308,7 +311,7 @@ def worded(name: str) -> str:
 
 
 @refuse_unknown_settings
-def plain_names(result: Any) -> Any:
+def plain_names(result: Any) -> Frame:
     """A result as databases and spreadsheets take it: names of columns without dots, and lists as text.
 
     `.metric` becomes `metric`, `.estimate` `estimate` and so on; `.by`, `.group`, `.to` and `.limit`, which are

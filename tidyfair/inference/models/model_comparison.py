@@ -58,6 +58,7 @@ from tidyfair.specs import (
     CallOptions,
     Column,
     Floats,
+    Frame,
     Integers,
     MetricSpec,
     Options,
@@ -116,7 +117,7 @@ class ModelComparison:
     def __call__(
         self, data: object, truth: TruthLike | None = None, *, one: Prediction, other: Prediction | None = None,
         others: Sequence[Prediction] | Mapping[str, Prediction] | None = None, **options: Unpack[CallOptions],
-    ) -> Any:  # fmt: skip
+    ) -> Frame:  # fmt: skip
         """Compare the predictions `one` with `other`, or with each of `others`.
 
         Args:
