@@ -10,6 +10,7 @@ import importlib.util
 import inspect
 import re
 import sys
+import tomllib
 from functools import cache
 from itertools import chain, pairwise
 from pathlib import Path
@@ -18,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 
 from function_pages import FOLDER, MADE, everything, in_a_line, link, pages as function_pages, range_of
 
+from tidyfair.audits import law
 from tidyfair.calling.metric_sets import GroupwiseFactory, Metric
 from tidyfair.intervals.methods import METHODS
 from tidyfair.metrics import (
@@ -38,6 +40,7 @@ from tidyfair.metrics import (
 from tidyfair.metrics.curves import Curve
 from tidyfair.metrics.other_names import OTHER_NAMES
 from tidyfair.specs.formulas import GroupPairs
+from tidyfair.specs.groups import WORDS_FOR_UNKNOWN
 from tidyfair.specs.options import INTERVALS
 from tidyfair.specs.result_columns import COLUMNS
 from tidyfair.specs.result_kinds import KINDS
@@ -304,6 +307,43 @@ A result is of one kind, which `autoplot` and `as_table` know by the columns in 
 options of the call add, and you may drop them; columns of your own make no difference."""
 
 
+LAW = f"""\
+# What the law says, and when this was checked
+
+Last checked in {law.CHECKED}. Every sentence about the law that an audit prints or a page quotes is one of these; they
+stand in one file, `tidyfair/audits/law.py`. They are no legal advice: look the source up before you rely on one.
+[Named audits](tables-to-file.md) compute the tables that some of these rules ask for, and [gates](how-to/gates.md) have
+the four-fifths rule."""
+RECIPES = """\
+# Index of recipes
+
+Every task that these pages show, with the sections of each page. Looking for a function? [All functions, metrics and
+classes](../reference/index.md). For a question? [Questions that are asked often](../faq.md)."""
+RECIPES_FROM = ("How-to", "In your tools", "Tables you have to file", "How sure", "Engines")
+"""The parts of the navigation whose pages are recipes."""
+COMMON = ("What it assumes", "Where it fails", "Rules", "Limits", "Sources", "What to know")
+"""Headings that many pages have."""
+
+
+UNKNOWN_VALUES = """\
+# Values that mean unknown
+
+People whose group is missing (null, NaN) or one of the texts below are counted apart: listed, and not compared. Upper
+and lower case, and spaces around a text, make no difference. `unknown_values=` of a fairness metric replaces the list,
+`unknown_values=[]` makes only missing values unknown, and `unknown="group"` compares such people like any other group
+([small and unknown groups](../how-to/small-groups.md)).
+
+```pycon
+>>> import polars as pl
+>>> import tidyfair as tdf
+>>> people = pl.DataFrame({"race": ["A", "A", "B", "B", "prefer not to say"], "hired": [1, 1, 1, 0, 1]})
+>>> parity = tdf.demographic_parity("race")
+>>> parity.by_group(people, estimate="hired").select(".group", ".estimate", ".status").rows()
+[('A', 1.0, 'ok'), ('B', 0.5, 'ok'), ('prefer not to say', None, 'unknown')]
+
+```"""
+
+
 METHODS_OF_INTERVALS = """# Methods of intervals
 
 The table that `interval=` is looked up in, as the library reads it: the first row that admits the kind of value, what
@@ -408,6 +448,9 @@ def pages() -> dict[str, str]:
     found |= {name: iter([text.rstrip("\n")]) for name, text in function_pages().items()}
     found["reference/columns.md"] = _columns_of_results()
     found["reference/interval-methods.md"] = _methods_of_intervals()
+    found["reference/unknown-values.md"] = _unknown_values()
+    found["how-to/index.md"] = _recipes()
+    found["law.md"] = _law()
     found |= {f"coming-from/{path.stem}.md": _rows(path) for path in sorted(COMING_FROM.glob("*.py"))}
     return {name: "\n\n".join(_without_empty_sections(parts)) + "\n" for name, parts in found.items()}
 
@@ -440,6 +483,45 @@ def _columns_of_results() -> Iterator[str]:
         names = [f"**`{name}`**" if name in kind.known_by else f"`{name}`" for name in kind.columns]
         rows.append(f"| {kind.title} | {', '.join(names)} |")
     yield "\n".join(rows)
+
+
+def _recipes() -> Iterator[str]:
+    """The pages of the guide with their sections, in the order of the navigation."""
+    yield RECIPES
+    site = tomllib.loads((FOLDER.parent / "zensical.toml").read_text("utf-8"))["project"]["nav"]
+    for title, entries in ((title, entry) for part in site for title, entry in part.items()):
+        if title in RECIPES_FROM:
+            yield f"## {title}"
+            yield "\n".join(_lines_of_recipes(entries))
+
+
+def _lines_of_recipes(entries: list[Any]) -> Iterator[str]:
+    """A line for each page with its title, and the sections that answer a question of their own."""
+    for name, inside in ((name, inside) for entry in entries for name, inside in entry.items()):
+        if isinstance(inside, list):
+            yield f"\n### {name}\n"
+            yield from _lines_of_recipes(inside)
+        elif inside != "how-to/index.md":
+            text = re.sub(r"^```.*?^```", "", (FOLDER / inside).read_text("utf-8"), flags=re.MULTILINE | re.DOTALL)
+            sections = [each for each in re.findall(r"^## (.+)$", text, re.MULTILINE) if each not in COMMON]
+            more = f": {'; '.join(sections)}" if sections else ""
+            yield f"- [{re.findall(r'^# (.+)$', text, re.MULTILINE)[0]}](../{inside}){more}"
+
+
+def _law() -> Iterator[str]:
+    """What rules say, as the audits quote it."""
+    yield LAW
+    for rule in law.RULES:
+        yield f"## {rule.title}"
+        yield f"{rule.version[0].upper()}{rule.version[1:]}. Source: {rule.source}."
+        yield rule.footnote if rule.status else ""
+
+
+def _unknown_values() -> Iterator[str]:
+    """The texts that mean an unknown group."""
+    yield UNKNOWN_VALUES
+    yield "## All texts, from missing to decline to answer"
+    yield "\n".join(f"- `{word}`" if word else "- a text that is empty" for word in WORDS_FOR_UNKNOWN)
 
 
 def _methods_of_intervals() -> Iterator[str]:
