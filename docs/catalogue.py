@@ -336,7 +336,9 @@ and lower case, and spaces around a text, make no difference. `unknown_values=` 
 ```pycon
 >>> import polars as pl
 >>> import tidyfair as tdf
->>> people = pl.DataFrame({"race": ["A", "A", "B", "B", "prefer not to say"], "hired": [1, 1, 1, 0, 1]})
+>>> people = pl.DataFrame(
+...     {"race": ["A", "A", "B", "B", "prefer not to say"], "hired": [1, 1, 1, 0, 1]}
+... )
 >>> parity = tdf.demographic_parity("race")
 >>> parity.by_group(people, estimate="hired").select(".group", ".estimate", ".status").rows()
 [('A', 1.0, 'ok'), ('B', 0.5, 'ok'), ('prefer not to say', None, 'unknown')]

@@ -462,3 +462,34 @@ def test_pictures_match_the_script_and_have_alt_text() -> None:
         result = draw(pictures.WIDTHS[""]).to_dict()
         (title,) = result["title"]["text"] if isinstance(result["title"], dict) else result["title"]
         assert title.partition(",")[0] in committed(f"pictures/{name}.svg"), "run `python docs/pictures.py`"
+
+
+@pytest.mark.parametrize("page", sorted(BY_HAND), ids=lambda page: str(page.relative_to(PAGES)))
+def test_pages_begin_with_their_answer(page: Path) -> None:
+    first = page.read_text("utf-8").split("\n\n")[1]
+    assert not first.startswith("```"), "a page begins with a sentence; imports belong to the first example"
+
+
+def test_numbers_in_the_prose_of_home_are_those_of_its_table() -> None:
+    loans = lending()
+    fair = tf.metric_set(tf.accuracy, tf.demographic_parity("sex"), tf.equal_opportunity("race"))
+    result = fair(loans, "repaid", "approved", pos_label="yes", interval="auto")
+    shown = pl.col(".estimate", ".lower", ".upper")
+    home = committed("index.md").partition("\n```\n\n")[2].partition("\n\n")[0]
+    percents = [tuple(round(100 * value) for value in row) for row in result.select(shown).rows()]
+    assert re.findall(r"(\d+)(?:%| points?) \(95% CI (\d+) to (\d+)\)", home) == [
+        tuple(map(str, row)) for row in percents
+    ]
+    lower, upper = percents[2][1:]
+    assert f"20 points (95% CI {lower} to {upper})" in home
+    large = tf.equal_opportunity("race", min_n=100)
+    sure = large(loans, "repaid", "approved", pos_label="yes", interval="auto", on_undefined="ignore").select(shown)
+    low, high = (round(100 * value) for value in sure.row(0)[1:])
+    assert f"20 points (95% CI {low} to {high})" in committed("start.md")
+
+
+def test_version_stands_in_the_header_of_the_site() -> None:
+    version = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]["version"]
+    assert f'content: " {version}"' in committed("assets/style.css")
+    assert f"version = {{{version}}}" in committed("install.md")
+    assert f"version: {version}" in (ROOT / ".github" / "CITATION.cff").read_text("utf-8")
