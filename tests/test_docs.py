@@ -486,10 +486,3 @@ def test_numbers_in_the_prose_of_home_are_those_of_its_table() -> None:
     sure = large(loans, "repaid", "approved", pos_label="yes", interval="auto", on_undefined="ignore").select(shown)
     low, high = (round(100 * value) for value in sure.row(0)[1:])
     assert f"20 points (95% CI {low} to {high})" in committed("start.md")
-
-
-def test_version_stands_in_the_header_of_the_site() -> None:
-    version = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]["version"]
-    assert f'content: " {version}"' in committed("assets/style.css")
-    assert f"version = {{{version}}}" in committed("install.md")
-    assert f"version: {version}" in (ROOT / ".github" / "CITATION.cff").read_text("utf-8")
