@@ -218,9 +218,10 @@ def summary(value: object) -> str:  # noqa: PLR0911 - a kind of name in each
 def in_a_line(value: object) -> str:
     """The first sentence of a summary, in one line of plain text."""
     text = re.sub(r"\s+", " ", re.sub(r"\[`?([^]`]*)`?\]\([^)]*\)", r"`\1`", summary(value)))
-    first, *rest = re.split(r"(?<=[^.][.:;]) (?=[A-Z`0])|: (?=0 for)|; (?=null|0 )", text)
+    ends = [found.start() for found in re.finditer(r"(?<=[^.][.:;]) (?=[A-Z`0])|: (?=0 for)|; (?=null|0 )", text)]
     # a name alone is no answer
-    return " ".join([first, *rest][: 1 if len(first) > 30 else 2]).rstrip(".:;") + "."
+    end = next((end for end in ends if end > 30), len(text))
+    return text[:end].rstrip(".:;") + "."
 
 
 def _run(code: str) -> str:
@@ -309,7 +310,8 @@ _KINDS = {
 
 def _facts(facts: list[tuple[str, str]], place: str, name: str) -> Iterator[str]:
     """A table of what is short, and the other names."""
-    yield "\n".join(["| | |", "|---|---|", *(f"| {fact} | {text} |" for fact, text in facts if text)])
+    first, *others = (f"| {fact} | {text} |" for fact, text in facts if text)
+    yield "\n".join([first, "|---|---|", *others])
     rows = everything().filter(name=name)
     row = rows.row(0, named=True) if rows.height else {"aliases": [], "elsewhere": []}
     if row["aliases"]:
@@ -581,9 +583,9 @@ def _fairness_example(place: str, value: GroupwiseFactory) -> Iterator[str]:
                 break
         else:
             continue
-        groups = f'gap.by_group({arguments}).select(".metric", ".group", ".estimate", ".n")'
-        shown = _tried(lines, groups)
-        more = "" if shown is None else f"\n>>> {groups}\n{shown}"
+        first, second = f"groups = gap.by_group({arguments})", 'groups.select(".metric", ".group", ".estimate", ".n")'
+        shown = _tried([*lines, first], second)
+        more = "" if shown is None else f"\n>>> {first}\n>>> {second}\n{shown}"
         yield "## Example"
         head = f">>> import tidyfair as tdf\n{data}\n>>> gap = {made}"
         yield f"```pycon\n{head}\n>>> gap({arguments})\n{result}{more}\n\n```"
