@@ -648,12 +648,15 @@ def _table(values: list[Any]) -> str:
     if not values:
         return ""
     if isinstance(values[0], GroupwiseFactory):
-        rows = [["name", "compares", "by", "better", "range"], ["---"] * 5]
+        rows = [["name", "compares", "by", "better, range"], ["---"] * 4]
         for factory in values:
             paired = isinstance(factory.metrics[0].definition, GroupPairs)
             compared = "the scores of groups" if paired else ", ".join(_link(metric.name) for metric in factory.metrics)
             made = factory.typical
-            rows.append([_link(factory.name), compared, f"`{factory.aggregate!r}`", made.better, range_of(made)])
+            facts = f"{made.better}, {range_of(made)}"
+            # the family stands in the first column
+            compared = re.sub(r"\[`\w+\.(\w+)`\]", r"[`\1`]", compared)
+            rows.append([_link(factory.name), compared, f"`{factory.aggregate!r}`", facts])
     else:
         rows = [["name", "meaning", "better", "range"], ["---"] * 4]
         for value in values:
