@@ -146,11 +146,10 @@ Rows that lack any of them are left out.
 # Fairness metrics
 
 A fairness metric compares a metric between the groups of a column. Call it with the column, and call the result with
-data. It reads the columns that the compared metrics read. Null means that fewer than two of several groups have a
-value, or that the reference has none. Direction and range are those for columns; between two sides, `privileged(…)`,
-differences and ratios are signed.
+data. It reads the columns that the compared metrics read. The result is null when fewer than two groups have a
+value, or when the reference has none. Ranges assume a column of groups; with `privileged(…)` the result has a sign.
 
-Every metric also compares itself: `tdf.accuracy.difference("sex")`, `tdf.roc_auc.ratio("race", to="White")`,
+Any metric can be compared between groups: `tdf.accuracy.difference("sex")`, `tdf.roc_auc.ratio("race", to="White")`,
 `tdf.sens.group_minimum("race", "sex")` and `tdf.rmse.group_maximum("city")` give `accuracy_difference`,
 `roc_auc_ratio`, `sens_group_minimum` and `rmse_group_maximum`; a set does so for each of its metrics. The metrics below
 have established names. `new_groupwise_metric` and `new_between_group_metric` make more.
