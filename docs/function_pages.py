@@ -511,9 +511,10 @@ def _guide(place: str, module: str) -> str:
     of_module = next((guide for part, guide in _GUIDES.items() if "." in part and room.startswith(part)), None)
     if (guide := of_module or _GUIDES.get(family) or _GUIDES.get(room.partition(".")[0])) is None:
         return ""
-    text = (FOLDER / f"{guide}.md").read_text("utf-8")
-    title = re.search(r"^# (.+)$", text, re.MULTILINE)
-    return f"[{title[1] if title else guide}](../{guide}.md)"
+    page, _, heading = guide.partition("#")
+    title = heading or re.findall(r"^# (.+)$", (FOLDER / f"{page}.md").read_text("utf-8"), re.MULTILINE)[0]
+    anchor = re.sub(r"[-\s]+", "-", re.sub(r"[^\w\s-]", "", heading).strip().lower())
+    return f"[{title}](../{page}.md{f'#{anchor}' if anchor else ''})"
 
 
 def _fairness_metric(place: str, value: GroupwiseFactory) -> Iterator[str]:
