@@ -10,16 +10,16 @@ import importlib.util
 import inspect
 import re
 import sys
+import tomllib
 from functools import cache
 from itertools import chain, pairwise
 from pathlib import Path
-from types import CodeType, FunctionType, ModuleType
+from types import FunctionType, ModuleType
 from typing import TYPE_CHECKING, Any
 
-import polars as pl
-from mathematics import READING, mathematics
+from function_pages import FOLDER, MADE, everything, in_a_line, link, pages as function_pages, range_of
 
-from tidyfair import catalogue
+from tidyfair.audits import law
 from tidyfair.calling.metric_sets import GroupwiseFactory, Metric
 from tidyfair.intervals.methods import METHODS
 from tidyfair.metrics import (
@@ -37,43 +37,21 @@ from tidyfair.metrics import (
     regression,
     survival,
 )  # fmt: skip
-from tidyfair.metrics.catalog import source_of
 from tidyfair.metrics.curves import Curve
-from tidyfair.metrics.other_names import OTHER_NAMES, places
-from tidyfair.specs.formulas import GroupPairs, Statistic, unprefixed
+from tidyfair.metrics.other_names import OTHER_NAMES
+from tidyfair.specs.formulas import GroupPairs
+from tidyfair.specs.groups import WORDS_FOR_UNKNOWN
 from tidyfair.specs.options import INTERVALS
 from tidyfair.specs.result_columns import COLUMNS
 from tidyfair.specs.result_kinds import KINDS
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Iterator
 
-FOLDER = Path(__file__).parent / "pages"
 COMING_FROM = Path(__file__).parent / "coming_from"
-_PAGE_OF = {
-    "class": "labels.md", "prob": "scores.md", "numeric": "numbers.md", "survival": "survival.md",
-    "interval": "intervals.md",
-}  # fmt: skip
-_PAGES_APART = {"inequality.md": inequality, "dependence.md": dependence, "rankings.md": ranking}
-"""Modules of metrics of several kinds, or of a kind that has more than one page."""
-_HEADERS = {"Args": "Arguments:", "Returns": "Returns:", "Raises": "Raises:"}
 _DEFINED = re.compile(
     r"^# (?P<section>.+)\n\n|(?P<note>(?:^# .+\n)*)^(?:def )?(?P<name>\w+)(?:, (?P<other>\w+))?(?: = |\()", re.MULTILINE
 )
-_NAME = re.compile(r'"[^"]*"|(?<![\w.])[A-Za-z_]\w*(?!\s*=[^=])')
-"""A text, or a name that is no attribute, keyword or variable that gets a value."""
-_MADE = {
-    "consistency": individual.consistency(["age"]),
-    **{
-        name: getattr(ranking, name)("query")
-        for name in ("exposure", "exposure_per_relevance", "attention_gap", "dcg", "ndcg")
-    },
-    "ndkl": ranking.ndkl("query", "group"),
-    "rnd": ranking.rnd("query", "protected"),
-    "fleiss_kap": annotators.fleiss_kap("item"),
-    "krippendorff_alpha": annotators.krippendorff_alpha("item"),
-}
-"""A metric of each function that makes metrics from the names of columns."""
 _LOANS = """\
 >>> import tidyfair as tdf
 >>> from tidyfair.datasets import lending
@@ -168,11 +146,10 @@ Rows that lack any of them are left out.
 # Fairness metrics
 
 A fairness metric compares a metric between the groups of a column. Call it with the column, and call the result with
-data. It reads the columns that the compared metrics read. Null means that fewer than two of several groups have a
-value, or that the reference has none. Direction and range are those for columns; between two sides, `privileged(…)`,
-differences and ratios are signed.
+data. It reads the columns that the compared metrics read. The result is null when fewer than two groups have a
+value, or when the reference has none. Ranges assume a column of groups; with `privileged(…)` the result has a sign.
 
-Every metric also compares itself: `tdf.accuracy.difference("sex")`, `tdf.roc_auc.ratio("race", to="White")`,
+Any metric can be compared between groups: `tdf.accuracy.difference("sex")`, `tdf.roc_auc.ratio("race", to="White")`,
 `tdf.sens.group_minimum("race", "sex")` and `tdf.rmse.group_maximum("city")` give `accuracy_difference`,
 `roc_auc_ratio`, `sens_group_minimum` and `rmse_group_maximum`; a set does so for each of its metrics. The metrics below
 have established names. `new_groupwise_metric` and `new_between_group_metric` make more.
@@ -329,6 +306,45 @@ A result is of one kind, which `autoplot` and `as_table` know by the columns in 
 options of the call add, and you may drop them; columns of your own make no difference."""
 
 
+LAW = f"""\
+# What the law says, and when this was checked
+
+Last checked in {law.CHECKED}. Every sentence about the law that an audit prints or a page quotes is one of these; they
+stand in one file, `tidyfair/audits/law.py`. They are no legal advice: look the source up before you rely on one.
+[Named audits](tables-to-file.md) compute the tables that some of these rules ask for, and [gates](how-to/gates.md) have
+the four-fifths rule."""
+RECIPES = """\
+# Index of recipes
+
+Every task that these pages show, with the sections of each page. Looking for a function? [All functions, metrics and
+classes](../reference/index.md). For a question? [Questions that are asked often](../faq.md)."""
+RECIPES_FROM = ("How-to", "In your tools", "Tables you have to file", "How sure", "Engines")
+"""The parts of the navigation whose pages are recipes."""
+COMMON = ("What it assumes", "Where it fails", "Rules", "Limits", "Sources", "What to know")
+"""Headings that many pages have."""
+
+
+UNKNOWN_VALUES = """\
+# Values that mean unknown
+
+People whose group is missing (null, NaN) or one of the texts below are counted apart: listed, and not compared. Upper
+and lower case, and spaces around a text, make no difference. `unknown_values=` of a fairness metric replaces the list,
+`unknown_values=[]` makes only missing values unknown, and `unknown="group"` compares such people like any other group
+([small and unknown groups](../how-to/small-groups.md)).
+
+```pycon
+>>> import polars as pl
+>>> import tidyfair as tdf
+>>> people = pl.DataFrame(
+...     {"race": ["A", "A", "B", "B", "prefer not to say"], "hired": [1, 1, 1, 0, 1]}
+... )
+>>> parity = tdf.demographic_parity("race")
+>>> parity.by_group(people, estimate="hired").select(".group", ".estimate", ".status").rows()
+[('A', 1.0, 'ok'), ('B', 0.5, 'ok'), ('prefer not to say', None, 'unknown')]
+
+```"""
+
+
 METHODS_OF_INTERVALS = """# Methods of intervals
 
 The table that `interval=` is looked up in, as the library reads it: the first row that admits the kind of value, what
@@ -432,8 +448,12 @@ def pages() -> dict[str, str]:
     """The text of every page by its path."""
     found = {f"metrics/{name}": _parts(name) for name in INTRODUCTIONS}
     found["metrics/names.md"] = _index_of_names()
+    found |= {name: iter([text.rstrip("\n")]) for name, text in function_pages().items()}
     found["reference/columns.md"] = _columns_of_results()
     found["reference/interval-methods.md"] = _methods_of_intervals()
+    found["reference/unknown-values.md"] = _unknown_values()
+    found["how-to/index.md"] = _recipes()
+    found["law.md"] = _law()
     found |= {f"coming-from/{path.stem}.md": _rows(path) for path in sorted(COMING_FROM.glob("*.py"))}
     return {name: "\n\n".join(_without_empty_sections(parts)) + "\n" for name, parts in found.items()}
 
@@ -443,14 +463,13 @@ def _index_of_names() -> Iterator[str]:
     yield NAMES
     yield "## What to write here"
     rows = ["| there | here |", "|---|---|"]
-    rows += [f"| `{name}` | {_where(OTHER_NAMES[name])} |" for name in sorted(OTHER_NAMES, key=str.casefold)]
+    rows += [f"| `{name}` | {_link(OTHER_NAMES[name])} |" for name in sorted(OTHER_NAMES, key=str.casefold)]
     yield "\n".join(rows)
     yield "## All metrics and their aliases"
     rows = ["| name | aliases | kind | direction |", "|---|---|---|---|"]
-    for row in _everything().sort("name").iter_rows(named=True):
-        # a fairness metric of a table has no heading to link to
-        name = _where(row["name"])
-        rows.append(f"| {name} | {_listed(pl.Series(row['aliases']))} | {row['kind']} | {row['direction']} |")
+    for row in everything().sort("name").iter_rows(named=True):
+        aliases = ", ".join(f"`{alias}`" for alias in row["aliases"])
+        rows.append(f"| {_link(row['name'])} | {aliases} | {row['kind']} | {row['direction']} |")
     yield "\n".join(rows)
 
 
@@ -467,6 +486,45 @@ def _columns_of_results() -> Iterator[str]:
         names = [f"**`{name}`**" if name in kind.known_by else f"`{name}`" for name in kind.columns]
         rows.append(f"| {kind.title} | {', '.join(names)} |")
     yield "\n".join(rows)
+
+
+def _recipes() -> Iterator[str]:
+    """The pages of the guide with their sections, in the order of the navigation."""
+    yield RECIPES
+    site = tomllib.loads((FOLDER.parent / "zensical.toml").read_text("utf-8"))["project"]["nav"]
+    for title, entries in ((title, entry) for part in site for title, entry in part.items()):
+        if title in RECIPES_FROM:
+            yield f"## {title}"
+            yield "\n".join(_lines_of_recipes(entries))
+
+
+def _lines_of_recipes(entries: list[Any]) -> Iterator[str]:
+    """A line for each page with its title, and the sections that answer a question of their own."""
+    for name, inside in ((name, inside) for entry in entries for name, inside in entry.items()):
+        if isinstance(inside, list):
+            yield f"\n### {name}\n"
+            yield from _lines_of_recipes(inside)
+        elif inside != "how-to/index.md":
+            text = re.sub(r"^```.*?^```", "", (FOLDER / inside).read_text("utf-8"), flags=re.MULTILINE | re.DOTALL)
+            sections = [each for each in re.findall(r"^## (.+)$", text, re.MULTILINE) if each not in COMMON]
+            more = f": {'; '.join(sections)}" if sections else ""
+            yield f"- [{re.findall(r'^# (.+)$', text, re.MULTILINE)[0]}](../{inside}){more}"
+
+
+def _law() -> Iterator[str]:
+    """What rules say, as the audits quote it."""
+    yield LAW
+    for rule in law.RULES:
+        yield f"## {rule.title}"
+        yield f"{rule.version[0].upper()}{rule.version[1:]}. Source: {rule.source}."
+        yield rule.footnote if rule.status else ""
+
+
+def _unknown_values() -> Iterator[str]:
+    """The texts that mean an unknown group."""
+    yield UNKNOWN_VALUES
+    yield "## All texts, from missing to decline to answer"
+    yield "\n".join(f"- `{word}`" if word else "- a text that is empty" for word in WORDS_FOR_UNKNOWN)
 
 
 def _methods_of_intervals() -> Iterator[str]:
@@ -497,31 +555,6 @@ def _methods_of_intervals() -> Iterator[str]:
 def _words(words: str) -> str:
     """The words of a column of the table of methods; an empty one admits all."""
     return ", ".join(word.replace("_", " ") for word in words.split()) or "all"
-
-
-def _where(name: str) -> str:
-    """A link to where a name is explained: its entry, its table, or its page of the reference."""
-    named = (row["name"] for row in _everything().iter_rows(named=True) if name in row["aliases"])
-    heading = next(named, name)
-    entry = re.compile(rf"^### {heading}$", re.MULTILINE)
-    place = places()[name]
-    listed = re.compile(rf"^\| `{re.escape(places()[heading])}` \|", re.MULTILINE)
-    for page, text in _metric_pages().items():
-        if entry.search(text):
-            return f"[`{place}`]({page}#{heading})"
-        if listed.search(text):
-            return f"[`{place}`]({page})"
-    for page in sorted((FOLDER / "reference").glob("*.md")):
-        if f"::: tidyfair.{place}\n" in page.read_text("utf-8"):
-            return f"[`{place}`](../reference/{page.name})"
-    msg = f"no page explains {name}"
-    raise LookupError(msg)
-
-
-@cache
-def _metric_pages() -> dict[str, str]:
-    """The text of the pages of metrics by their file."""
-    return {name: "\n\n".join(_without_empty_sections(_parts(name))) for name in INTRODUCTIONS}
 
 
 def _without_empty_sections(parts: Iterator[str]) -> Iterator[str]:
@@ -571,12 +604,15 @@ def _parts(page: str) -> Iterator[str]:
     """What stands on a page, in the order of its module."""
     module, introduction = INTRODUCTIONS[page]
     yield introduction
-    yield READING if module is not curves else ""
     yield str(module.__doc__).partition("\n\n")[2]
-    if module is curves:
-        yield f"## Calling a curve\n\n{_prose(inspect.cleandoc(str(Curve.__call__.__doc__)))}"
-    shown: dict[str, str] = {}
-    table: list[GroupwiseFactory] = []
+    yield from _sections(module)
+    if module is fairness:
+        yield str(distances.__doc__).partition("\n\n")[2]
+
+
+def _sections(module: ModuleType) -> Iterator[str]:
+    """A table for each section of a module, in its order."""
+    table: list[Any] = []
     notes: list[str] = []
     entered: set[str] = set()
     for found in chain(_DEFINED.finditer(inspect.getsource(module)), [None]):
@@ -588,188 +624,76 @@ def _parts(page: str) -> Iterator[str]:
         elif found and found["name"] in module.__all__ and found["name"] not in entered:
             entered.add(found["name"])
             value = getattr(module, found["name"])
-            if isinstance(value, GroupwiseFactory) and not isinstance(value.metrics[0].definition, GroupPairs):
+            if isinstance(value, GroupwiseFactory):
                 table += [getattr(module, found[each]) for each in ("name", "other") if found[each]]
                 notes += [f"`{value.name}` is {found['note'][2:].strip()}."] if found["note"] else []
-            else:
-                if module is fairness and not shown and isinstance(value, GroupwiseFactory):
-                    yield str(distances.__doc__).partition("\n\n")[2]
-                yield from _entry(value, shown)
+            elif _has_page(value):
+                table.append(value)
 
 
-def _listed(names: pl.Series) -> str:
-    """Names as code, one after the other."""
-    return ", ".join(f"`{name}`" for name in names)
-
-
-def _columns(metric: Metric) -> str:
-    """The columns that a metric reads, for each kind of predictions."""
-    read: dict[str, None] = {}
-    for reading in metric.readings:
-        columns = [column for column in ("truth", "estimate", "probs") if column in reading.definition.reads]
-        read[", ".join(columns)] = None
-    return "; or ".join(read)
-
-
-def _entry(value: object, shown: dict[str, str]) -> Iterator[str]:
-    """Heading, aliases, prose, facts, formula with what it uses, example; nothing for an alias or another thing."""
-    aliases, parts, terms, facts, formula = "", "", tuple[tuple[str, Statistic], ...](), "", None
-    match value:
-        case Metric() if f"#{value.name}" in _link(value.name, ""):
-            definition, name, function = value.definition, value.name, value.definition.function
-            row = _everything().filter(name=name)
-            own = [f"Also called {_listed(row['aliases'].item())}."] if len(row["aliases"].item()) else []
-            elsewhere = (
-                [f"In other libraries {_listed(row['elsewhere'].item())}."] if len(row["elsewhere"].item()) else []
-            )
-            aliases = "\n\n".join([*own, *elsewhere])
-            reads = _columns(value)
-            facts = f"Direction: {value.better}. Range: {_range(value)}. Reads: {reads or 'no column'}."
-            options = ", ".join(f"`{option}={default!r}`" for option, default in value.options.items())
-            facts += f" Options: {options}." if options else ""
-            facts += f" Average over labels: `{definition.average}`." if definition.average else ""
-            parts = ", ".join(_link(unprefixed(part), "") for part, _ in definition.parts)
-            terms = definition.terms
-        case GroupwiseFactory(metrics=(Metric(definition=GroupPairs() as pairs),)):
-            name, made, function = value.name, value.typical, pairs.function
-            facts = "two groups" if pairs.against == "pairs" else "a group and the rest"
-            facts = f"Between {facts}, compared by `{value.aggregate!r}`."
-            reads = "truth, probs" if pairs.reads_truth else "probs"
-            facts += f" Direction: {made.better}. Range: {_range(made)}. Reads: {reads}."
-        case Curve():
-            name, function = value.name, value.function
-            facts = f"Points come with {'rising' if value.rising else 'falling'} scores. Reads: truth, probs."
-        case FunctionType() if value.__name__.endswith("_curve"):
-            name, function = value.__name__, value
-        case FunctionType() if value.__name__ in _MADE:
-            name, function, made = value.__name__, value, _MADE[value.__name__]
-            reads = f"{_columns(made)} and the columns that it is made with"
-            facts = f"Direction: {made.better}. Range: {_range(made)}. Reads: {reads}."
-            formula = made.definition.function
-        case _:
-            return
-    written = [] if places()[name] == name else [f"Written `tdf.{places()[name]}`."]
-    if isinstance(value, Metric) and value.base is not None:
-        options = ", ".join(f"`{option}={chosen!r}`" for option, chosen in value.definition.options)
-        yield from [f"### {name}", *written, f"{_link(value.base.name, '')} with {options}.", facts]
-        return
-    prose, mark, example = inspect.cleandoc(str(function.__doc__)).partition(">>> ")
-    yield from [f"### {name}", *written, aliases, _prose(prose), facts]
-    shown[function.__name__] = name
-    yield mathematics(formula or function, dict(terms)) or ""
-    yield _code(formula or function)
+def _has_page(value: object) -> bool:
+    """True for metrics that are no alias, and for what makes metrics and curves."""
+    name = getattr(value, "name", None) or getattr(value, "__name__", "")
     if isinstance(value, Metric):
-        yield from (_code(other.definition.function) for other in value.others)
-        terms += tuple(chain.from_iterable(other.definition.terms for other in value.others))
-    # what functions that are no formula use is plumbing
-    yield from [*(() if value is function else _uses(function, name, shown)), f"Made of {parts}." if parts else ""]
-    yield from chain.from_iterable(_used(term.function, term.name, name, shown) for _, term in terms)
-    yield from _quantities_of_lists(name, shown)
-    yield f"```pycon\n{_as_users_write(mark + example)}\n\n```" if mark else ""
-
-
-def _quantities_of_lists(name: str, shown: dict[str, str]) -> Iterator[str]:
-    """The quantities of rows in lists that a metric sums, each in full where it is used first."""
-    terms = _MADE[name].definition.terms if name in _MADE else ()
-    for _, term in terms:
-        if term.lists is not None and (quantity := term.lists.quantity).__name__ not in shown:
-            shown[quantity.__name__] = name
-            yield from _used(quantity, quantity.__name__, name, shown)
-
-
-def _uses(function: Callable[..., Any], heading: str, shown: dict[str, str]) -> Iterator[str]:
-    """Private numbers and functions of its module that a function uses, each in full where it is used first."""
-    around: dict[str, Any] = inspect.unwrap(function).__globals__
-    for name in dict.fromkeys(_names(function.__code__)):
-        value = around.get(name)
-        value = value.definition.function if isinstance(value, Metric) else value
-        if isinstance(value, int | float):
-            yield f"`{name}` is {value!r}."
-        elif isinstance(value, FunctionType) and value.__module__ == function.__module__ and name not in shown:
-            shown[name] = heading
-            yield from _used(value, name, heading, shown)
-        elif name in shown and shown[name] != heading:
-            yield f"`{name}` is shown under [{shown[name]}](#{shown[name]})."
-
-
-def _used(function: Callable[..., Any], name: str, heading: str, shown: dict[str, str]) -> Iterator[str]:
-    """A statistic or helper: name, meaning, body, and what it uses in turn."""
-    yield f"`{name}`: {inspect.cleandoc(function.__doc__ or '')}".removesuffix(": ")
-    yield from [_code(function), *_uses(function, heading, shown)]
-
-
-def _names(code: CodeType) -> Iterator[str]:
-    yield from code.co_names
-    for inner in code.co_consts:
-        yield from _names(inner) if isinstance(inner, CodeType) else ()
-
-
-def _code(function: Callable[..., Any]) -> str:
-    """A function as it is executed, without decorators, docstring and words to tools."""
-    return f"```python\n{source_of(function)}\n```"
-
-
-def _as_users_write(example: str) -> str:
-    """An example of a docstring with names of the library as those who import it write them."""
-    lines = [line for line in example.splitlines() if not line.startswith(">>> from tidyfair")]
-    return "\n".join(_NAME.sub(_qualified, line) if line.startswith((">>> ", "... ")) else line for line in lines)
-
-
-def _qualified(name: re.Match[str]) -> str:
-    """A name with the module that it is imported by; texts stay as they are."""
-    if name[0] in places():
-        return f"tdf.{places()[name[0]]}"
-    return f"distances.{name[0]}" if name[0] in distances.__all__ else name[0]
-
-
-def _prose(text: str) -> str:
-    """Prose of a docstring, with its lists of arguments as lists."""
-    text = re.sub(r"\n {5,}", " ", text)
-    text = re.sub(r"^ {4}(\w+): ", r"- `\1`: ", text, flags=re.MULTILINE)
-    text = re.sub(r"^ {4}", "", text, flags=re.MULTILINE)
-    return re.sub(r"^(Args|Returns|Raises):\n", lambda found: f"{_HEADERS[found[1]]}\n\n", text, flags=re.MULTILINE)
-
-
-def _table(factories: list[GroupwiseFactory]) -> str:
-    """A row for each, with a column for where they are defined if any says so."""
-    if not factories:
-        return ""
-    rows = [["name", "of", "compared by", "direction", "range", "source"], ["---"] * 6]
-    for factory in factories:
-        made, compared = factory.typical, ", ".join(_link(metric.name) for metric in factory.metrics)
-        facts = [f"`{factory.aggregate!r}`", made.better, _range(made), factory.source or ""]
-        rows.append([f"`{places()[factory.name]}`", compared, *facts])
-    shown = None if any(factory.source for factory in factories) else -1
-    return "\n".join(f"| {' | '.join(row[:shown])} |" for row in rows)
+        return value.name in _names_of_metrics()
+    return isinstance(value, Curve) or name in MADE or (isinstance(value, FunctionType) and name.endswith("_curve"))
 
 
 @cache
-def _everything() -> pl.DataFrame:
-    """The catalogue, read once."""
-    return catalogue()
+def _names_of_metrics() -> frozenset[str]:
+    return frozenset(everything()["name"])
 
 
-def _link(name: str, page: str | None = None) -> str:
-    """A link to where a metric or alias stands, on its page unless another is given."""
-    row = next(row for row in _everything().iter_rows(named=True) if name in (row["name"], *row["aliases"]))
-    apart = (place for place, module in _PAGES_APART.items() if row["name"] in module.__all__)
-    own = next(apart, None) or _PAGE_OF[row["kind"]]
-    return f"[{name}]({own if page is None else page}#{row['name']})"
+def _table(values: list[Any]) -> str:
+    """A row for each metric, or for each fairness metric of a section."""
+    if not values:
+        return ""
+    if isinstance(values[0], GroupwiseFactory):
+        rows = [["name", "compares", "by", "better, range"], ["---"] * 4]
+        for factory in values:
+            paired = isinstance(factory.metrics[0].definition, GroupPairs)
+            compared = "the scores of groups" if paired else ", ".join(_link(metric.name) for metric in factory.metrics)
+            made = factory.typical
+            facts = f"{made.better}, {range_of(made)}"
+            # the family stands in the first column
+            compared = re.sub(r"\[`\w+\.(\w+)`\]", r"[`\1`]", compared)
+            rows.append([_link(factory.name), compared, f"`{factory.aggregate!r}`", facts])
+    else:
+        rows = [["name", "meaning", "better", "range"], ["---"] * 4]
+        for value in values:
+            name = getattr(value, "name", None) or value.__name__
+            made = MADE.get(name, value)
+            known = isinstance(made, Metric)
+            facts = [made.better if known else "", range_of(made) if known else ""]
+            rows.append([_link(name), _beside(in_a_line(value)), *facts])
+        if not any(row[2] for row in rows[2:]):
+            rows = [row[:2] for row in rows]
+    return "\n".join(f"| {' | '.join(row)} |" for row in rows)
 
 
-def _range(metric: Any) -> str:
-    return " to ".join(f"{end:g}".replace("inf", "∞") for end in metric.range)
+def _link(name: str) -> str:
+    """A link to the page of a name, from the pages of metrics."""
+    return link(name, "../functions/")
+
+
+def _beside(text: str) -> str:
+    """A text of a page of a name with its links from another folder."""
+    return re.sub(r"\]\((?=[\w.]+\.md)", "](../functions/", text)
 
 
 def main() -> int:
-    """Write the pages, or say which are stale."""
+    """Write the pages, and delete those of names that are gone; or say which are stale."""
     paths = {FOLDER / name: text for name, text in pages().items()}
     stale = [path for path, text in paths.items() if not path.is_file() or path.read_text("utf-8") != text]
+    gone = [path for path in (FOLDER / "functions").glob("*.md") if path not in paths]
     if "--check" in sys.argv[1:]:
-        sys.stdout.writelines(f"{path.name} is stale: run `python docs/catalogue.py`.\n" for path in stale)
-        return int(bool(stale))
+        sys.stdout.writelines(f"{path.name} is stale: run `python docs/catalogue.py`.\n" for path in [*stale, *gone])
+        return int(bool(stale or gone))
     for path in stale:
+        path.parent.mkdir(exist_ok=True)
         path.write_text(paths[path], "utf-8")
+    for path in gone:
+        path.unlink()
     return 0
 
 

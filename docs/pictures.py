@@ -185,7 +185,19 @@ def gallery(end: str = "") -> Iterator[tuple[str, Any]]:
             exec(re.sub(r"^(>>>|\.\.\.) ?", "", code, flags=re.MULTILINE), names)  # noqa: S102 - the code of the page
 
 
+def example_report(*, interactive: bool) -> tdf.types.Report:
+    """The report of the lending data that pages link to, static or interactive."""
+    parity = tdf.metric_set(tdf.demographic_parity("sex"), tdf.demographic_parity("race"))
+    return tdf.report(
+        lending(), "repaid", "approved", by=["sex", "race", ("sex", "race")], pos_label="yes",
+        gate=tdf.check(parity, below=0.1), title="Audit of decisions on loans", model="Example model",
+        dataset="5,000 simulated loans", date="2026", interactive=interactive,
+    )  # fmt: skip
+
+
 if __name__ == "__main__":
+    for name, interactive in (("report", False), ("interactive-report", True)):
+        example_report(interactive=interactive).save(FOLDER.parent / "assets" / f"{name}.html")
     FOLDER.mkdir(exist_ok=True)
     for name, draw in PICTURES.items():
         for narrow, width in WIDTHS.items():

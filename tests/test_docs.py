@@ -13,7 +13,6 @@ from collections import Counter
 from functools import cache
 from operator import attrgetter
 from pathlib import Path
-from types import ModuleType
 from typing import TYPE_CHECKING, Any
 from xml.etree.ElementTree import Element, fromstring
 
@@ -29,6 +28,7 @@ from tidyfair.errors import Status
 from tidyfair.intervals.methods import METHODS
 from tidyfair.metrics.other_names import places
 from tidyfair.specs.result_columns import RESERVED
+from tidyfair.specs.result_kinds import KINDS as KINDS_OF_RESULTS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -66,33 +66,74 @@ WRITTEN = [
             "yardstick",
         )
     ),
+    "how-to/index.md",
+    "law.md",
     *sorted([*METRICS, "metrics/names.md"]),
     "reference/columns.md",
+    "reference/index.md",
     "reference/interval-methods.md",
+    "reference/unknown-values.md",
 ]
+FUNCTIONS = PAGES / "functions"
 
 
 @pytest.fixture(scope="module")
 def written() -> dict[str, str]:
-    writer = script("catalogue.py")
-    writer.catalogue = cache(writer.catalogue)  # each link looks its metric up in it
-    return writer.pages()
+    return script("catalogue.py").pages()
 
 
 def committed(page: str) -> str:
     return (PAGES / page).read_text("utf-8")
 
 
-def names_on(text: str) -> list[str]:
-    """What has a heading, a row of a table or a place among aliases."""
-    aliases = [name for line in re.findall(r"^Also called (.+)\.$", text, re.MULTILINE) for name in line.split(", ")]
-    entries = re.findall(r"^(?:### (\w+)$|\| `([\w.]+)` \|)", text, re.MULTILINE)
-    return [heading or attrgetter(row)(tf).name for heading, row in entries] + [alias.strip("`") for alias in aliases]
-
-
 @pytest.mark.parametrize("page", WRITTEN)
 def test_generated_pages_are_up_to_date(page: str, written: dict[str, str]) -> None:
     assert committed(page) == written[page], "run `python docs/catalogue.py`"
+
+
+def test_pages_of_functions_are_up_to_date(written: dict[str, str]) -> None:
+    pages = {name: text for name, text in written.items() if name.startswith("functions/")}
+    there = {f"functions/{path.name}": path.read_text("utf-8") for path in FUNCTIONS.iterdir()}
+    stale = [name for name in {*pages, *there} if pages.get(name) != there.get(name)]
+    assert stale == [], "run `python docs/catalogue.py`"
+
+
+def test_every_public_name_has_one_page_with_all_its_parts() -> None:
+    entries = Counter(
+        name for path in FUNCTIONS.glob("*.md")
+        for name in re.findall(r"^::: tidyfair\.([\w.]+)$", path.read_text("utf-8"), re.MULTILINE)
+    )  # fmt: skip
+    names = [*places().values(), *vars(tf)["_FAMILIES"]]
+    assert [name for name in names if entries[name] != 1] == []
+    for place in places().values():
+        value = attrgetter(place)(tf)
+        path = FUNCTIONS / f"{place}.md"
+        if not path.is_file():  # an alias, on the page of its metric
+            assert isinstance(value, tf.types.Metric)
+            continue
+        text = path.read_text("utf-8")
+        asked = ["See also"]
+        if isinstance(value, tf.types.Metric):
+            asked += ["Call", "Returns", "Example", "Formula", "Null and errors"]
+        elif isinstance(value, tf.types.GroupwiseFactory):
+            asked += ["Call", "Returns", "Example", "Null and errors"]
+        elif inspect.isfunction(value):
+            asked += ["Call", "Example"]
+        headings = re.findall(r"^## (.+)$", text, re.MULTILINE)
+        assert [heading for heading in asked if heading not in headings] == [], place
+        description = re.search(r'^description: "(.{10,})"$', text, re.MULTILINE)
+        assert description is not None, place
+
+
+def test_every_kind_of_result_is_on_a_page_of_a_function() -> None:
+    titles = set(
+        re.findall(
+            r"^(?:- |.*\. )?\*([A-Z][^*]+)\*: ",
+            "\n".join(p.read_text("utf-8") for p in FUNCTIONS.iterdir()),
+            re.MULTILINE,
+        )
+    )
+    assert {kind.title for kind in KINDS_OF_RESULTS} - titles == set()
 
 
 def test_pages_of_notebooks_are_up_to_date() -> None:
@@ -104,14 +145,15 @@ def test_pages_of_notebooks_are_up_to_date() -> None:
         assert committed_bytes == (text.encode() if isinstance(text, str) else text), "run `python docs/notebooks.py`"
 
 
-@pytest.mark.parametrize("page", METRICS)
+@pytest.mark.parametrize("page", [*METRICS, *(f"functions/{path.name}" for path in sorted(FUNCTIONS.glob("*.md")))])
 def test_examples_of_metric_pages_write_the_library_as_tdf(page: str) -> None:
     examples = "\n".join(re.findall(r"^(?:>>>|\.\.\.) (.+)$", committed(page), re.MULTILINE))
-    assert "import tidyfair as tdf" in examples
+    assert "import tidyfair as tdf" in examples or "tdf." not in examples
     assert "from tidyfair import" not in examples
     assert "import *" not in examples
     code = re.sub(r'"[^"]*"', "", examples)
     bare = {name for name in dir(tf) if re.search(rf"(?<![\w.]){name}[(.]", code)}
+    bare -= set(re.findall(r"^(\w+) = ", examples, re.MULTILINE))
     assert not bare
 
 
@@ -154,9 +196,9 @@ def test_what_is_no_arithmetic_has_no_formula_in_mathematics() -> None:
 
 
 def test_all_formulas_in_mathematics_are_sound_markup() -> None:
-    text = "\n".join(committed(page) for page in METRICS)
+    text = "\n".join(path.read_text("utf-8") for path in FUNCTIONS.iterdir())
     blocks = re.findall(r'^<div class="formula">.+$', text, re.MULTILINE)
-    assert len(blocks) > len(METRICS)
+    assert len(blocks) > 100
     for block in blocks:
         fromstring(block)  # noqa: S314 - markup of our own
 
@@ -174,7 +216,9 @@ def test_generated_folders_hold_no_other_pages(written: dict[str, str]) -> None:
     there = [
         str(path.relative_to(PAGES)) for folder in ("coming-from", "metrics") for path in (PAGES / folder).iterdir()
     ]
-    assert sorted(written) == sorted([*there, "reference/columns.md", "reference/interval-methods.md"]) == WRITTEN
+    others = [name for name in written if not name.startswith("functions/")]
+    reference = [page for page in WRITTEN if page.startswith(("how-to/", "law", "reference/"))]
+    assert sorted(others) == sorted([*there, *reference]) == WRITTEN
 
 
 def test_sources_of_methods_of_intervals_are_listed() -> None:
@@ -183,22 +227,6 @@ def test_sources_of_methods_of_intervals_are_listed() -> None:
         for authors, year in re.findall(r"(\w[\w ,.]*?) \((\d{4})\)", method.source):
             first = re.split(r",| and | et al", authors.removeprefix("with ends after "))[0]
             assert re.search(rf"^- {first}, [^(]*\({year}\)", listed, re.MULTILINE), f"{authors} ({year})"
-
-
-def test_every_metric_factory_and_curve_is_on_exactly_one_page() -> None:
-    kinds = (tf.types.Metric, tf.types.GroupwiseFactory, tf.types.Curve)
-    named = {name: public(name) for name in places()}
-    on_page = {item.name for item in named.values() if isinstance(item, kinds)} | {
-        "calibration_curve",
-        "cumulative_calibration_curve",
-        "risk_coverage_curve",
-        "threshold_curve",
-    }
-    on_page |= {"attention_gap", "consistency", "exposure", "exposure_per_relevance", "fleiss_kap"}
-    on_page |= {"krippendorff_alpha", "dcg", "ndcg", "ndkl", "rnd"}
-    on_pages = Counter(name for page in METRICS for name in names_on(committed(page)))
-    assert set(on_pages) == on_page
-    assert set(on_pages.values()) == {1}
 
 
 def prose(page: Path) -> str:
@@ -249,18 +277,9 @@ def test_every_page_is_in_the_navigation_once() -> None:
             for inside in entry.values():
                 yield from placed(inside) if isinstance(inside, list) else [inside]
 
-    there = [str(path.relative_to(PAGES)) for path in PAGES.rglob("*.md")]
+    # the index of the reference leads to the pages of functions
+    there = [str(path.relative_to(PAGES)) for path in PAGES.rglob("*.md") if path.parent != FUNCTIONS]
     assert sorted(placed(site["project"]["nav"])) == sorted(there)
-
-
-def test_reference_lists_every_other_public_name_once() -> None:
-    pages = "\n".join(path.read_text("utf-8") for path in (PAGES / "reference").glob("*.md"))
-    in_catalogue = {name for page in METRICS for name in names_on(committed(page))}
-    everything = {place for name, place in places().items() if not isinstance(public(name), ModuleType)}
-    explained = {places()[name] for name in in_catalogue}
-    referred = Counter(re.findall(r"^::: tidyfair\.([\w.]+)$", pages, re.MULTILINE))
-    assert set(referred) == everything - explained
-    assert set(referred.values()) == {1}
 
 
 def test_page_of_columns_describes_what_calls_return() -> None:
@@ -275,14 +294,6 @@ def test_page_of_columns_describes_what_calls_return() -> None:
     returned |= {*tf.inference.disparity_test(fair, times=20)(people, **call).columns}
     assert returned - described == set()
     assert returned <= RESERVED
-
-
-def test_pages_of_the_reference_say_where_their_contents_are() -> None:
-    for page in (PAGES / "reference").glob("*.md"):
-        text = page.read_text("utf-8")
-        if ":::" in text:
-            assert "`help(tdf." in text, page.name
-            assert "(columns.md)" in text, page.name
 
 
 def test_page_on_undefined_values_names_every_status() -> None:
@@ -340,18 +351,19 @@ def test_headings_answer_what_people_search_for(query: str, page: str) -> None:
 BY_HAND = [
     path
     for path in PAGES.rglob("*.md")
-    if path.parent.name not in ("metrics", "coming-from", "notebooks")
+    if path.parent.name not in ("metrics", "coming-from", "notebooks", "functions")
     and path.name not in ("simulations.md", "changelog.md")
 ]
 """Pages of prose; those that are written from code, hold tables or list changes are as long as they are."""
 
 
 @pytest.mark.parametrize("page", sorted(BY_HAND), ids=lambda page: str(page.relative_to(PAGES)))
-def test_pages_of_prose_are_short(page: Path) -> None:
-    paragraphs = [line for line in prose(page).splitlines() if not line.startswith(("|", ":::"))]
-    # addresses of links are not read
-    text = re.sub(r"\]\([^)]*\)", "]", "\n".join(paragraphs))
-    assert len(text.split()) <= 1_500
+def test_sections_of_prose_are_short(page: Path) -> None:
+    for section in re.split(r"^## ", prose(page), flags=re.MULTILINE):
+        paragraphs = [line for line in section.splitlines() if not line.startswith(("|", ":::"))]
+        # addresses of links are not read
+        text = re.sub(r"\]\([^)]*\)", "]", "\n".join(paragraphs))
+        assert len(text.split()) <= 1_500, section.partition("\n")[0]
 
 
 def commands_of(page: str) -> list[str]:
@@ -451,3 +463,27 @@ def test_pictures_match_the_script_and_have_alt_text() -> None:
         result = draw(pictures.WIDTHS[""]).to_dict()
         (title,) = result["title"]["text"] if isinstance(result["title"], dict) else result["title"]
         assert title.partition(",")[0] in committed(f"pictures/{name}.svg"), "run `python docs/pictures.py`"
+
+
+@pytest.mark.parametrize("page", sorted(BY_HAND), ids=lambda page: str(page.relative_to(PAGES)))
+def test_pages_begin_with_their_answer(page: Path) -> None:
+    first = page.read_text("utf-8").split("\n\n")[1]
+    assert not first.startswith("```"), "a page begins with a sentence; imports belong to the first example"
+
+
+def test_numbers_in_the_prose_of_home_are_those_of_its_table() -> None:
+    loans = lending()
+    fair = tf.metric_set(tf.accuracy, tf.demographic_parity("sex"), tf.equal_opportunity("race"))
+    result = fair(loans, "repaid", "approved", pos_label="yes", interval="auto")
+    shown = pl.col(".estimate", ".lower", ".upper")
+    home = committed("index.md").partition("\n```\n\n")[2].partition("\n\n")[0]
+    percents = [tuple(round(100 * value) for value in row) for row in result.select(shown).rows()]
+    assert re.findall(r"(\d+)(?:%| points?) \(95% CI (\d+) to (\d+)\)", home) == [
+        tuple(map(str, row)) for row in percents
+    ]
+    lower, upper = percents[2][1:]
+    assert f"20 points (95% CI {lower} to {upper})" in home
+    large = tf.equal_opportunity("race", min_n=100)
+    sure = large(loans, "repaid", "approved", pos_label="yes", interval="auto", on_undefined="ignore").select(shown)
+    low, high = (round(100 * value) for value in sure.row(0)[1:])
+    assert f"20 points (95% CI {low} to {high})" in committed("start.md")

@@ -44,7 +44,7 @@ A call reads the rows once and counts. Ten million rows take less than a second 
 
 {times}
 
-A call costs some milliseconds however few the rows. Ten times as many rows take less than ten times as long: see [how the cost grows](#how-the-cost-grows). What costs more: permutation tests and replicates of metrics of rank, and [`consistency`](metrics/individuals.md), which compares rows with each other.
+A call costs some milliseconds however few the rows. Ten times as many rows take less than ten times as long: see [how the cost grows](#how-the-cost-grows). What costs more: permutation tests and replicates of metrics of rank, and [`consistency`](functions/inequality.consistency.md), which compares rows with each other.
 
 ## How much memory?
 

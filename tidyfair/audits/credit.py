@@ -8,6 +8,7 @@ from typing import Any, cast
 
 import polars as pl
 
+from tidyfair.audits import law
 from tidyfair.audits.effect_sizes import Spread, standardized_differences
 from tidyfair.audits.named_audits import CUTS, NOTE, AuditCall, AuditTable, ComparisonTable, NamedAudit, note
 from tidyfair.audits.published import PublishedColumn
@@ -204,10 +205,7 @@ _SMD = (
 lending_adverse_impact = NamedAudit(
     name="lending_adverse_impact",
     title="Adverse impact of decisions on credit, as practised in fair lending in the United States",
-    version=(
-        "practice as of 2026-11-23; Regulation B (12 CFR 1002) has had no effects test since 2026-07-21 (final rule of "
-        "2026-04-22)"
-    ),
+    version=f"practice as of {law.CHECKED}; {law.REGULATION_B.version}",
     source="the documentation of solas-ai 0.6 (adverse impact ratio, SMD, segments); no regulation names these numbers",
     purpose=(
         "adverse impact ratios to groups that the caller names, differences in points, odds ratios, standardized mean "

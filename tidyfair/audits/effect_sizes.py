@@ -19,6 +19,7 @@ from tidyfair.specs import (
     By,
     Column,
     ColumnLike,
+    Frame,
     OuterGroups,
     Policy,
     Privileged,
@@ -149,7 +150,7 @@ def standardized_differences(
     min_share: float = 0.0,
     conf_level: float = 0.95,
     adjust: Adjustment = "holm",
-) -> Any:
+) -> Frame:
     """Compare the means of numbers or scores between groups, in standard deviations (Cohen's d and its kin).
 
     Args:
@@ -215,7 +216,7 @@ def quantile_ratios(
     min_share: float = 0.0,
     conf_level: float = 0.95,
     adjust: Adjustment = "holm",
-) -> Any:
+) -> Frame:
     """Compare the medians, or another quantile, of positive numbers between groups by their ratios.
 
     Args:

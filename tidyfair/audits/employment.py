@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import polars as pl
 
+from tidyfair.audits import law
 from tidyfair.audits.named_audits import NOTE, ComparisonTable, NamedAudit
 from tidyfair.audits.published import PublishedColumn
 from tidyfair.inference.testing import fisher
@@ -18,8 +19,8 @@ _NOTE = PublishedColumn(column=NOTE, heading="Note")
 nyc_ll144 = NamedAudit(
     name="nyc_ll144",
     title="Bias audit of automated employment decision tools, New York City",
-    version="Local Law 144 of 2021; rules adopted 2023-04-06, in effect since 2023-05-06; checked on 2026-11-23",
-    source="New York City Administrative Code 20-870 to 20-874; 6 RCNY 5-300 to 5-304",
+    version=law.NYC_LL144.version,
+    source=law.NYC_LL144.source,
     purpose=(
         "selection rates (or scoring rates: shares of scores above the median) and impact ratios by sex, by race or "
         "ethnicity, and by both"
@@ -103,11 +104,8 @@ def _exact(frame: pl.DataFrame, *, mid_p: bool) -> pl.Series:
 eeoc_uniform_guidelines = NamedAudit(
     name="eeoc_uniform_guidelines",
     title="Adverse impact by the Uniform Guidelines on Employee Selection Procedures, United States",
-    version=(
-        "29 CFR part 1607 of 1978, with the questions and answers of 1979; checked on 2026-11-23, when the EEOC listed "
-        "a final rule that rescinds the guidelines (RIN 3046-AB43), whose publication could not be confirmed"
-    ),
-    source="29 CFR 1607.4(D); 44 FR 11996 (1979-03-02)",
+    version=law.UNIFORM_GUIDELINES.version,
+    source=law.UNIFORM_GUIDELINES.source,
     purpose=(
         "the selection rate of each group compared with the highest rate, by the four-fifths rule, in standard "
         "deviations and by exact tests, with shortfalls and the effect of moving a single selection"
@@ -128,6 +126,7 @@ eeoc_uniform_guidelines = NamedAudit(
             "One more selected: one selection moves from the highest group to this group. The difference would flip if "
             "this gives this group the higher rate."
         ),
+        law.UNIFORM_GUIDELINES.footnote,
     ),
     tables=(
         ComparisonTable(

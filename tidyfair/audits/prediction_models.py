@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from tidyfair.audits import law
 from tidyfair.audits.named_audits import NOTE, NamedAudit, ValuesTable
 from tidyfair.audits.published import PublishedColumn
 from tidyfair.calling import Metric, metric_tweak
@@ -108,11 +109,8 @@ _LABELS = (
 eu_ai_act_data = NamedAudit(
     name="eu_ai_act_data",
     title="Groups in data sets, for the examination of data under the EU AI Act",
-    version=(
-        "Regulation (EU) 2024/1689 of 2024-06-13; checked on 2026-11-23, when an amending act had been agreed that "
-        "defers the duties for high-risk systems to 2027-12-02 and 2028-08-02"
-    ),
-    source="Regulation (EU) 2024/1689, Articles 10(2), 10(3), 10(4) and 15(3)",
+    version=law.EU_AI_ACT.version,
+    source=law.EU_AI_ACT.source,
     unknown="group",
     purpose="rows and share of events of each group and crossing, unknown ones included, and performance",
     is_not=(

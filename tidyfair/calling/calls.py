@@ -16,6 +16,7 @@ from tidyfair.errors import ArgumentError
 from tidyfair.specs import (
     CallOptions,
     ComputeOptions,
+    Frame,
     GroupCallOptions,
     GroupReadOptions,
     MetricSpec,
@@ -129,12 +130,12 @@ class Evaluable(ABC):
     def __call__(
         self, data: object, truth: TruthLike | None = None, estimate: Prediction | None = None,
         **options: Unpack[SurveyCallOptions],
-    ) -> Any: ...  # fmt: skip
+    ) -> Frame: ...  # fmt: skip
     @show_keywords(SurveyCallOptions)
     def __call__(
         self, data: object = None, truth: TruthLike | None = None, estimate: Prediction | None = None,
         **options: Unpack[SurveyCallOptions],
-    ) -> Any:  # fmt: skip
+    ) -> Frame:  # fmt: skip
         """Evaluate on a dataframe.
 
         Args:
@@ -283,12 +284,12 @@ class Evaluable(ABC):
     def by_group(
         self, data: object, truth: TruthLike | None = None, estimate: Prediction | None = None,
         **options: Unpack[GroupCallOptions],
-    ) -> Any: ...  # fmt: skip
+    ) -> Frame: ...  # fmt: skip
     @show_keywords(GroupCallOptions)
     def by_group(
         self, data: object, truth: TruthLike | None = None, estimate: Prediction | None = None,
         **options: Unpack[GroupCallOptions],
-    ) -> Any:  # fmt: skip
+    ) -> Frame:  # fmt: skip
         """The values of the groups behind disparities; takes the arguments of a call.
 
         An ordinary metric does not compare groups, and has one row for all data. For its value in each group use

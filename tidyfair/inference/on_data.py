@@ -23,6 +23,7 @@ from tidyfair.specs import (
     ALL_GROUPS,
     CallOptions,
     Column,
+    Frame,
     JudgedCallOptions,
     MetricSpec,
     Options,
@@ -98,7 +99,7 @@ class CalledOnData(ABC):
     def __call__(
         self, data: object, truth: TruthLike | None = None, estimate: Prediction | None = None,
         **options: Unpack[SurveyCallOptions],
-    ) -> Any:  # fmt: skip
+    ) -> Frame:  # fmt: skip
         """Evaluate on a dataframe; takes the arguments of a metric."""
         return self._on_data(data, truth, estimate, options)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Unpack, overload
+from typing import Unpack, overload
 
 import polars as pl
 
@@ -26,7 +26,7 @@ from tidyfair.metrics.classification import (
     sens,
     spec,
 )
-from tidyfair.specs import ColumnLike, CountOptions, refuse_unknown_keywords
+from tidyfair.specs import ColumnLike, CountOptions, Frame, refuse_unknown_keywords
 from tidyfair.tallies import ESTIMATE, TRUTH, PolarsFrame, Tally, from_arrays, open_frame
 
 __all__ = ["conf_mat", "conf_mat_summary"]
@@ -61,7 +61,7 @@ def conf_mat(
     labels: Sequence[object] | None = None,
     suppress_below: int | None = None,
     **counting: Unpack[CountOptions],
-) -> Any: ...
+) -> Frame: ...
 @refuse_unknown_keywords
 def conf_mat(
     data: object,
@@ -72,7 +72,7 @@ def conf_mat(
     labels: Sequence[object] | None = None,
     suppress_below: int | None = None,
     **counting: Unpack[CountOptions],
-) -> Any:
+) -> Frame:
     """Count rows by true and predicted label, for each outer group.
 
     Args:

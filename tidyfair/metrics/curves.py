@@ -27,7 +27,7 @@ from tidyfair.evaluation import (
     sorted_scores,
 )
 from tidyfair.metrics.probability import bin_of, check_bins, isotonic_bounds, roc_auc
-from tidyfair.specs import CallOptions, ColumnLike, is_list, refuse_unknown_keywords, refuse_unknown_settings
+from tidyfair.specs import CallOptions, ColumnLike, Frame, is_list, refuse_unknown_keywords, refuse_unknown_settings
 from tidyfair.specs.formulas import Expr
 from tidyfair.tallies import SCORE, TRUTH, PolarsFrame, check_weights, open_frame
 
@@ -80,9 +80,9 @@ class Curve:
     @overload
     def __call__(self, data: PolarsFrame, truth: ColumnLike, **options: Unpack[CurveOptions]) -> pl.DataFrame: ...
     @overload
-    def __call__(self, data: object, truth: ColumnLike, **options: Unpack[CurveOptions]) -> Any: ...
+    def __call__(self, data: object, truth: ColumnLike, **options: Unpack[CurveOptions]) -> Frame: ...
     @refuse_unknown_settings
-    def __call__(self, data: object, truth: ColumnLike, **options: Unpack[CurveOptions]) -> Any:
+    def __call__(self, data: object, truth: ColumnLike, **options: Unpack[CurveOptions]) -> Frame:
         """Compute the curve of each outer group and, with more than two labels, of each label against the rest.
 
         Args:
@@ -217,7 +217,7 @@ def lift_curve(tp: Expr, fp: Expr, positives: Expr, negatives: Expr) -> dict[str
 
 
 @refuse_unknown_keywords
-def calibration_curve(data: Any, truth: ColumnLike, **options: Unpack[CurveOptions]) -> Any:
+def calibration_curve(data: Any, truth: ColumnLike, **options: Unpack[CurveOptions]) -> Frame:
     """Share of events and mean score in bins of the score; takes the arguments of a curve, and options for bins.
 
     Args:
@@ -457,14 +457,14 @@ class ThresholdCurve:
         self, data: PolarsFrame, truth: ColumnLike | None = None, **options: Unpack[CallOptions]
     ) -> pl.DataFrame: ...
     @overload
-    def __call__(self, data: object, truth: ColumnLike | None = None, **options: Unpack[CallOptions]) -> Any: ...
+    def __call__(self, data: object, truth: ColumnLike | None = None, **options: Unpack[CallOptions]) -> Frame: ...
     @refuse_unknown_settings
-    def __call__(self, data: object, truth: ColumnLike | None = None, **options: Unpack[CallOptions]) -> Any:
+    def __call__(self, data: object, truth: ColumnLike | None = None, **options: Unpack[CallOptions]) -> Frame:
         """Evaluate at every threshold in one pass; arguments of a metric except `estimate` and `threshold`."""
         return self.metrics(data, truth, **self._cut(options))
 
     @refuse_unknown_settings
-    def by_group(self, data: object, truth: ColumnLike | None = None, **options: Unpack[CallOptions]) -> Any:
+    def by_group(self, data: object, truth: ColumnLike | None = None, **options: Unpack[CallOptions]) -> Frame:
         """The values of groups at every threshold, as from `by_group` of the metrics."""
         return self.metrics.by_group(data, truth, **self._cut(options))
 

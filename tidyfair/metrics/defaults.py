@@ -17,6 +17,7 @@ from tidyfair.specs import (
     CallOptions,
     Column,
     ColumnLike,
+    Frame,
     PredictionInterval,
     Survival,
     refuse_unknown_keywords,
@@ -44,11 +45,11 @@ def default_metrics(
 @overload
 def default_metrics(
     data: object, truth: ColumnLike, estimate: ColumnLike | None = None, **options: Unpack[CallOptions]
-) -> Any: ...
+) -> Frame: ...
 @refuse_unknown_keywords
 def default_metrics(
     data: object, truth: ColumnLike, estimate: ColumnLike | None = None, **options: Unpack[CallOptions]
-) -> Any:
+) -> Frame:
     """Evaluate the usual metrics for the kind of the truth.
 
     Labels: accuracy and kap, and with `probs` mn_log_loss and roc_auc. Numbers: rmse, rsq and mae. Arguments and result

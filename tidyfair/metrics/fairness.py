@@ -1,6 +1,6 @@
 """Fairness metrics, each defined by a metric, a name and an aggregate.
 
-The plain names are differences between the largest and the smallest group, unless the field means a ratio.
+Unless named a ratio, each is the highest group minus the lowest.
 """
 
 from __future__ import annotations
@@ -265,7 +265,7 @@ def new_between_group_metric(
     return GroupwiseFactory(name, (metric,), chosen, direction)
 
 
-# Definitions of the field
+# Standard definitions
 
 demographic_parity = new_groupwise_metric(selection_rate, "demographic_parity", difference(), source=_CALDERS)
 equal_opportunity = new_groupwise_metric(sens, "equal_opportunity", difference(), source=_HARDT)
@@ -291,7 +291,7 @@ statistical_parity_difference = new_groupwise_metric(
 )
 disparate_impact = new_groupwise_metric(selection_rate, "disparate_impact", ratio(), source=_FELDMAN)
 equal_opportunity_ratio = new_groupwise_metric(sens, "equal_opportunity_ratio", ratio(), source=_HARDT)
-# of fall_out, not of spec: 1 % against 2 % of false alarms is a ratio of 0.5, 99 % against 98 % of spec is 0.99
+# of fall_out, not of spec: 1% against 2% of false alarms is a ratio of 0.5, 99% against 98% of spec is 0.99
 equalized_odds_ratio = new_groupwise_metric(
     metric_set(sens, fall_out), "equalized_odds_ratio", ratio(signed=False), source=_HARDT
 )
@@ -301,7 +301,7 @@ average_abs_odds_difference = new_groupwise_metric(
     metric_set(fall_out, sens), "average_abs_odds_difference", difference(signed=False, across="mean"), source=_AIF360
 )
 
-# Two rates, compared with a reference: a change of one can hide that of the other
+# Averages of two rates (gaps can cancel)
 
 average_odds_difference = new_groupwise_metric(
     average_odds, "average_odds_difference", difference(signed=True), source=_AIF360

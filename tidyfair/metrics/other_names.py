@@ -134,7 +134,7 @@ def places() -> dict[str, str]:
     for family in vars(top)["_FAMILIES"]:
         module = import_module(f"tidyfair.{family}")
         for name in dir(module):
-            if name.startswith("_"):
+            if not name[0].isalpha():  # a private name, or one that pytest adds
                 continue
             value = getattr(module, name)
             found.setdefault(getattr(value, "name", None) or getattr(value, "__name__", name), f"{family}.{name}")

@@ -6,7 +6,7 @@ import math
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 import polars as pl
 
@@ -19,6 +19,9 @@ from tidyfair.reports.tables import NO_UNITS, Units
 from tidyfair.specs import number, one_of, refuse_unknown_settings, result_kinds as kinds, string, whole
 from tidyfair.specs.result_kinds import ResultKind, kind_of
 from tidyfair.tallies import open_frame
+
+if TYPE_CHECKING:
+    from altair import TopLevelMixin
 
 __all__ = ["autoplot"]
 
@@ -38,7 +41,7 @@ def autoplot(
     models: Sequence[str] | None = None,
     title: str | None = None,
     width: int | str | None = None,
-) -> Any:
+) -> TopLevelMixin:
     """The picture of a result, chosen by its kind.
 
     Values of groups are dots with their intervals around the value of all rows, a grid where two features are crossed,

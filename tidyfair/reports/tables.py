@@ -9,7 +9,7 @@ from typing import Any, TypeAlias
 import polars as pl
 
 from tidyfair.errors import ArgumentError, ColumnError, Status
-from tidyfair.specs import GROUP_KEYS, RESERVED, key_columns, open_ends, refuse_unknown_settings
+from tidyfair.specs import GROUP_KEYS, RESERVED, Frame, key_columns, open_ends, refuse_unknown_settings
 from tidyfair.tallies import open_frame
 
 __all__ = ["plain_names"]
@@ -266,7 +266,7 @@ def worded(name: str) -> str:
 
 
 @refuse_unknown_settings
-def plain_names(result: Any) -> Any:
+def plain_names(result: Any) -> Frame:
     """A result as databases and spreadsheets take it: names of columns without dots, and lists as text.
 
     `.metric` becomes `metric`, `.estimate` `estimate` and so on; `.by`, `.group`, `.to` and `.limit`, which are

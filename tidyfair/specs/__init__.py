@@ -12,9 +12,8 @@ from tidyfair.specs.averages import (
     ONE_LABEL, ONE_VS_REST, PooledLabels,
 )  # fmt: skip
 from tidyfair.specs.columns import (
-    Column, ColumnLike, EXACT, are_columns, are_told_apart, blaming_expressions, check_features, is_at_quantiles,
-    kind_of, levels_of,
-    names_of, roots_of, stacked, telling,
+    Column, ColumnLike, EXACT, Frame, are_columns, are_told_apart, blaming_expressions, check_features, is_at_quantiles,
+    kind_of, levels_of, names_of, roots_of, stacked, telling,
 )  # fmt: skip
 from tidyfair.specs.contrasts import Contrast, Difference, REFERENCES_IN_WORDS, Ratio, difference, log_ratio, ratio
 from tidyfair.specs.entropies import check_alpha, entropy_index, entropy_within, powered

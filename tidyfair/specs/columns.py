@@ -27,6 +27,8 @@ EXACT = 2**53
 _EXACT = {"Float16": 2**11, "Float32": 2**24}
 """The same for smaller floats, by name: older versions of polars lack the first."""
 ColumnLike: TypeAlias = "str | pl.Expr | Bins"
+Frame: TypeAlias = Any
+"""A frame of the kind of the data: polars for polars, lazy frames and databases, else pandas or pyarrow."""
 
 
 @dataclass(frozen=True, eq=False)

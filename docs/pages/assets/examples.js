@@ -1,3 +1,10 @@
+// Code that is wider than the page is folded; blocks with a frame, whose lines are borders, scroll.
+document$.subscribe(() => {
+  for (const block of document.querySelectorAll(".highlight")) {
+    block.classList.toggle("folds", !/[\u2500-\u257f]/.test(block.textContent));
+  }
+});
+
 // The copy button of an example copies its code: no prompts, no results.
 document$.subscribe(() => {
   for (const block of document.querySelectorAll(".highlight")) {

@@ -8,7 +8,7 @@ from abc import abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, ClassVar, Unpack, cast
+from typing import Any, ClassVar, TypeAlias, Unpack, cast
 
 import polars as pl
 
@@ -81,6 +81,8 @@ from tidyfair.tallies import Tally, open_frame
 
 __all__ = ["Gate", "UnfairError", "assert_fair", "check", "four_fifths"]
 
+GateOrFrame: TypeAlias = Any
+"""A gate on metrics; or for a result, the result with its verdicts."""
 _REFUSED: dict[str, str] = {
     **dict.fromkeys(("interval", "explain"), ": it has limits of its own"), "conf_level": "; give it to `check`",
 }  # fmt: skip
@@ -501,7 +503,7 @@ class ComparisonGate(CalledOnTallies):
 def check(
     given: Any, *, below: float | None = None, above: float | None = None, conf_level: float | None = None,
     outside: Outside = "hold",
-) -> Any:  # fmt: skip
+) -> GateOrFrame:  # fmt: skip
     """Check whether disparities are `below` (or ratios `above`) a limit: pass, fail, or not enough evidence.
 
     A pass requires that the one-sided upper confidence bound of the disparity is below the limit (a test of

@@ -9,7 +9,7 @@ import numpy as np
 import polars as pl
 
 from tidyfair.errors import ArgumentError, ColumnError, in_short, listed, nearest
-from tidyfair.specs import GROUP_KEYS, RESERVED, flag, is_list, refuse_unknown_settings, stacked, text
+from tidyfair.specs import GROUP_KEYS, RESERVED, Frame, flag, is_list, refuse_unknown_settings, stacked, text
 from tidyfair.specs.result_kinds import RESAMPLES, SUMMARIES
 from tidyfair.tallies import Source, alike, open_frame
 
@@ -20,7 +20,7 @@ _ROW_KEYS = frozenset(GROUP_KEYS) - {".level"} | {".estimator"}
 
 
 @refuse_unknown_settings
-def resamples(parts: Iterable[tuple[Any, Any]], data: Any = None, *, name: str = "fold") -> Any:
+def resamples(parts: Iterable[tuple[Any, Any]], data: Any = None, *, name: str = "fold") -> Frame:
     """Stack resamples into one frame, for evaluation with `group_by="fold"`.
 
     Args:
@@ -111,7 +111,7 @@ def _test_rows(test: object, rows: int) -> pl.Series:
 
 
 @refuse_unknown_settings
-def summarize(result: Any, over: str | Sequence[str] | None = None, *, corrected: bool = False) -> Any:
+def summarize(result: Any, over: str | Sequence[str] | None = None, *, corrected: bool = False) -> Frame:
     """Mean, number and standard error of each metric over resamples.
 
     Args:
@@ -135,7 +135,9 @@ def summarize(result: Any, over: str | Sequence[str] | None = None, *, corrected
 
 
 @refuse_unknown_settings
-def compare_resamples(one: Any, other: Any, over: str | Sequence[str] | None = None, *, corrected: bool = False) -> Any:
+def compare_resamples(
+    one: Any, other: Any, over: str | Sequence[str] | None = None, *, corrected: bool = False
+) -> Frame:
     """Mean difference of each metric between `other` and `one`, resample by resample.
 
     Args:

@@ -26,6 +26,7 @@ from tidyfair.specs import (
     Array,
     Column,
     ColumnLike,
+    Frame,
     Options,
     are_columns,
     difference,
@@ -86,7 +87,7 @@ class ModelFrontier:
     def __call__(
         self, data: object, truth: ColumnLike, *, models: Iterable[ColumnLike], baseline: ColumnLike,
         **options: Unpack[FrontierOptions],
-    ) -> Any:  # fmt: skip
+    ) -> Frame:  # fmt: skip
         """Compare the predictions in the columns `models` with each other, and with those of `baseline`.
 
         All models are compared on the rows that have a truth and the predictions of all of them. The baseline may be

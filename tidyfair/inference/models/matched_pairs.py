@@ -35,6 +35,7 @@ from tidyfair.specs import (
     CallOptions,
     Column,
     ColumnLike,
+    Frame,
     Options,
     Policy,
     Treatment,
@@ -93,7 +94,7 @@ class PairedGroups:
     def __call__(
         self, data: object, truth: ColumnLike | None = None, estimate: ColumnLike | None = None,
         **options: Unpack[CallOptions],
-    ) -> Any:  # fmt: skip
+    ) -> Frame:  # fmt: skip
         """Compare the groups of a dataframe, pair by pair; it takes what a metric takes.
 
         Returns:
@@ -110,7 +111,7 @@ class PairedGroups:
     def cochrans_q(
         self, data: object, truth: ColumnLike | None = None, estimate: ColumnLike | None = None,
         **options: Unpack[CallOptions],
-    ) -> Any:  # fmt: skip
+    ) -> Frame:  # fmt: skip
         """Test whether a rate is the same in all groups, on the pairs that have all of them (Cochran, 1950).
 
         Returns:

@@ -69,6 +69,7 @@ from tidyfair.specs import (
     By,
     Column,
     Floats,
+    Frame,
     Integers,
     MetricSpec,
     Options,
@@ -129,7 +130,7 @@ class ModelComparison:
     def __call__(
         self, data: object, truth: TruthLike | None = None, *, one: Prediction, other: Prediction | None = None,
         others: Sequence[Prediction] | Mapping[str, Prediction] | None = None, **options: Unpack[SurveyCallOptions],
-    ) -> Any:  # fmt: skip
+    ) -> Frame:  # fmt: skip
         """Compare the predictions `one` with `other`, or with each of `others`.
 
         Args:

@@ -30,6 +30,7 @@ from tidyfair.specs import (
     CallOptions,
     Column,
     ColumnLike,
+    Frame,
     Options,
     how_often,
     is_value,
@@ -57,7 +58,7 @@ _WORST = schema_of(".metric .by .group .estimate .lower .upper .worst .p_worst .
 
 
 @refuse_unknown_keywords
-def lump_rare(data: Any, column: str, min_n: int, *, other: str = "other", name: str | None = None) -> Any:
+def lump_rare(data: Any, column: str, min_n: int, *, other: str = "other", name: str | None = None) -> Frame:
     """Pool groups of fewer than `min_n` rows, in a new column.
 
     The original column is kept, to show who is in `other`; missing values stay missing.
@@ -100,7 +101,7 @@ def lump_rare(data: Any, column: str, min_n: int, *, other: str = "other", name:
 def shrunken_rates(
     metric: GroupwiseMetric, data: Any, truth: ColumnLike | None = None, estimate: ColumnLike | None = None, *,
     pooling: Pooling = "beta_binomial", **options: Unpack[CallOptions],
-) -> Any:  # fmt: skip
+) -> Frame:  # fmt: skip
     """Shrink the rates of groups towards a common model, the more so the fewer rows they have (partial pooling).
 
     With `"beta_binomial"` the rates come from one beta distribution, whose mean and width are estimated by maximum
@@ -271,7 +272,7 @@ def worst_groups(
 @refuse_unknown_keywords
 def missing_truth(
     data: Any, truth: ColumnLike, estimate: ColumnLike, *, by: ColumnLike | None = None, positive: object = 1
-) -> Any:
+) -> Frame:
     """Test whether the truth is missing more often where the estimate is negative (selective labels).
 
     People who are not selected are often not followed up: rates among rows with a truth then describe another
