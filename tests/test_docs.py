@@ -336,7 +336,7 @@ def test_pages_of_benchmarks_have_the_sections_that_the_suite_writes(monkeypatch
         ("sql", "how-to/wide-tables.md"),
         ("spreadsheet", "how-to/wide-tables.md"),
         ("confusion matrix", "how-to/confusion-matrix.md"),
-        ("threshold by group", "how-to/thresholds.md"),
+        ("threshold by group", "how-to/call.md"),
         ("small groups", "how-to/small-groups.md"),
         ("sample size", "how-to/sample-size.md"),
         ("save state", "batches.md"),

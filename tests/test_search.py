@@ -16,7 +16,7 @@ from conftest import DOCS
 PAGES = DOCS / "pages"
 SEARCHES = {
     # from readers
-    "threshold per group": ("faq.md", "how-to/thresholds.md", "how-to/call.md"),
+    "threshold per group": ("faq.md", "how-to/call.md", "how-to/call.md"),
     "missing race": ("faq.md", "how-to/small-groups.md"),
     "what does null mean": ("faq.md", "how-to/undefined-values.md"),
     "false positive rate": ("functions/fall_out.md", "glossary.md", "faq.md"),
@@ -28,7 +28,7 @@ SEARCHES = {
     "exit code": ("command-line.md",),
     "pre-commit": ("command-line.md",),
     "pivot": ("how-to/wide-tables.md",),
-    "sql": ("how-to/wide-tables.md", "warehouses.md"),
+    "sql": ("how-to/wide-tables.md", "engines.md"),
     "confusion matrix": ("how-to/confusion-matrix.md",),
     "sample size": ("how-to/sample-size.md",),
     "save state": ("batches.md",),
@@ -38,7 +38,7 @@ SEARCHES = {
     "gate": ("how-to/gates.md", "glossary.md"),
     # our own
     "holm": ("glossary.md",),
-    "sensitivity": ("functions/sens.md", "glossary.md", "how-sure/sensitivity.md"),
+    "sensitivity": ("functions/sens.md", "glossary.md", "how-sure/guessed-groups.md"),
     "base rate": ("functions/base_rate.md", "glossary.md"),
     "permutation test": ("how-sure/tests.md", "glossary.md"),
     "recall": ("functions/sens.md",),
@@ -50,7 +50,7 @@ SEARCHES = {
     "survival": ("how-to/survival.md", "metrics/survival.md", "functions/survival.md"),
     "duckdb": ("engines.md",),
     "spark": ("engines.md",),
-    "snowflake": ("warehouses.md",),
+    "snowflake": ("engines.md",),
     "pytest": ("how-to/pytest.md",),
     "mlflow": ("how-to/mlflow.md",),
     "scikit-learn": ("how-to/scikit-learn.md",),
@@ -59,17 +59,17 @@ SEARCHES = {
     "metric of your own": ("how-to/own-metric.md", "notebooks/your_own_metric.md"),
     "compare two models": ("how-to/compare-models.md",),
     "monitor": ("how-to/monitoring.md",),
-    "reference group": ("how-to/reference-group.md", "how-to/aggregates.md"),
+    "reference group": ("how-to/aggregates.md", "how-to/aggregates.md"),
     "weights": ("how-to/weights.md",),
     "cross-validation": ("how-to/folds.md", "functions/scorers.md"),
     "decline to answer": ("reference/unknown-values.md",),
     "local law 144": ("tables-to-file.md",),
-    "ai act": ("law.md", "model-cards.md"),
+    "ai act": ("law.md", "tables-to-file.md"),
     "cite": ("install.md", "faq.md"),
     "pyodide": ("install.md",),
     "report": ("how-to/pictures-and-reports.md", "example-report.md"),
-    "calibration": ("how-to/scores.md", "gallery.md", "functions/calibration.md"),
-    "simpson's paradox": ("glossary.md", "how-sure/stratified.md"),
+    "calibration": ("how-to/call.md", "gallery.md", "functions/calibration.md"),
+    "simpson's paradox": ("glossary.md", "how-to/why-groups-differ.md"),
     "rankings": ("how-to/rankings.md", "functions/rankings.md"),
 }
 _WORD = re.compile(r"[^\s\-_,:!=\[\]()\\\"`/.]+")

@@ -46,7 +46,7 @@ are `None` and `"worst"` unless said otherwise: `method="to_overall"` is `to="ov
   with `tdf.new_class_metric`, `tdf.new_prob_metric` or `tdf.new_numeric_metric`
   ([how](../how-to/own-metric.md#from-any-function-of-two-arrays)).
 - **Mitigation** (`ThresholdOptimizer`, `ExponentiatedGradient` …) is not part of tidyfair: keep fairlearn for it, and
-  measure its predictions here. [A threshold for each group](../how-to/thresholds.md) is applied, but not chosen."""
+  measure its predictions here. [A threshold for each group](../how-to/call.md#set-a-threshold-also-one-for-each-group) is applied, but not chosen."""
 
 ROWS = {
     "MetricFrame": {
