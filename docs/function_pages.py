@@ -647,7 +647,7 @@ def _function(place: str, value: FunctionType) -> Iterator[str]:
     yield first
     yield "## Call"
     yield (signature := _code(_signature(f"tdf.{place}", value)))
-    yield FRAME if "Frame" in signature else ""
+    yield FRAME if re.search(r"\bFrame\b", signature) else ""
     yield _prose(rest)
     yield from _kinds(place)
     yield f"## Example\n\n```pycon\n{_runnable(mark + example)}\n\n```" if mark else ""
@@ -741,7 +741,7 @@ def _methods(place: str, value: type) -> Iterator[str]:
         first, _, rest = prose.partition("\n\n")
         yield first
         yield (signature := _code(_signature(name, method)))
-        yield FRAME if "Frame" in signature else ""
+        yield FRAME if re.search(r"\bFrame\b", signature) else ""
         yield _prose(rest)
         yield f"```pycon\n{_runnable(mark + example)}\n\n```" if mark else ""
     if common:

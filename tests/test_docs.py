@@ -499,3 +499,12 @@ def test_files_that_contributors_are_sent_to_exist() -> None:
     }
     files |= {path.name for path in ROOT.iterdir()}
     assert sorted(name for name in named if not any(file == name or file.endswith(f"/{name}") for file in files)) == []
+
+
+def test_every_page_is_two_clicks_from_home() -> None:
+    def linked(page: Path) -> set[Path]:
+        return {file for file, _ in links(page) if file.suffix == ".md"}
+
+    first = linked(PAGES / "index.md")
+    near = first.union({PAGES / "index.md"}, *map(linked, first))
+    assert sorted(str(page.relative_to(PAGES)) for page in {*PAGES.rglob("*.md")} - near) == []
