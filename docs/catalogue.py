@@ -130,7 +130,8 @@ is no value, as where everybody is censored before the time; `explain=True` give
 # Metrics of intervals and quantiles
 
 A metric of prediction intervals compares a column of true numbers with the two ends of an interval; one of quantiles
-compares it with columns of quantiles, named by their levels. [The guide](../how-to/numbers.md#evaluate-prediction-intervals-and-quantiles) shows both.
+compares it with columns of quantiles, named by their levels. [The
+guide](../how-to/numbers.md#evaluate-prediction-intervals-and-quantiles) shows both.
 Rows that lack any of them are left out.
 
 ```pycon
@@ -378,7 +379,8 @@ Samples are *rows* (with weights or in clusters, too), *strata* of a survey, or 
 In results, `.method` may say more: `cluster bootstrap` draws whole clusters; `…, empty cells` is widened by cells that
 no row is in; `…, upper end` has no other end; `…, simultaneous` holds for all groups at once, and `…, lower end of each
 group` is the limit of each group by itself. The [sources](#sources) are at the end.
-[How intervals are computed](../how-sure/intervals.md#how-intervals-are-computed) says which method a metric has, and how well it holds."""
+[How intervals are computed](../how-sure/intervals.md#how-intervals-are-computed) says which method a metric
+has, and how well it holds."""
 
 SOURCES = """## Sources
 

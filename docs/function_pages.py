@@ -95,18 +95,36 @@ _RESULTS = {
 }
 """The kinds of results of what is no metric."""
 _GUIDES = {
-    "audits": "tables-to-file", "calibration": "how-to/call#Evaluate scores and probabilities", "distributions": "metrics/fairness",
-    "inference": "how-sure/index", "inequality": "how-to/inequality", "annotators": "how-to/annotators",
-    "prediction_intervals": "how-to/numbers#Evaluate prediction intervals and quantiles", "rankings": "how-to/rankings", "survival": "how-to/survival",
-    "scorers": "how-to/scikit-learn", "surveys": "how-to/weights#Analyze complex surveys: strata, clusters, replicate weights", "aggregates": "how-to/aggregates",
-    "calling.streaming": "batches", "inference.gates": "how-to/gates", "inference.models": "how-to/compare-models",
-    "inference.monitoring": "how-to/monitoring", "reports": "how-to/pictures-and-reports",
-    "metrics.define": "how-to/own-metric", "metrics.classification": "how-to/choose-a-metric",
-    "metrics.probability": "how-to/call#Evaluate scores and probabilities", "metrics.regression": "how-to/numbers",
-    "metrics.fairness": "how-to/choose-a-metric", "metrics.confusion": "how-to/confusion-matrix",
-    "metrics.curves": "how-to/call#Set a threshold, also one for each group", "specs.groups": "how-to/aggregates", "specs.contrasts": "how-to/aggregates",
-    "specs.spreads": "how-to/aggregates", "specs.aggregates": "how-to/aggregates", "errors": "how-to/undefined-values",
-}  # fmt: skip
+    "audits": "tables-to-file",
+    "calibration": "how-to/call#Evaluate scores and probabilities",
+    "distributions": "metrics/fairness",
+    "inference": "how-sure/index",
+    "inequality": "how-to/inequality",
+    "annotators": "how-to/annotators",
+    "prediction_intervals": "how-to/numbers#Evaluate prediction intervals and quantiles",
+    "rankings": "how-to/rankings",
+    "survival": "how-to/survival",
+    "scorers": "how-to/scikit-learn",
+    "surveys": "how-to/weights#Analyze complex surveys: strata, clusters, replicate weights",
+    "aggregates": "how-to/aggregates",
+    "calling.streaming": "batches",
+    "inference.gates": "how-to/gates",
+    "inference.models": "how-to/compare-models",
+    "inference.monitoring": "how-to/monitoring",
+    "reports": "how-to/pictures-and-reports",
+    "metrics.define": "how-to/own-metric",
+    "metrics.classification": "how-to/choose-a-metric",
+    "metrics.probability": "how-to/call#Evaluate scores and probabilities",
+    "metrics.regression": "how-to/numbers",
+    "metrics.fairness": "how-to/choose-a-metric",
+    "metrics.confusion": "how-to/confusion-matrix",
+    "metrics.curves": "how-to/call#Set a threshold, also one for each group",
+    "specs.groups": "how-to/aggregates",
+    "specs.contrasts": "how-to/aggregates",
+    "specs.spreads": "how-to/aggregates",
+    "specs.aggregates": "how-to/aggregates",
+    "errors": "how-to/undefined-values",
+}
 """The guide to a family or to the module that defines a name."""
 _LOANS = """\
 >>> from tidyfair.datasets import lending
@@ -647,7 +665,7 @@ def _function(place: str, value: FunctionType) -> Iterator[str]:
     yield first
     yield "## Call"
     yield (signature := _code(_signature(f"tdf.{place}", value)))
-    yield FRAME if "Frame" in signature else ""
+    yield FRAME if re.search(r"\bFrame\b", signature) else ""
     yield _prose(rest)
     yield from _kinds(place)
     yield f"## Example\n\n```pycon\n{_runnable(mark + example)}\n\n```" if mark else ""
@@ -741,7 +759,7 @@ def _methods(place: str, value: type) -> Iterator[str]:
         first, _, rest = prose.partition("\n\n")
         yield first
         yield (signature := _code(_signature(name, method)))
-        yield FRAME if "Frame" in signature else ""
+        yield FRAME if re.search(r"\bFrame\b", signature) else ""
         yield _prose(rest)
         yield f"```pycon\n{_runnable(mark + example)}\n\n```" if mark else ""
     if common:

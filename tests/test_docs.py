@@ -487,3 +487,24 @@ def test_numbers_in_the_prose_of_home_are_those_of_its_table() -> None:
     sure = large(loans, "repaid", "approved", pos_label="yes", interval="auto", on_undefined="ignore").select(shown)
     low, high = (round(100 * value) for value in sure.row(0)[1:])
     assert f"20 points (95% CI {low} to {high})" in committed("start.md")
+
+
+def test_files_that_contributors_are_sent_to_exist() -> None:
+    text = (ROOT / ".github" / "CONTRIBUTING.md").read_text("utf-8")
+    named = set(re.findall(r"`([\w./-]+\.(?:py|md|toml))`", text))
+    files = {
+        path.relative_to(ROOT).as_posix()
+        for room in ("tidyfair", "tests", "docs")
+        for path in (ROOT / room).rglob("*.*")
+    }
+    files |= {path.name for path in ROOT.iterdir()}
+    assert sorted(name for name in named if not any(file == name or file.endswith(f"/{name}") for file in files)) == []
+
+
+def test_every_page_is_two_clicks_from_home() -> None:
+    def linked(page: Path) -> set[Path]:
+        return {file for file, _ in links(page) if file.suffix == ".md"}
+
+    first = linked(PAGES / "index.md")
+    near = first.union({PAGES / "index.md"}, *map(linked, first))
+    assert sorted(str(page.relative_to(PAGES)) for page in {*PAGES.rglob("*.md")} - near) == []
