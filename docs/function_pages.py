@@ -44,7 +44,7 @@ MADE = {
     "consistency": individual.consistency(["age"]),
     **{
         name: getattr(ranking, name)("query")
-        for name in ("exposure", "exposure_per_relevance", "attention_gap", "ndcg")
+        for name in ("exposure", "exposure_per_relevance", "attention_gap", "dcg", "ndcg")
     },
     "ndkl": ranking.ndkl("query", "group"),
     "rnd": ranking.rnd("query", "protected"),
@@ -65,8 +65,11 @@ _RESULTS = {
     "lift_curve": ("LIFT_CURVE",),
     "pr_curve": ("PR_CURVE",),
     "roc_curve": ("ROC_CURVE",),
+    "abstention.risk_coverage_curve": ("RISK_COVERAGE_CURVE",),
+    "calibration.cumulative_curve": ("CUMULATIVE_CURVE",),
     "calibration.curve": ("CALIBRATION_CURVE",),
     "threshold_curve": ("METRICS", "GROUPS"),
+    "audits.AuditPolicy": ("REQUIREMENTS",),
     "audits.quantile_ratios": ("QUANTILES",),
     "audits.standardized_differences": ("STANDARDIZED",),
     "inference.certify_subgroups": ("CERTIFICATE", "SUBGROUPS"),
@@ -74,10 +77,13 @@ _RESULTS = {
     "inference.compare_resamples": ("RESAMPLES",),
     "inference.decompose": ("COMPONENTS",),
     "inference.disparity_test": ("TESTS",),
+    "inference.feature_curve": ("FEATURE_CURVE",),
+    "inference.labels_needed": ("GROUPS",),
     "inference.linear_subgroup": ("HALVES",),
     "inference.missing_truth": ("MISSING_TRUTH",),
     "inference.model_frontier": ("FRONTIER",),
     "inference.monitor": ("LOOK", "LOOKS", "GROUPS_OF_LOOKS"),
+    "inference.multicalibration_test": ("MISCALIBRATION",),
     "inference.paired_groups": ("PAIRED", "COCHRANS_Q"),
     "inference.pairwise": ("PAIRS",),
     "inference.probabilistic_groups": ("BOUNDS",),
@@ -89,7 +95,8 @@ _RESULTS = {
     "inference.summarize": ("SUMMARIES",),
     "inference.verdict_sensitivity": ("SENSITIVITY",),
     "inference.worst_groups": ("WORST",),
-    "types.FiledAudit": ("UNKNOWN_ROWS",),
+    "survival.kaplan_meier": ("SURVIVAL_CURVE",),
+    "types.FiledAudit": ("UNKNOWN_ROWS", "PAY_GAPS", "PAY_BANDS"),
     "types.GroupwiseMetric": ("METRICS", "GROUPS"),
     "types.MetricSet": ("METRICS", "GROUPS"),
 }

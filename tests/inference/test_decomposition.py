@@ -296,8 +296,9 @@ def test_an_outer_group_without_the_reference_has_no_numbers() -> None:
     assert lacking[".component"].to_list() == alone[".component"].to_list()
     assert lacking[".estimate"].null_count() == len(lacking)
     assert set(lacking.select(".other", ".n_other").rows()) == {("0", 0)}
+    changed: dict[str, Any] = call | {"to": 7}
     with pytest.raises(tf.errors.ArgumentError, match="`to=7` is not a group of 'g'"):
-        decompose(tf.selection_rate, **(call | {"to": 7}))(first, **CALL)
+        decompose(tf.selection_rate, **changed)(first, **CALL)
 
 
 def test_the_notice_of_unknown_groups_offers_no_option_that_is_not_there() -> None:
