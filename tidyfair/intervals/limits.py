@@ -49,7 +49,7 @@ def group_intervals(evaluated: Evaluated, groups: pl.DataFrame, options: Options
     lost = Draws(uncertainty).put_groups(drawn, is_shown, intervals) if drawn else None
     _without_lower(uncertainty, uncertainty.column("spec"), is_shown, intervals)
     groups = _with_even_rows(groups, uncertainty, row_of_table)
-    of_survey = uncertainty.sampling != "rows"
+    of_survey = uncertainty.tally.design is not None
     table = _beside(groups, intervals, row_of_table, lost, of_survey=of_survey)
     if not options.simultaneous:
         return table
@@ -119,7 +119,7 @@ def result_intervals(
         raise no_closed_form([evaluated.specs[number].name for number in numbers], uncertainty.interval)
     lost = draws.put_results(left, value, intervals) if left.any() else None
     _without_lower(uncertainty, np.arange(len(value)) // outers, ~np.isnan(value), intervals)
-    of_survey = uncertainty.sampling != "rows"
+    of_survey = uncertainty.tally.design is not None
     return _beside(results, intervals, np.arange(len(results)), lost, of_survey=of_survey)
 
 
