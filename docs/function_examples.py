@@ -133,7 +133,9 @@ with warnings.catch_warnings(record=True) as caught:
 print(caught[0].message)
 """,
 }  # fmt: skip
-EXAMPLES["audits.read_policy"] = LOANS + """\
+EXAMPLES["audits.read_policy"] = (
+    LOANS
+    + """\
 import tempfile
 from pathlib import Path
 folder = Path(tempfile.mkdtemp())
@@ -141,12 +143,16 @@ _ = (folder / "policy.toml").write_text("features = ['sex']\\nmetrics = ['select
 policy = tdf.audits.read_policy(folder / "policy.toml")
 policy(loans, "repaid", "approved", pos_label="yes").select(".requirement", ".by", ".verdict")
 """
-EXAMPLES["audits.write_evidence"] = EXAMPLES["audits.read_policy"] + """\
+)
+EXAMPLES["audits.write_evidence"] = (
+    EXAMPLES["audits.read_policy"]
+    + """\
 verdicts = tdf.audits.write_evidence(
     folder / "evidence.json", policy, loans, "repaid", "approved", pos_label="yes"
 )
 tdf.audits.verify_evidence(folder / "evidence.json")
 """
+)
 EXAMPLES["audits.verify_evidence"] = EXAMPLES["audits.write_evidence"]
 EXAMPLES["statistic"] = EXAMPLES["numeric_metric"]
 EXAMPLES["load_state"] = EXAMPLES["save_state"]

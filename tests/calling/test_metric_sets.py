@@ -753,7 +753,8 @@ def test_every_reserved_name_is_used() -> None:
     frontier = tf.inference.model_frontier(tf.accuracy, tf.demographic_parity("sex"))(data, truth, **models)
     choice = tf.compare_models(tf.accuracy, margin=0.1)(data, truth, one=guess, others=models["models"])
     policy = tf.audits.AuditPolicy(features=("part",))(data, estimate="approved", pos_label="yes")
-    assert columns.union(frontier.columns, choice.columns, policy.columns) >= RESERVED
+    survey = tf.sens(data, **LABELS, design=tf.surveys.design(weights="weight"), interval="auto")
+    assert columns.union(frontier.columns, choice.columns, policy.columns, survey.columns) >= RESERVED
 
 
 def test_infinite_value_is_not_undefined() -> None:

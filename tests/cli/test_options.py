@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.usefixtures("few_draws")
 DECIDED = {
     "design": "designs of surveys are made of many columns, in Python",
+    "judged": "labels of a judge are for metrics, gates and comparisons, in Python",
+    "label_probability": "as above",
     "parts": "intervals are computed by parts wherever they need to be",
     "keep_rows": "a tally is not kept",
     "on_undefined": "values are undefined in tables, and a note says which",

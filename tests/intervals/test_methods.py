@@ -24,7 +24,7 @@ VALUES = (
     "rate", "function_of_rate", "sum_of_rates", "area", "ranked", "calibration_error", "fit", "smooth", "resampled",
 )  # fmt: skip
 COMPARED = ("alone", "difference", "ratio", "odds_ratio", "range", "many", "rest", "extreme", "distance", "other")
-SAMPLINGS = ("rows", "strata", "replicate_weights")
+SAMPLINGS = ("rows", "shared", "strata", "replicate_weights", "judged")
 CASES = [Case(*words) for words in product(VALUES, COMPARED, SAMPLINGS)]
 
 
@@ -63,7 +63,7 @@ def test_intervals_are_rows_or_ways_to_choose_one() -> None:
     names = {method.name for method in METHODS}
     assert {*INTERVALS} <= names | {"auto", "analytic", "exact", "bayes"}
     # results by the design of a survey, and from a prior, are asked for by another word
-    of_words = {name for name in names if name.startswith("survey")} | {"dirichlet"}
+    of_words = {name for name in names if name.startswith(("survey", "prediction_powered"))} | {"dirichlet"}
     assert names - of_words <= {*INTERVALS}
     words = {
         word
@@ -74,6 +74,8 @@ def test_intervals_are_rows_or_ways_to_choose_one() -> None:
     assert words == {*VALUES, *COMPARED, *SAMPLINGS} - {"other"}
 
 
+OVERLAPPING = tf.memberships((pl.col("g") < 3).alias("one"), (pl.col("g") > 0).alias("other"))
+JUDGED = {"truth": pl.when(pl.col("stratum") < 2).then("t").alias("gold"), "estimate": "e", "judged": "t"}
 SURVEY = tf.surveys.design(weights="w", strata="stratum", clusters="c")
 REACHED: list[tuple[Any, dict[str, Any], str]] = [
     (tf.sens, LABELS, "wilson"),
@@ -94,6 +96,10 @@ REACHED: list[tuple[Any, dict[str, Any], str]] = [
     (tf.sens.difference("pair"), LABELS | {"design": SURVEY}, "survey_linearized"),
     (tf.sens.difference("g"), LABELS | {"design": SURVEY}, "survey_linearized, pairwise"),
     (tf.sens.difference("g"), LABELS, "pairwise"),
+    (tf.sens.difference(OVERLAPPING), LABELS, "mover"),
+    (tf.sens, JUDGED, "prediction_powered"),
+    (tf.sens.difference("pair"), JUDGED, "prediction_powered"),
+    (tf.sens.difference("g"), JUDGED, "prediction_powered, pairwise"),
     (tf.sens.difference("g", to="rest"), LABELS, "pairwise"),
     (tf.sens.difference("c"), LABELS | {"on_undefined": "ignore"}, "pairwise"),
     (tf.selection_rate.difference(pl.col("y").rank("dense").alias("code")), {"estimate": "e"}, "simultaneous"),

@@ -43,7 +43,7 @@ BETWEEN = {
 
 COUNTS = {
     "generalized_true_positives", "generalized_false_positives",
-    "generalized_false_negatives", "generalized_true_negatives",
+    "generalized_false_negatives", "generalized_true_negatives", "prediction_total",
 }  # fmt: skip
 """The exceptions to scale-freedom: what counts case weights grows with them."""
 IN_ORDER = {"mase"}

@@ -186,6 +186,8 @@ class CalledOnData(ABC):
         accepted = JudgedCallOptions if self.follows_judges else CallOptions
         accepted = SurveyCallOptions if self.follows_designs else accepted
         options = self._options(run, keywords, accepted, truth=truth, estimate=estimate)
+        if options.judged is not None and not self.follows_judges:
+            raise run.unknown_option("judged", CallOptions.__annotations__)
         run.check_independence(options)
         source = open_frame(data, options.group_by)
         self._check_source(source)

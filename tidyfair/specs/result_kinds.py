@@ -113,7 +113,7 @@ COMPARISONS = _kind(
 )  # fmt: skip
 FOUR_FIFTHS = _kind(
     "Groups compared by the four-fifths rule", ".metric .group .reference .disparity .below_four_fifths",
-    f"{' '.join(COMPARISONS.columns[:-2])} .below_four_fifths .shortfall_pooled .flips .within_one .p_fisher "
+    f"{' '.join(COMPARISONS.columns[:-3])} .below_four_fifths .shortfall_pooled .flips .within_one .p_fisher "
     f".p_mid_p {_JUDGED}",
 )  # fmt: skip
 STANDARDIZED = _kind(

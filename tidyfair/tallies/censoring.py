@@ -31,7 +31,7 @@ from tidyfair.specs import (
     refuse_reserved,
     refuse_unknown_settings,
 )
-from tidyfair.specs.result_kinds import SURVIVAL_CURVE
+from tidyfair.specs.result_kinds import SURVIVAL_CURVE, with_level
 from tidyfair.tallies.moments import ACTUAL
 from tidyfair.tallies.source import FREQUENCY, WEIGHT, open_frame
 
@@ -136,8 +136,9 @@ def kaplan_meier(
     error, reach = pl.col("error"), z * pl.col("error") / survival.log()
     limits = {".lower": survival ** (-reach).exp(), ".upper": survival ** reach.exp(), ".std_error": survival * error}
     known = steps.with_columns(pl.when(survival > 0).then(limit).alias(name) for name, limit in limits.items())
-    table = known.select(*outer, pl.col(ACTUAL).alias(".eval_time"), *SURVIVAL_CURVE.columns[1:])
-    return source.restore(table.rename({name: key.name for name, key in outer.items()}))
+    table = known.rename({ACTUAL: ".eval_time", **{name: key.name for name, key in outer.items()}})
+    names = [*(key.name for key in outer.values()), *(name for name in SURVIVAL_CURVE.columns if name in table.columns)]
+    return source.restore(with_level(table.select(names), conf_level))
 
 
 def checked_weights(weights: pl.Series, name: str) -> pl.Series:
