@@ -341,6 +341,7 @@ READS: dict[str, tuple[Side, ...]] = {
     **dict.fromkeys(
         ("smoothed_selection_rate", "smoothed_rejection_rate", "demographic_disparity", "skew"), ("estimate",)
     ),
+    "coverage": ("estimate",),
     "distance_to_all": ("estimate",),
     **dict.fromkeys(("instances", "share_of_rows"), ()),
 }
