@@ -207,6 +207,14 @@ def test_tables_of_tests_show_what_their_interval_is_about() -> None:
     assert ".std_error" in one_below_the_other(folds).columns
 
 
+def test_plain_names_keep_all_groups_that_are_left_out() -> None:
+    small = [f"group {number}" for number in range(9)]
+    data = pl.DataFrame({"p": [1, 0] * 20 + [1] * 9, "g": ["a", "b"] * 20 + small})
+    result = tf.selection_rate.difference("g", min_n=5)(data, estimate="p", explain=True)
+    (text,) = tf.plain_names(result)["left_out"]
+    assert all(name in text for name in small)
+
+
 def test_plain_names_are_taken_by_a_database_and_lists_are_text() -> None:
     data = pl.DataFrame({"y": [1, 0, 1, 0], "p": [1, 0, 0, 0], "g": ["a, b", "a, b", "c", None]})
     result = tf.accuracy.difference("g")(data, "y", "p", explain=True, on_undefined="ignore")

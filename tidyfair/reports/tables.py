@@ -93,6 +93,7 @@ def left_out_in_words(
     entries: Iterable[Mapping[str, Any]] | None,
     group: Callable[[str], str] = str,
     metric: Callable[[str], str] = str,
+    most: int | None = _MOST_LEFT_OUT,
 ) -> str:
     """The groups of `.left_out` with their metrics and the reason, such as `student (sens: too few rows)`.
 
@@ -100,6 +101,7 @@ def left_out_in_words(
         entries: The list of a row of results.
         group: The words for the name of a group.
         metric: The words for the name of a metric.
+        most: The most groups that are named; None for all.
     """
     metrics_of_reason: dict[str, dict[Any, dict[str, None]]] = {}
     for entry in entries or ():
@@ -116,8 +118,8 @@ def left_out_in_words(
         # who is called unknown needs no reason
         is_said = whys == [_UNKNOWN] and _UNKNOWN in name.lower()
         texts.append(name if is_said else f"{name} ({'; '.join(whys)})")
-    more = [f"and {len(texts) - _MOST_LEFT_OUT} more groups"] if len(texts) > _MOST_LEFT_OUT else []
-    return "; ".join([*texts[:_MOST_LEFT_OUT], *more])
+    more = [f"and {len(texts) - most} more groups"] if most is not None and len(texts) > most else []
+    return "; ".join([*texts[:most], *more])
 
 
 def groups_side_by_side(
@@ -276,7 +278,7 @@ def plain_names(result: Any) -> Frame:
         result: The result of a metric, `by_group`, a test, a gate …, a polars, pandas or pyarrow frame.
 
     Returns:
-        A frame of the same kind.
+        A frame of the same kind; of polars where it is lazy or in a database.
 
     Raises:
         ColumnError: If a column of yours has the name that a column of the result would get.
@@ -306,6 +308,6 @@ def _lists_as_text(column: pl.Series) -> pl.Series:
     is_of_groups = column.dtype == pl.List(pl.Struct)
     texts: list[str | None] = []
     for entries in column.to_list():
-        names = left_out_in_words(entries) if is_of_groups and entries else ", ".join(map(str, entries or ()))
-        texts.append(names or None)
+        words = left_out_in_words(entries, most=None) if is_of_groups else ", ".join(map(str, entries or ()))
+        texts.append(words or None)
     return pl.Series(column.name, texts, dtype=pl.String)
