@@ -391,6 +391,9 @@ def value(name: str, group: Group, labels: Sequence[str], estimator: str, label_
     rows = group.own
     if name in DISTANCES:
         return distance(name, group, labels[0])
+    if name == "coverage" and estimator == "macro_weighted" and not used("accuracy", rows):
+        # no row with both labels says how much each of them weighs
+        return None
     if name in OF_ROWS:
         return OF_ROWS[name](group, labels[0] if estimator == "binary" else None)
     if name in ALL_LABELS and estimator == "binary":

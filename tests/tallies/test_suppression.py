@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import os
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -80,7 +81,8 @@ def test_linear_programming_recovers_no_small_count() -> None:
 
 @pytest.mark.simulation
 def test_linear_programming_recovers_no_small_count_in_many_tables() -> None:
-    assert attacked(10_000, 1) > 20_000
+    tables = int(os.environ.get("RANDOM_TABLES", "500"))
+    assert attacked(tables, 1) > 2 * tables
 
 
 def test_groups_are_hidden_only_for_small_counts() -> None:
