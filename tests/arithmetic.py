@@ -385,7 +385,9 @@ def one_label(name: str, rows: Sequence[Row], label: str) -> Table:
     )
 
 
-def value(name: str, group: Group, labels: Sequence[str], estimator: str, label_count: int) -> Value:
+def value(  # noqa: PLR0911 - a table of cases
+    name: str, group: Group, labels: Sequence[str], estimator: str, label_count: int
+) -> Value:
     """A metric of some rows; with the estimator `binary`, `labels` is the event alone, or the label that is given."""
     name = SYNONYMS.get(name, name)
     rows = group.own
