@@ -378,8 +378,7 @@ class By:
         if self.memberships is not None:
             msg = (
                 f"{subject}: each row is in one group, and in `{self.memberships!r}` it may be in several. Compute one "
-                "column, of the combinations of groups or of one group and all others, and compare by that; or take "
-                "`compare_groups`, which knows which rows groups share."
+                "column, of the combinations of groups or of one group and all others, and compare by that."
             )
             raise ArgumentError(msg)
 
