@@ -457,7 +457,7 @@ def test_changes_of_models_in_groups_gates_and_clusters() -> None:
     rows = compare(ANSWERS, "gold", **call)
     assert clustered[".change"].to_list() == pytest.approx(rows[".change"].to_list(), abs=1e-9)
     assert clustered[".std_error"].to_list() == pytest.approx(rows[".std_error"].to_list(), rel=0.02)
-    selected = ANSWERS["other"].mean() - ANSWERS["guess"].mean()  # pyright: ignore[reportOptionalOperand, reportOperatorIssue]
+    selected = ANSWERS["other"].mean() - ANSWERS["guess"].mean()  # pyright: ignore[reportOptionalOperand, reportOperatorIssue] - means of numbers
     assert rows[".change"][2] == pytest.approx(selected)
     gate = tf.check(tf.compare_models(tf.accuracy), above=-0.2)(ANSWERS, "gold", **call)
     assert gate[".verdict"].item() == "pass"

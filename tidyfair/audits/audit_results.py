@@ -68,7 +68,7 @@ class AuditResults:
     simultaneous: bool = False
     """True if the intervals of groups hold for all groups at once."""
     margin: float | None = None
-    """How far apart groups may be and count as alike, in the unit of the metric; None for the default of shares."""
+    """The margin within which groups count as alike, in the unit of the metric; None for the default of shares."""
     at_thresholds: Sequence[AuditResults] = ()
     """Those of further metrics, which weigh errors by each of several thresholds."""
 
@@ -179,7 +179,7 @@ class AuditResults:
 
     @property
     def margin_in_words(self) -> str:
-        """How far apart groups may be and count as alike, and who says so."""
+        """The margin within which groups count as alike, with its source."""
         origin = "the default margin" if self.margin is None else "the margin of this audit"
         if any(all(map(is_percent, parity.metrics)) for parity in self.metrics.parities):
             margin = ALIKE_WITHIN if self.margin is None else self.margin
@@ -188,7 +188,7 @@ class AuditResults:
 
     @cached_property
     def answers(self) -> dict[RowKey, Answer]:
-        """Whether the groups of each judged disparity differ, by the key of its row."""
+        """The answer on each judged disparity (groups differ, are alike, or it is open), by the key of its row."""
         differ = self.significance.outcomes
         parities = {(parity.name, parity.by.text): parity for parity in self.metrics.parities}
         answers: dict[RowKey, Answer] = {}

@@ -277,7 +277,7 @@ def relative_gaps(
     kind: ResultKind, data: pl.DataFrame, values: Any, *, by: list[Any], to: object, value: pl.Expr,
     group_by: list[Any], policy: Policy,
 ) -> pl.DataFrame:  # fmt: skip
-    """How much less a value of groups is than that of the reference, as a share of the latter."""
+    """The gap of each group: 1 minus its value divided by that of the reference."""
 
     def compare(_: pl.DataFrame, group: pl.DataFrame, other: pl.DataFrame) -> _Numbers:
         own, reference = (rows.select(value).item() for rows in (group, other))

@@ -115,7 +115,7 @@ class FiledAudit:
     _conf_level: float = 0.95
     _suppression: Suppression | None = None
     facts: Mapping[str, str] = field(default_factory=dict[str, str])
-    """Who audited what, and when, by the names of these facts."""
+    """The facts of an audit by name: auditor, model, version, data and date."""
 
     def published(self, name: str | None = None) -> Any:
         """A table as it is published, rounded, as a frame of the caller's kind: the first, or that of a name."""
@@ -324,7 +324,7 @@ def audit(
 def facts_of_audit(
     auditor: object, model: object, model_version: object, dataset: object, date: object
 ) -> dict[str, str]:
-    """Who audited what, and when, as far as it is given, by the names of these facts."""
+    """The facts of an audit that were given, by name."""
     given = zip(_FACTS.items(), (auditor, model, model_version, dataset, date), strict=True)
     return {words: string(name, text) for (name, words), text in given if text is not None}
 

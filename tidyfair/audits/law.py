@@ -1,4 +1,4 @@
-"""What rules say, with dates and sources: sentences about the law stand here only, and audits and pages quote them."""
+"""The legal rules that audits and pages quote, with dates and sources: no other module has sentences about the law."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ class Rule(NamedTuple):
     """The text that is meant, with its dates."""
     source: str
     status: str = ""
-    """What is about to change, or what the text does not say."""
+    """A change that is due, or a question that the text leaves open."""
 
     @property
     def footnote(self) -> str:

@@ -29,7 +29,7 @@ from tidyfair.cli.outputs import Document, Outputs, Part, in_words, records
 from tidyfair.cli.verdicts import Verdicts, directions_of
 from tidyfair.errors import ArgumentError, ColumnError
 from tidyfair.evaluation import read_labels, texts_of
-from tidyfair.inference.gates import judged_changes
+from tidyfair.inference.gates import Outside, judged_changes
 from tidyfair.inference.models import PairedModels, compare_models
 from tidyfair.metrics.classification import base_rate
 from tidyfair.reports import Report, need_packages, one_below_the_other, page_of_models, percent, quoted_group
@@ -97,14 +97,7 @@ def compare(options: Namespace) -> int:
     outputs = Outputs.of(options)
     inputs = read_inputs(options)
     one, others, threshold = options.one, options.other, options.threshold
-    models = [("one", one), *(("other", other) for other in others)]
-    for number, (flag, column) in enumerate(models):
-        if column == inputs.truth:
-            msg = f"`{flag}`: {column!r} is the truth; name the column of a model's predictions."
-            raise ArgumentError(msg)
-        if column in [other for _, other in models[:number]]:
-            msg = f"`other`: {column!r} is named twice: name the columns of different models."
-            raise ArgumentError(msg)
+    _check_models(inputs, one, others)
     if outputs.files.get("html"):
         need_packages()
     confidence = confidence_of(options)
@@ -117,20 +110,9 @@ def compare(options: Namespace) -> int:
     result = pl.concat([pair.named(pair.result) if are_several else pair.result for pair in pairs])
     tables = [pair.named(pair.groups) if are_several else pair.groups for pair in pairs if pair.groups is not None]
     groups = pl.concat(tables) if tables else None
-    verdicts: list[Verdicts] = []
-    judged = None
+    judged, verdicts = None, []
     if confidence is not None:
-        limits, outside = {condition.key: condition.allowed for condition in conditions}, options.outside or "hold"
-        parts = [part for pair in pairs for part in pair.comparisons]
-        changes = judged_changes([part.paired for part in parts], limits, confidence, outside)
-        directions = directions_of(metric for part in parts for metric in part.metrics)
-        judged = Verdicts(changes, directions, confidence, outside, CHANGE)
-        verdicts = [judged]
-        if are_several:
-            of_each = [pair.named(part) for pair, part in zip(pairs, _of_pairs(changes, pairs, limits), strict=True)]
-            judged = replace(judged, frame=pl.concat(of_each))
-            words = [f"{other}: {CHANGE}" for other in others]
-            verdicts = [replace(judged, frame=part, change=word) for part, word in zip(of_each, words, strict=True)]
+        judged, verdicts = _verdicts(pairs, conditions, confidence, options.outside or "hold")
     rows = inputs.data.select(column for column in (inputs.truth, one, *others) if column is not None)
     missing = rows.with_columns(selectors.float().fill_nan(None)).null_count().collect()
     notes = remarks_on_missing(missing.row(0, named=True).items())
@@ -157,7 +139,38 @@ def compare(options: Namespace) -> int:
     return code
 
 
-def _of_pairs(changes: pl.DataFrame, pairs: Sequence[_Pair], limits: Mapping[Key, Any]) -> Iterator[pl.DataFrame]:
+def _check_models(inputs: Inputs, one: str, others: Sequence[str]) -> None:
+    """Refuses the truth as a model, and a model that is named twice."""
+    models = [("one", one), *(("other", other) for other in others)]
+    for number, (flag, column) in enumerate(models):
+        if column == inputs.truth:
+            msg = f"`{flag}`: {column!r} is the truth; name the column of a model's predictions."
+            raise ArgumentError(msg)
+        if column in [other for _, other in models[:number]]:
+            msg = f"`other`: {column!r} is named twice: name the columns of different models."
+            raise ArgumentError(msg)
+
+
+def _verdicts(
+    pairs: Sequence[_Pair], conditions: Sequence[Condition], confidence: float, outside: Outside
+) -> tuple[Verdicts, list[Verdicts]]:
+    """The verdicts on the changes of all pairs, which are decided together, and those of each pair."""
+    limits = {condition.key: condition.allowed for condition in conditions}
+    parts = [part for pair in pairs for part in pair.comparisons]
+    changes = judged_changes([part.paired for part in parts], limits, confidence, outside)
+    directions = directions_of(metric for part in parts for metric in part.metrics)
+    together = Verdicts(changes, directions, confidence, outside, CHANGE)
+    if len(pairs) == 1:
+        return together, [together]
+    frames = [pair.named(part) for pair, part in zip(pairs, _changes_of_pairs(changes, pairs, limits), strict=True)]
+    together = replace(together, frame=pl.concat(frames))
+    words = [f"{pair.options.other}: {CHANGE}" for pair in pairs]
+    return together, [replace(together, frame=part, change=word) for part, word in zip(frames, words, strict=True)]
+
+
+def _changes_of_pairs(
+    changes: pl.DataFrame, pairs: Sequence[_Pair], limits: Mapping[Key, Any]
+) -> Iterator[pl.DataFrame]:
     """The part of each pair in the changes that have a limit."""
     start = 0
     for pair in pairs:

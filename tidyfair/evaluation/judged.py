@@ -180,8 +180,10 @@ class JudgedEvaluator(Evaluator):
         for source in SOURCES:
             tally = self.tally.labelled_by(source, event, next(iter(others), None))
             group_cells, cells = number_group_cells(tally, labels, list(self.group_cells.indices))
-            own = Evaluator(tally, labels, group_cells, cells, self.reading, self.specs, self.tables, False)  # noqa: FBT003
-            evaluators.append(own)
+            evaluator = Evaluator(
+                tally, labels, group_cells, cells, self.reading, self.specs, self.tables, with_variances=False
+            )
+            evaluators.append(evaluator)
         return evaluators
 
     @cached_property

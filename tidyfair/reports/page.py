@@ -160,7 +160,7 @@ def report(
             rests on a handful of people. What is hidden can still be worked out where totals are known, unless
             `suppress_below` is given.
         min_share: Disparities are not taken over groups with a smaller share of the rows.
-        margin: How far apart groups may be and still count as alike, in the unit of the metrics: 0.05, which is five
+        margin: The margin within which groups count as alike, in the unit of the metrics: 0.05, which is five
             points, where shares are compared and nothing else is said; numbers have none of their own. For ratios it is
             the distance from 1.
         unknown: Rows whose group is missing or unknown are counted `"apart"` and not compared; or they are a `"group"`
