@@ -25,7 +25,7 @@ from tidyfair.inference.rate_tests import REFUSED_OF_RATES, CountedRate, OuterGr
 from tidyfair.inference.result_frames import Content, Schema, schema_of
 from tidyfair.intervals import Shares, adjusted, difference_limits, z_value
 from tidyfair.specs import (
-    DEFAULTS,
+    OPTIONS,
     REPLICATES,
     CallOptions,
     Column,
@@ -142,7 +142,7 @@ def shrunken_rates(
     members = groupwise((metric,), "shrunken_rates", takes_data=True)
     check_pooling("shrunken_rates", pooling, members)
     call_options: dict[str, Any] = dict(options)
-    draw_options = {name: call_options.pop(name, DEFAULTS[name]) for name in _OF_DRAWS}
+    draw_options = {name: call_options.pop(name, OPTIONS[name].default) for name in _OF_DRAWS}
     rates = _ShrunkenRates(
         members, times=how_often(draw_options["times"] or REPLICATES), seed=whole("seed", draw_options["seed"], 0),
         conf_level=proper_share("conf_level", draw_options["conf_level"]), pooling=pooling,
