@@ -344,8 +344,7 @@ def _tested(audit: AuditResults, draws: int, compared: AbstractSet[tuple[str, st
     if not rates:
         return None
     with without_notices():
-        test = disparity_test(*rates, times=draws, adjust="none")
-        return test.compute(audit.tally, **audit.reading_of_tests)
+        return disparity_test(*rates, adjust="none").compute(audit.tally, times=draws, **audit.reading_of_tests)
 
 
 def _by_key(tested: pl.DataFrame, column: str) -> dict[RowKey, float]:

@@ -146,9 +146,8 @@ class SegmentedTable(AuditTable):
         call.refuse_weights(self.name, "within")
         groups = audit.group_options
         compared = [self.metric.difference(*by, to=reference_of(call, by), **groups) for by in call.features]
-        conf_level = call.reading.get("conf_level", 0.95)
-        reading = {name: value for name, value in call.reading.items() if name not in {"conf_level", "times", "seed"}}
-        test = stratified(*compared, within=call.within, adjust="none", conf_level=conf_level)
+        reading = {name: value for name, value in call.reading.items() if name not in {"times", "seed"}}
+        test = stratified(*compared, within=call.within, adjust="none")
         option = next((option for option in CUTS if is_list(call.counting.get(option))), None)
         cuts = [None]
         if option is not None:

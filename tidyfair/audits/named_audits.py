@@ -29,8 +29,6 @@ _HEADINGS = {
     ".top_fraction": "Best share", ".bin": "Band",
 }  # fmt: skip
 """The headings of columns that say what a row is about."""
-_COMPARISON_OPTIONS = ("conf_level", "times", "seed")
-"""The options of reading that `compare_groups` takes itself."""
 _ABOVE_MEDIAN = "\0above the median"
 CUTS = ("threshold", "top_k", "top_fraction")
 _ARGUMENTS = ("truth", "estimate", "probs", "threshold", "within", "complementary")
@@ -226,18 +224,16 @@ class ComparisonTable(AuditTable):
                 '`to={"race": "White", "sex": "male"}`.'
             )
             raise ArgumentError(msg)
-        options = {name: call.reading[name] for name in _COMPARISON_OPTIONS if name in call.reading}
         compared = compare_groups(
             self.metric, by=list(features), to=reference, scale=self.scale, test=self.test, adjust="none",
-            **audit.group_options, **options,
+            **audit.group_options,
         )  # fmt: skip
         comparison = cast("GroupComparison", compared)
         if self.cut == "median":
             call = call.above_median()
         tally = call.tally(comparison.metrics)
         tally = audit.with_complete_rows(tally, [metric.by for metric in comparison.metrics])
-        reading = {name: value for name, value in call.reading.items() if name not in _COMPARISON_OPTIONS}
-        frame = comparison.compute(tally, explain=True, **reading)
+        frame = comparison.compute(tally, explain=True, **call.reading)
         if audit.complete_rows:
             # the rows of a feature alone would not be those that it has unknown
             frame = frame.filter(pl.col(".status") != Status.UNKNOWN.value)
