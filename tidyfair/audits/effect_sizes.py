@@ -310,6 +310,34 @@ def _error_of_logarithm(values: pl.Series, share: float) -> float:
     return (math.log(ordered[last - 1]) - math.log(ordered[first - 1])) / deviations
 
 
+def with_numbers(
+    function: str, data: object, values: ColumnLike | Column, features: Iterable[By], group_by: Any,
+    weights: Column | None = None,
+) -> tuple[Evaluated, list[pl.DataFrame]]:  # fmt: skip
+    """The groups of some features, and the rows of each: `outer`, `cell`, `is_unknown`, `value` and `weight`."""
+    # any metric of numbers counts the rows with a value
+    metrics = metric_set(*(replace(mean_prediction.difference("by"), name=function, by=by) for by in features))
+    options: dict[str, Any] = {} if weights is None else {"case_weights": weights}
+    estimate: Any = Column.of(values, "values")
+    try:
+        tally = metrics.tally(data, estimate=estimate, group_by=group_by, keep_rows=True, **options)
+    except ColumnError as error:
+        # the caller has named them `values`
+        raise ColumnError(str(error).replace("`estimate`", "`values`", 1)) from error
+    (evaluated,) = metrics.run.evaluate(tally, Options(on_undefined="ignore"))
+    cells, frames = evaluated.group_cells, list[pl.DataFrame]()
+    for by, (first, _) in cells.spans.items():
+        kept = rows_of(tally, evaluated.labels, cells, by, frozenset({"estimate"}))
+        value, *weight = kept.frame.get_columns()
+        cell = kept.group_cell + first
+        keys = {"outer": cells.outer[cell], "cell": cell, "is_unknown": cells.unknown[cell]}
+        frames.append(pl.DataFrame({**keys, "value": value, "weight": weight[0] if weight else 1.0}))
+    if not any(map(len, frames)):
+        msg = f"{function}(): there are no rows with a value."
+        raise ArgumentError(msg)
+    return evaluated, frames
+
+
 def columns_of_features(by: Any) -> list[tuple[Any, ...]]:
     """The columns of each feature: of one, or of a list of them."""
     features = cast("list[Any]", by if isinstance(by, list) else [by])
@@ -355,25 +383,19 @@ class _Comparison:
         if source.sides:
             msg = f"{self.function}(): `group_by` takes columns, not privileged(…)."
             raise ArgumentError(msg)
-        column: Any = Column.of(values, "values")
-        # any metric of numbers counts the rows with a value
-        metrics = metric_set(*(replace(mean_prediction.difference("by"), name=self.function, by=by) for by in features))
-        weights: dict[str, Any] = {} if self.weights is None else {"case_weights": self.weights}
-        try:
-            tally = metrics.tally(data, estimate=column, group_by=group_by, keep_rows=True, **weights)
-        except ColumnError as error:
-            # the caller has named them `values`
-            raise ColumnError(str(error).replace("`estimate`", "`values`", 1)) from error
-        (evaluated,) = metrics.run.evaluate(tally, Options(on_undefined="ignore"))
+        evaluated, frames = with_numbers(self.function, data, values, features, group_by, self.weights)
         keys, parts = outer_keys_of(evaluated), list[pl.DataFrame]()
-        for feature in features:
-            groups = self._groups(evaluated, feature)
+        for feature, rows in zip(features, frames, strict=True):
+            if self.is_relative and (rows["value"] <= 0).any():
+                msg = (
+                    f"`values`: a ratio compares numbers above 0, and {Column.of(values, 'values').name!r} holds "
+                    f"{rows['value'].min()}; take differences of means, `standardized_differences(…)`."
+                )
+                raise ColumnError(msg)
+            groups = self._groups(rows, evaluated.group_cells.text)
             reference = self._reference(evaluated, to, feature)
             for (outer,), own in groups.group_by("outer", maintain_order=True):
                 parts.append(with_outer_key(keys, cast("int", outer), self._compared(own, feature, reference)))
-        if not any(map(len, parts)):
-            msg = f"{self.function}(): there are no rows with a value."
-            raise ArgumentError(msg)
         table = pl.concat(parts)
         if self.adjust is not None:
             table = with_adjusted_p_values(table, [], self.adjust)
@@ -396,28 +418,16 @@ class _Comparison:
                 raise ArgumentError(msg)
         return features
 
-    def _groups(self, evaluated: Evaluated, by: By) -> pl.DataFrame:
-        """The groups of a feature that have values, with their rows, whose columns are `value` and `weight`."""
-        cells, tally = evaluated.group_cells, evaluated.evaluator.tally
-        kept = rows_of(tally, evaluated.labels, cells, by, frozenset({"estimate"}))
-        value, *weight = kept.frame.get_columns()
-        if self.is_relative and (value <= 0).any():
-            msg = (
-                f"`values`: a ratio compares numbers above 0, and the column {cast('Column', tally.estimate).name!r} "
-                f"holds {value.min()}; take differences of means, `standardized_differences(…)`."
-            )
-            raise ColumnError(msg)
-        rows = pl.DataFrame({"value": value, "weight": weight[0] if weight else 1.0, "cell": kept.group_cell})
+    def _groups(self, rows: pl.DataFrame, texts: pl.Series) -> pl.DataFrame:
+        """The groups of a feature that have values, with their rows and whether they may be compared."""
         of_group = pl.struct("value", "weight").alias("rows")
-        groups = rows.group_by("cell").agg(pl.len().cast(pl.Int64).alias(".n"), self.value.alias(self.name), of_group)
-        groups = groups.sort("cell").with_columns(pl.col("cell") + cells.spans[by][0])
-        cell = groups["cell"].to_numpy()
+        counted = (pl.len().cast(pl.Int64).alias(".n"), self.value.alias(self.name), of_group)
+        groups = rows.group_by("cell", "outer", "is_unknown").agg(counted).sort("cell")
         share = (pl.col(".n") / pl.col(".n").sum().over("outer")).alias(".share")
-        groups = groups.with_columns(cells.text[cell].alias(".group"), pl.Series("outer", cells.outer[cell]))
-        groups = groups.with_columns(share)
-        status = pl.when(pl.Series(cells.unknown[cell])).then(pl.lit(Status.UNKNOWN.value))
-        status = status.when(pl.col(".n") < by.policy.min_n).then(pl.lit(Status.BELOW_MIN_N.value))
-        status = status.when(pl.col(".share") < by.policy.min_share).then(pl.lit(Status.BELOW_MIN_SHARE.value))
+        groups = groups.with_columns(texts[groups["cell"]].alias(".group"), share)
+        status = pl.when("is_unknown").then(pl.lit(Status.UNKNOWN.value))
+        status = status.when(pl.col(".n") < self.policy.min_n).then(pl.lit(Status.BELOW_MIN_N.value))
+        status = status.when(pl.col(".share") < self.policy.min_share).then(pl.lit(Status.BELOW_MIN_SHARE.value))
         return groups.with_columns(status.otherwise(pl.lit(Status.OK.value)).alias(".status"))
 
     def _reference(self, evaluated: Evaluated, to: Any, by: By) -> str | pl.DataFrame:
