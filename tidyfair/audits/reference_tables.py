@@ -23,7 +23,6 @@ from tidyfair.audits.references import (
     BY_VALUE,
     IN_WORDS,
     against_rest,
-    check_best,
     limits_to_overall,
     reference_index,
     share_of_group,
@@ -78,7 +77,7 @@ TableScale: TypeAlias = Literal["difference", "ratio", "odds_ratio", "standardiz
 _TESTS = ("interval", "fisher", "mid_p", "z", "welch")
 _ADJUSTMENTS = ("holm", "bh", "by", "none")
 _FAMILIES = ("all", "metric", "by")
-_REFUSED = dict.fromkeys(("interval", "parts", "keep_rows"), "")
+_REFUSED: dict[str, str] = dict.fromkeys(("interval", "parts", "keep_rows"), "")
 """The options of metrics that it does not accept, and why."""
 _NUMBERS = (
     ".estimate_lower", ".estimate_upper", ".estimate_reference", ".disparity", ".lower", ".upper", ".std_error",
@@ -588,8 +587,12 @@ def _check(metric: GroupwiseMetric, reference: object, scale: TableScale) -> Non
     if base.definition.compares:
         msg = f"{base.name} compares each group with others already; its values are those of `by_group`."
         raise ArgumentError(msg)
-    if reference == "best":
-        check_best(metric)
+    if reference == "best" and base.direction == "zero" and not {"truth", "estimate"} <= base.definition.reads:
+        msg = (
+            f"{base.name} is neither good nor bad, so that no group is the best: say what others are compared with, "
+            'as `to="highest"`, `to="lowest"`, `to="majority"` or a group.'
+        )
+        raise ArgumentError(msg)
     if scale == "standardized":
         check_mean(base, 'scale="standardized"')
         if reference in CONTEXTS:
