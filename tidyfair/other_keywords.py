@@ -79,11 +79,12 @@ def hint(name: str, known: Collection[object]) -> str:
     if name in _SWITCHES and "interval" in known:
         return f'Here `{name}` is `interval="auto"`, and its level is `conf_level=`.'
     ours = [f"`{keyword}=`" for keyword, theirs in keywords.items() if keyword in known and name in theirs.split()]
+    place = ", and is given with the data" if name == "alpha" and "conf_level" not in known else ""
     if name == "alpha":
-        # it is also an option of formulas
-        ours = ["`conf_level=`"] if "conf_level" in known else []
+        # it is also an option of formulas; functions with adjusted p-values have the level of a call
+        ours = ["`conf_level=`"] if {"conf_level", "adjust"} & set(known) else []
     if ours:
-        return f"Here `{name}` is {' or '.join(ours)}{remark}."
+        return f"Here `{name}` is {' or '.join(ours)}{remark}{place}."
     for elsewhere, where in ((_OF_CALLS, "data"), (_OF_COMPARISONS, "feature")):
         for keyword, theirs in elsewhere.items():
             if name in theirs.split():
