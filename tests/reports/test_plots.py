@@ -17,8 +17,7 @@ from conftest import CHROMIUM, in_a_browser
 
 import tidyfair as tf
 from tidyfair.datasets import lending
-from tidyfair.reports.charts import Picture
-from tidyfair.reports.line_charts import lines
+from tidyfair.reports.charts import Picture, lines
 from tidyfair.reports.svg import svg_of_two_themes, themed_svg
 from tidyfair.reports.theme import DARK, LIGHT
 

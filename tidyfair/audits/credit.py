@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, cast
+from typing import Any, ClassVar, cast
 
 import polars as pl
 
@@ -50,13 +50,9 @@ class StandardizedTable(AuditTable):
         columns: The columns as they are published.
     """
 
+    takes_reference: ClassVar[bool] = True
     of_residuals: bool = False
     spread: Spread = "all"
-
-    @property
-    def takes_reference(self) -> bool:
-        """True if the caller names the group that others are compared with."""
-        return True
 
     def frame(self, call: AuditCall, audit: NamedAudit) -> pl.DataFrame:
         """The tidy frame."""
@@ -134,12 +130,8 @@ class SegmentedTable(AuditTable):
         columns: The columns as they are published.
     """
 
+    takes_reference: ClassVar[bool] = True
     metric: Metric
-
-    @property
-    def takes_reference(self) -> bool:
-        """True if the caller names the group that others are compared with."""
-        return True
 
     def frame(self, call: AuditCall, audit: NamedAudit) -> pl.DataFrame:
         """The tidy frame."""

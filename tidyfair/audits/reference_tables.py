@@ -29,7 +29,7 @@ from tidyfair.audits.references import (
     share_of_group,
 )
 from tidyfair.audits.usual_metrics import Feature
-from tidyfair.audits.variations import Variations, check_mean, variation_of, with_variation
+from tidyfair.audits.variations import VARIATIONS, Variations, check_mean, with_variation
 from tidyfair.calling import GroupwiseFactory, GroupwiseMetric, Metric, MetricSet, Run, comparison, metric_set
 from tidyfair.errors import ArgumentError, Status, in_short, listed, nearest
 from tidyfair.evaluation import GROUP_CELL, LEVEL, Evaluated
@@ -497,7 +497,13 @@ def compare_groups(
         msg = 'compare_groups(): `spread` and `corrected` are about standardized differences, `scale="standardized"`.'
         raise ArgumentError(msg)
     if to == "each":
-        return _pairs_of_groups(members, scale, test, adjust=adjust, family=family)
+        if test in {"z", "welch"}:
+            msg = f'compare_groups(): pairs have the test "interval", "fisher" or "mid_p", not {test!r}.'
+            raise ArgumentError(msg)
+        return pairwise(
+            *members, scale=cast("Any", scale), test="interval" if test == "interval" else "fisher",
+            mid_p=test == "mid_p", adjust=adjust, family=family,
+        )  # fmt: skip
     references = _references(to, members)
     compared: list[GroupwiseMetric] = []
     for metric, reference, own_scale in zip(members, references, scales, strict=True):
@@ -513,15 +519,6 @@ def compare_groups(
         tuple(compared), references, scales, cast("Any", one_of("test", test, _TESTS)),
         one_of("adjust", adjust, _ADJUSTMENTS), one_of("family", family, _FAMILIES), standardization,
     )  # fmt: skip
-
-
-def _pairs_of_groups(members: Sequence[GroupwiseMetric], scale: object, test: Test, **settings: Any) -> PairwiseTest:
-    """The comparison of every pair of groups."""
-    if test in {"z", "welch"}:
-        msg = f'compare_groups(): pairs have the test "interval", "fisher" or "mid_p", not {test!r}.'
-        raise ArgumentError(msg)
-    own: dict[str, Any] = {"mid_p": test == "mid_p", "test": "interval" if test == "interval" else "fisher"}
-    return pairwise(*members, scale=cast("Any", scale), **own, **settings)
 
 
 def _members(given: Sequence[object], features: Sequence[tuple[Any, ...]], policy: Policy) -> list[GroupwiseMetric]:
@@ -578,7 +575,7 @@ def _reference_of(metric: GroupwiseMetric) -> object:
 
 def _has_welch(test: str, metric: GroupwiseMetric, reference: object, scale: str) -> bool:
     """True if the groups of a metric are compared by Welch's test."""
-    is_mean = variation_of(metric.metrics[0]) is not None
+    is_mean = metric.metrics[0].definition in VARIATIONS
     return test == "welch" and is_mean and reference not in CONTEXTS and scale == "difference"
 
 
