@@ -3,35 +3,37 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, replace
 from statistics import NormalDist
 from typing import Any, Literal, TypeAlias, cast
 
 import numpy as np
 import polars as pl
 
-from tidyfair.errors import ArgumentError, ColumnError, Status, listed, nearest
-from tidyfair.evaluation import named_groups, texts_of
+from tidyfair.calling import metric_set
+from tidyfair.errors import ArgumentError, ColumnError, Status
+from tidyfair.evaluation import Evaluated, rows_of
+from tidyfair.inference.result_frames import outer_keys_of, with_outer_key
 from tidyfair.inference.testing import with_adjusted_p_values
 from tidyfair.intervals import student_limits, z_value
+from tidyfair.metrics.regression import mean_prediction
 from tidyfair.specs import (
     By,
     Column,
     ColumnLike,
     Frame,
+    Options,
     OuterGroups,
     Policy,
-    Privileged,
     Treatment,
     flag,
     one_of,
     proper_share,
-    refuse_reserved,
     refuse_unknown_keywords,
 )
 from tidyfair.specs.result_kinds import QUANTILES, STANDARDIZED, ResultKind, with_level
-from tidyfair.tallies import Source, check_size, checked_weights, open_frame, refuse_outer
+from tidyfair.tallies import open_frame
 
 __all__ = ["quantile_ratios", "standardized_differences"]
 
@@ -44,8 +46,7 @@ _Numbers: TypeAlias = dict[str, float | None]
 _BY_VALUE = ("highest", "lowest", "majority")
 """References that are the group with such a value, or the largest group, of each outer group."""
 _ADJUSTMENTS = ("holm", "bh", "by", "none")
-_KEYS = pl.selectors.starts_with("key ")
-"""The columns of the feature whose groups are compared."""
+_IN_WORDS = '"highest" or "lowest" (the group with that value), or "majority" (the largest group)'
 _NUMBERS = (".spread", ".gap", ".disparity", ".lower", ".upper", ".std_error", ".p_value")
 """The columns of a comparison, of which each kind of result has some."""
 
@@ -183,7 +184,7 @@ def standardized_differences(
 
     Raises:
         ColumnError: For a column that holds no numbers.
-        ArgumentError: For a reference that does not occur.
+        AggregateError: For a reference that does not occur.
 
     >>> people = pl.DataFrame({"score": [1.0, 2, 3, 3, 4, 5], "group": list("aaabbb")})
     >>> standardized_differences(people, "score", by="group", to="b").select(".group", ".disparity").rows()
@@ -247,7 +248,7 @@ def quantile_ratios(
 
     Raises:
         ColumnError: For a column that holds no numbers, or some that are not above 0.
-        ArgumentError: For a reference that does not occur.
+        AggregateError: For a reference that does not occur.
 
     >>> people = pl.DataFrame({"pay": [10.0, 20, 30, 20, 40, 60], "group": list("aaabbb")})
     >>> quantile_ratios(people, "pay", by="group", to="b").select(".group", ".quantile", ".disparity").rows()
@@ -309,6 +310,34 @@ def _error_of_logarithm(values: pl.Series, share: float) -> float:
     return (math.log(ordered[last - 1]) - math.log(ordered[first - 1])) / deviations
 
 
+def with_numbers(
+    function: str, data: object, values: ColumnLike | Column, features: Iterable[By], group_by: Any,
+    weights: Column | None = None,
+) -> tuple[Evaluated, list[pl.DataFrame]]:  # fmt: skip
+    """The groups of some features, and the rows of each: `outer`, `cell`, `is_unknown`, `value` and `weight`."""
+    # any metric of numbers counts the rows with a value
+    metrics = metric_set(*(replace(mean_prediction.difference("by"), name=function, by=by) for by in features))
+    options: dict[str, Any] = {} if weights is None else {"case_weights": weights}
+    estimate: Any = Column.of(values, "values")
+    try:
+        tally = metrics.tally(data, estimate=estimate, group_by=group_by, keep_rows=True, **options)
+    except ColumnError as error:
+        # the caller has named them `values`
+        raise ColumnError(str(error).replace("`estimate`", "`values`", 1)) from error
+    (evaluated,) = metrics.run.evaluate(tally, Options(on_undefined="ignore"))
+    cells, frames = evaluated.group_cells, list[pl.DataFrame]()
+    for by, (first, _) in cells.spans.items():
+        kept = rows_of(tally, evaluated.labels, cells, by, frozenset({"estimate"}))
+        value, *weight = kept.frame.get_columns()
+        cell = kept.group_cell + first
+        keys = {"outer": cells.outer[cell], "cell": cell, "is_unknown": cells.unknown[cell]}
+        frames.append(pl.DataFrame({**keys, "value": value, "weight": weight[0] if weight else 1.0}))
+    if not any(map(len, frames)):
+        msg = f"{function}(): there are no rows with a value."
+        raise ArgumentError(msg)
+    return evaluated, frames
+
+
 def columns_of_features(by: Any) -> list[tuple[Any, ...]]:
     """The columns of each feature: of one, or of a list of them."""
     features = cast("list[Any]", by if isinstance(by, list) else [by])
@@ -350,26 +379,27 @@ class _Comparison:
     def table(self, data: object, values: ColumnLike, by: Any, to: Any, group_by: OuterGroups | None) -> Any:
         """A row for each group of each feature, in a frame of the caller's kind."""
         source = open_frame(data, group_by)
+        features = self._features(by)
         if source.sides:
             msg = f"{self.function}(): `group_by` takes columns, not privileged(…)."
             raise ArgumentError(msg)
-        refuse_reserved("group_by", source.outer)
-        features = self._features(by)
-        for feature in features:
-            refuse_outer(self.function, feature, source.outer)
-        rows = self._read(source, Column.of(values, "values"), features)
-        outer = {f"outer {index}": key.name for index, key in enumerate(source.outer)}
-        parts: list[pl.DataFrame] = []
-        for index, feature in enumerate(features):
-            named = rows.rename({f"by {index} {part}": f"key {part}" for part in range(len(feature.columns))})
-            reference = self._reference(named, to, feature)
-            for own in named.partition_by(list(outer), maintain_order=True) if outer else [named]:
-                compared = self._compared(own, feature, reference)
-                parts.append(own.select(list(outer)).head(1).join(compared, how="cross") if outer else compared)
+        evaluated, frames = with_numbers(self.function, data, values, features, group_by, self.weights)
+        keys, parts = outer_keys_of(evaluated), list[pl.DataFrame]()
+        for feature, rows in zip(features, frames, strict=True):
+            if self.is_relative and (rows["value"] <= 0).any():
+                msg = (
+                    f"`values`: a ratio compares numbers above 0, and {Column.of(values, 'values').name!r} holds "
+                    f"{rows['value'].min()}; take differences of means, `standardized_differences(…)`."
+                )
+                raise ColumnError(msg)
+            groups = self._groups(rows, evaluated.group_cells.text)
+            reference = self._reference(evaluated, to, feature)
+            for (outer,), own in groups.group_by("outer", maintain_order=True):
+                parts.append(with_outer_key(keys, cast("int", outer), self._compared(own, feature, reference)))
         table = pl.concat(parts)
         if self.adjust is not None:
             table = with_adjusted_p_values(table, [], self.adjust)
-        return source.restore(with_level(self.kind.frame(table.rename(outer)), self.conf_level))
+        return source.restore(with_level(self.kind.frame(table), self.conf_level))
 
     def _features(self, by: Any) -> list[By]:
         """The features whose groups are compared."""
@@ -377,82 +407,42 @@ class _Comparison:
         if not given or not all(given):
             msg = f'{self.function}() compares the groups of a feature: `by="column"`, or a list of features.'
             raise ArgumentError(msg)
-        features: list[By] = []
-        for columns in given:
-            if any(isinstance(column, Privileged) for column in columns):
+        features = [By.of(columns, self.function, self.policy) for columns in given]
+        for feature in features:
+            feature.refuse_memberships(f"{self.function}()")
+            if feature.sides:
                 msg = f"{self.function}(): `by` takes columns, not privileged(…)."
                 raise ArgumentError(msg)
-            compared = By.of(columns, self.function, self.policy)
-            compared.refuse_memberships(f"{self.function}()")
-            if compared in features:
-                msg = f"{self.function}(): `by` names {compared.text!r} twice."
+            if features.count(feature) > 1:
+                msg = f"{self.function}(): `by` names {feature.text!r} twice."
                 raise ArgumentError(msg)
-            features.append(compared)
         return features
 
-    def _read(self, source: Source, values: Column, features: Sequence[By]) -> pl.DataFrame:
-        """The rows with a value: `value`, `weight`, and the columns of outer groups and features by their numbers."""
-        wanted = {"value": ("values", values)}
-        if self.weights is not None:
-            wanted["weight"] = ("case_weights", self.weights)
-        outer = [f"outer {index}" for index in range(len(source.outer))]
-        wanted |= {name: ("group_by", key) for name, key in zip(outer, source.outer, strict=True)}
-        for index, by in enumerate(features):
-            wanted |= {f"by {index} {part}": ("by", key) for part, key in enumerate(by.columns)}
-        rows = source.read(wanted)
-        if not rows["value"].dtype.is_numeric():
-            msg = f"`values`: the column {values.name!r} is not numeric; {self.function}() compares numbers."
-            raise ColumnError(msg)
-        is_exact = not rows["value"].dtype.is_float()
-        rows = rows.with_columns(pl.col("value").cast(pl.Float64)).drop_nulls("value")
-        if rows.is_empty():
-            msg = f"{self.function}(): there are no rows with a value."
-            raise ArgumentError(msg)
-        check_size(cast("float", rows["value"].abs().max()), "values", values, is_exact=is_exact)
-        weights = pl.lit(1.0) if self.weights is None else checked_weights(rows["weight"], self.weights.name)
-        rows = rows.with_columns(weights.alias("weight"))
-        if self.is_relative and (rows["value"] <= 0).any():
-            least = rows["value"].min()
-            msg = (
-                f"`values`: a ratio compares numbers above 0, and the column {values.name!r} holds {least}; take "
-                "differences of means, `standardized_differences(…)`."
-            )
-            raise ColumnError(msg)
-        return rows.sort(outer, nulls_last=True, maintain_order=True) if outer else rows
+    def _groups(self, rows: pl.DataFrame, texts: pl.Series) -> pl.DataFrame:
+        """The groups of a feature that have values, with their rows and whether they may be compared."""
+        of_group = pl.struct("value", "weight").alias("rows")
+        counted = (pl.len().cast(pl.Int64).alias(".n"), self.value.alias(self.name), of_group)
+        groups = rows.group_by("cell", "outer", "is_unknown").agg(counted).sort("cell")
+        share = (pl.col(".n") / pl.col(".n").sum().over("outer")).alias(".share")
+        groups = groups.with_columns(texts[groups["cell"]].alias(".group"), share)
+        status = pl.when("is_unknown").then(pl.lit(Status.UNKNOWN.value))
+        status = status.when(pl.col(".n") < self.policy.min_n).then(pl.lit(Status.BELOW_MIN_N.value))
+        status = status.when(pl.col(".share") < self.policy.min_share).then(pl.lit(Status.BELOW_MIN_SHARE.value))
+        return groups.with_columns(status.otherwise(pl.lit(Status.OK.value)).alias(".status"))
 
-    def _reference(self, rows: pl.DataFrame, to: Any, by: By) -> str | pl.DataFrame:
-        """The rule by which the reference is chosen, or the key and the text of a named group, which must occur."""
+    def _reference(self, evaluated: Evaluated, to: Any, by: By) -> str | pl.DataFrame:
+        """The rule by which the reference is chosen, or the group cells and the texts of a named group."""
         named = groups_by_feature(cast("Mapping[Any, object]", to)).get(by.text) if isinstance(to, Mapping) else to
         if named in _BY_VALUE:
             return cast("str", named)
-        keys = rows.select(_KEYS).unique()
-        groups = keys.with_columns(texts_of(keys).alias(".group")).sort(_KEYS, nulls_last=True)
         if named is None:
             msg = f"{self.function}(): `to` has no reference for {by.text!r}; write `to={{{by.text!r}: …}}`."
             raise ArgumentError(msg)
-        alike = named_groups(groups, named)
-        if len(alike) == 1:
-            return groups[groups.drop(".group").rows().index(alike[0])]
-        texts = groups[".group"].unique(maintain_order=True).to_list()
-        text = ":".join(map(str, cast("tuple[object, ...]", named))) if isinstance(named, tuple) else str(named)
-        problem = f"`to` names no group of {by.text!r}, but {named!r}.{nearest(text, [*texts, *_BY_VALUE])}"
-        if alike:
-            problem = f"`to={named!r}` names several groups of {by.text!r}; give a tuple of values."
-        msg = f"{self.function}(): {problem} The groups: {listed(texts)}."
-        raise ArgumentError(msg)
+        cells = evaluated.group_cells.find(by, named, f"{self.function}()", _IN_WORDS)
+        return pl.DataFrame({"cell": cells, ".group": evaluated.group_cells.text[cells]})
 
-    def _compared(self, rows: pl.DataFrame, by: By, reference: str | pl.DataFrame) -> pl.DataFrame:
+    def _compared(self, groups: pl.DataFrame, by: By, reference: str | pl.DataFrame) -> pl.DataFrame:
         """The groups of a feature compared with one of them, or with none where that may not be compared."""
-        of_group = pl.struct("value", "weight").alias("rows")
-        groups = rows.group_by(_KEYS).agg(pl.len().cast(pl.Int64).alias(".n"), self.value.alias(self.name), of_group)
-        groups = groups.sort(_KEYS, nulls_last=True).with_columns((pl.col(".n") / pl.col(".n").sum()).alias(".share"))
-        keys = groups.select(_KEYS)
-        status = pl.when(by.policy.is_unknown(keys)).then(pl.lit(Status.UNKNOWN.value))
-        status = status.when(pl.col(".n") < by.policy.min_n).then(pl.lit(Status.BELOW_MIN_N.value))
-        status = status.when(pl.col(".share") < by.policy.min_share).then(pl.lit(Status.BELOW_MIN_SHARE.value))
-        groups = groups.with_columns(
-            texts_of(keys).alias(".group"), status.otherwise(pl.lit(Status.OK.value)).alias(".status")
-        )
         statuses = groups[".status"].to_list()
         compared = [group for group, name in enumerate(statuses) if name == Status.OK.value]
         if isinstance(reference, str):
@@ -461,8 +451,9 @@ class _Comparison:
             index = compared[farthest or 0] if compared else None
             text = None if index is None else groups[".group"][index]
         else:
-            text = reference[".group"][0]
-            index = next((group for group in compared if keys.row(group) == reference.row(0)[:-1]), None)
+            text, named = reference[".group"][0], {*reference["cell"]}
+            index = next((group for group in compared if groups["cell"][group] in named), None)
+        rows = groups["rows"].explode().struct.unnest()
         numbers: list[_Numbers] = [{} for _ in statuses]
         for group in compared:
             if index is None:

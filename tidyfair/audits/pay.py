@@ -8,11 +8,11 @@ from typing import Any, ClassVar, Literal, TypeAlias
 import polars as pl
 
 from tidyfair.audits.credit import reference_of
-from tidyfair.audits.effect_sizes import relative_gaps
+from tidyfair.audits.effect_sizes import relative_gaps, with_numbers
 from tidyfair.audits.named_audits import NOTE, AuditCall, AuditTable, NamedAudit, note
 from tidyfair.audits.published import PublishedColumn
 from tidyfair.errors import ArgumentError, ColumnError, Status
-from tidyfair.evaluation import texts_of
+from tidyfair.inference.result_frames import outer_keys_of
 from tidyfair.specs import By, Column, Policy, is_list, refuse_reserved
 from tidyfair.specs.result_kinds import PAY_BANDS, PAY_GAPS
 from tidyfair.tallies import open_frame
@@ -99,18 +99,14 @@ class PayBandsTable(AuditTable):
         """The tidy frame."""
         rows, outer = _with_pay(call, self.name, "level")
         policy = Policy.of("audit()", **audit.group_options)
-        parts: list[pl.DataFrame] = []
-        for feature in call.features:
-            by = By.of(feature, "audit", policy)
-            columns = [*(Column.of(key, "group_by") for key in outer), *by.columns]
-            names = [f"key {index}" for index in range(len(columns))]
-            wanted = {name: ("by", column) for name, column in zip(names, columns, strict=True)}
-            read = open_frame(rows).read({"pay": ("estimate", Column(_PAY)), **wanted}).drop_nulls("pay")
-            keys, groups = names[: len(outer)], names[len(outer) :]
-            bands = _in_bands(read.filter(~policy.is_unknown(read.select(groups))), keys, groups)
-            text = texts_of(bands.select(groups)).alias(".group")
-            bands = bands.select(*keys, pl.lit(by.text).alias(".by"), text, ".bin", ".n", ".estimate")
-            parts.append(bands.rename({key: column.name for key, column in zip(keys, columns, strict=False)}))
+        bys = [By.of(feature, "audit", policy) for feature in call.features]
+        evaluated, frames = with_numbers("audit", rows, Column(_PAY), bys, outer or None)
+        keys, parts = outer_keys_of(evaluated), list[pl.DataFrame]()
+        for by, paid in zip(bys, frames, strict=True):
+            bands = _in_bands(paid.filter(~pl.col("is_unknown")))
+            names = pl.lit(by.text).alias(".by"), evaluated.group_cells.text[bands["cell"]].alias(".group")
+            outer_keys = keys[bands["outer"]] if keys.width else pl.DataFrame()
+            parts.append(pl.concat([outer_keys, bands.select(*names, ".bin", ".n", ".estimate")], how="horizontal"))
         return PAY_BANDS.frame(pl.concat(parts))
 
     def specification(self) -> str:
@@ -118,23 +114,21 @@ class PayBandsTable(AuditTable):
         return f"share of each group in {_BANDS} equal bands of workers by pay, ties divided in proportion"
 
 
-def _in_bands(rows: pl.DataFrame, keys: list[str], groups: list[str]) -> pl.DataFrame:
-    """The workers of each group in each band of each outer group, and their share of the band."""
-    rows = rows.with_columns(pl.lit(0).alias("\0all"))
-    outer = ["\0all", *keys]
-    alike = rows.group_by(*outer, "pay").agg(pl.len().cast(pl.Int64).alias("size")).sort("pay")
-    last, total = pl.col("size").cum_sum().over(outer), pl.col("size").sum().over(outer)
+def _in_bands(rows: pl.DataFrame) -> pl.DataFrame:
+    """The workers of each group cell in each band of its outer group, and their share of the band."""
+    alike = rows.group_by("outer", "value").agg(pl.len().cast(pl.Int64).alias("size")).sort("value")
+    last, total = pl.col("size").cum_sum().over("outer"), pl.col("size").sum().over("outer")
     bands = alike.with_columns(last.alias("last"), total.alias("total"))
     bands = bands.join(pl.DataFrame({".bin": range(1, _BANDS + 1)}), how="cross")
     # the borders are rounded up
     low, high = ((pl.col("total") * (pl.col(".bin") - step) + _BANDS - 1) // _BANDS for step in (1, 0))
     inside = pl.min_horizontal("last", high) - pl.max_horizontal(pl.col("last") - pl.col("size"), low)
     bands = bands.with_columns((inside.clip(lower_bound=0) / pl.col("size")).alias("part"))
-    counted = rows.group_by(*outer, *groups, "pay").len().join(bands, on=[*outer, "pay"], nulls_equal=True)
+    counted = rows.group_by("outer", "cell", "value").len().join(bands, on=["outer", "value"])
     workers = (pl.col("len") * pl.col("part")).sum().alias(".n")
-    share = (pl.col(".n") / pl.col(".n").sum().over(*outer, ".bin")).alias(".estimate")
-    of_groups = counted.group_by(*outer, ".bin", *groups).agg(workers).with_columns(share)
-    return of_groups.sort(*outer, ".bin", *groups, nulls_last=True)
+    share = (pl.col(".n") / pl.col(".n").sum().over("outer", ".bin")).alias(".estimate")
+    of_groups = counted.group_by("outer", ".bin", "cell").agg(workers).with_columns(share)
+    return of_groups.sort("outer", ".bin", "cell")
 
 
 def _percent(column: str, heading: str) -> PublishedColumn:
