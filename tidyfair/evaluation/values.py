@@ -10,7 +10,7 @@ import numpy as np
 
 from tidyfair.errors import Status
 from tidyfair.evaluation.statistics import Measure, Statistics, statistics_of
-from tidyfair.specs import Array, Average, Booleans, MeanOfLabels, PooledLabels
+from tidyfair.specs import MICRO, Array, Average, Booleans, MeanOfLabels
 from tidyfair.specs.formulas import Formula, SumFormula
 
 COLUMNS = ("estimate", "n", "denominator", "weight", "size", "rows", "reason", "levels_left_out")
@@ -90,7 +90,7 @@ def _values_of_sums(formula: SumFormula, average: Average, statistics: Statistic
     if statistics.rows is not statistics.weights:
         counted = formula.denominator(read("rows"))
     values = _with_counts(formula, statistics, value, counted)
-    if isinstance(average, PooledLabels):
+    if average is MICRO:
         # rows are those of any label, but weights are summed over labels, like the statistics
         values = replace(_first_level(values), weight=values.weight.sum(axis=1, keepdims=True))
         denominator = values.n if counted is None else counted
