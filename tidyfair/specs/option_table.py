@@ -38,6 +38,11 @@ ELSEWHERE: dict[Step, str] = {
 """What the refusal of an option says, by its step."""
 
 
+EXACT_SCORES = "exact"
+"""In place of a number of bins: the scores themselves, from any engine."""
+_MOST_BINS = 2**16
+
+
 @dataclass(frozen=True)
 class Flag:
     """How the command line takes an option."""
@@ -81,6 +86,11 @@ def _interval(name: str, value: object) -> str:
         msg = f'`interval=` is the name of a method, not {in_short(value)}: write `interval="auto"`.'
         raise ArgumentError(msg)
     return one_of(name, value, INTERVALS)
+
+
+def _score_bins(name: str, value: object) -> int | str:
+    """A number of bins, or the scores themselves, from any engine."""
+    return EXACT_SCORES if isinstance(value, str) and value == EXACT_SCORES else whole(name, value, 2, _MOST_BINS)
 
 
 def _read_again(name: str, value: Any) -> Any:  # noqa: ARG001 - as the other checks
@@ -163,7 +173,7 @@ _TABLE = (
         ),
     ),
     Option(
-        "score_bins", "count", "int | Literal['exact'] | None",
+        "score_bins", "count", "int | Literal['exact'] | None", check=_score_bins,
         sentence="Number of bins (at most 65,536) of equal width between 0 and 1, from whose counts ranking metrics "
         "such as roc_auc are computed; a tally then keeps no scores. `.error_bound` is the largest possible error of a "
         "value, null if unknown. Without it more than 100,000 distinct rows of another engine are counted in 4,096 "

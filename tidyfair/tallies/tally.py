@@ -27,9 +27,9 @@ from tidyfair.specs import (
     Privileged,
     is_at_quantiles,
     levels_of,
+    side_by_side,
     stacked,
 )
-from tidyfair.tallies.forks import check_threads
 from tidyfair.tallies.moments import (
     SCORE,
     Needs,
@@ -42,6 +42,7 @@ from tidyfair.tallies.moments import (
 )
 from tidyfair.tallies.source import SQUARED, WEIGHT
 from tidyfair.tallies.suppression import Suppression, TableKey, suppression_of
+from tidyfair.tallies.threads import check_threads
 from tidyfair.tallies.thresholds import ESTIMATE, Cut
 
 __all__ = ["Tally"]
@@ -63,6 +64,8 @@ THRESHOLD = "\0threshold"
 LabelSource: TypeAlias = Literal["people", "judge", "judge of all"]
 SOURCES: tuple[LabelSource, ...] = get_args(LabelSource)
 """Those whose labels a judged tally has: people, the judge on the rows that they labelled, and the judge on all."""
+_OUTER = ("outer", "threshold")
+"""The roles of keys of outer groups."""
 _MEASURES = ("w", "w2", WEIGHT, SQUARED)
 _MOST_WHOLE = 2**63
 _FEW_CELLS = 1_000
@@ -77,9 +80,9 @@ class Key:
     role: Literal["outer", "by", "side", "threshold", "cluster", "judged"]
 
 
-def key_names(keys: Sequence[Key], role: str | None = None) -> list[str]:
-    """The names in `cells` of all keys, or of those in one role."""
-    return [f"k{index}" for index, key in enumerate(keys) if role in (None, key.role)]
+def key_names(keys: Sequence[Key], *roles: str) -> list[str]:
+    """The names in `cells` of all keys, or of those in some roles."""
+    return [f"k{index}" for index, key in enumerate(keys) if not roles or key.role in roles]
 
 
 @dataclass(frozen=True)
@@ -152,7 +155,7 @@ class Tally:
     @property
     def outer(self) -> tuple[Key, ...]:
         """The keys of the outer grouping."""
-        return tuple(key for key in self.keys if key.role in {"outer", "threshold"})
+        return tuple(key for key in self.keys if key.role in _OUTER)
 
     @property
     def given(self) -> set[str]:
@@ -218,7 +221,7 @@ class Tally:
 
     def keys_of_cells(self, columns: Sequence[Column]) -> pl.DataFrame:
         """The values of some keys in each cell."""
-        return self.cells[self.names(columns)]
+        return side_by_side([self.cells.get_column(name) for name in self.names(columns)])
 
     @property
     def row_count(self) -> int:
@@ -228,12 +231,12 @@ class Tally:
     @property
     def outer_columns(self) -> list[Column]:
         """The columns of the outer grouping."""
-        return [key.column for key in self.keys if key.role in {"outer", "threshold"}]
+        return [key.column for key in self.outer]
 
     @property
     def outer_names(self) -> list[str]:
         """The names in `cells` of the keys of the outer grouping."""
-        return [f"k{index}" for index, key in enumerate(self.keys) if key.role in {"outer", "threshold"}]
+        return key_names(self.keys, *_OUTER)
 
     @property
     def has_missing_predictions(self) -> bool:
