@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from functools import cached_property
 from typing import Any, Literal, TypeAlias, cast
 
@@ -12,7 +12,7 @@ import numpy as np
 from tidyfair.evaluation import GROUP_CELL, LEVEL, Evaluated, JudgedEvaluator, RequestedFormula
 from tidyfair.intervals.calibration_errors import CalibrationErrors
 from tidyfair.intervals.comparisons import Family
-from tidyfair.intervals.estimates import Estimates, Influences, JudgedShares, MadeOfShares, Scale, Shares, Smooth
+from tidyfair.intervals.estimates import Estimates, Influences, MadeOfShares, Scale, Shares, Smooth
 from tidyfair.intervals.jackknife import by_jackknife, has_jackknife
 from tidyfair.intervals.shares import (
     Share,
@@ -28,7 +28,6 @@ from tidyfair.specs import (
     MULTICLASS,
     NO_ROW,
     Aggregate,
-    Array,
     Average,
     Booleans,
     By,
@@ -85,23 +84,19 @@ def is_judged(tally: Tally, formula: Formula) -> bool:
     return tally.judge is not None and "truth" in formula.reads
 
 
-@dataclass(frozen=True, eq=False)
 class Uncertainty:
     """The values of an evaluation with how far they vary; errors are worked out where they are asked for."""
 
-    evaluated: Evaluated
-    options: Options
-    _estimates: dict[tuple[object, ...], Smooth | Shares | CalibrationErrors] = field(
-        default_factory=dict[tuple[object, ...], "Smooth | Shares | CalibrationErrors"], repr=False
-    )
-    """Those of all groups of a feature, by formula: they are computed once."""
-    resampled: dict[int, Smooth] = field(default_factory=dict[int, Smooth], repr=False)
-    """Estimates of all values with errors from replicates, by the number of the formulas that have these."""
-
-    @cached_property
-    def tally(self) -> Tally:
-        """The counts that values are evaluated from."""
-        return self.evaluated.evaluator.tally
+    def __init__(self, evaluated: Evaluated, options: Options) -> None:
+        self.evaluated, self.options, self.interval = evaluated, options, options.interval or "auto"
+        self.tally, self.shares_rows = evaluated.evaluator.tally, evaluated.evaluator.shares_rows
+        self.outers, self.column = len(evaluated.group_cells.outer_keys), evaluated.values.array
+        self.requested = list(evaluated.evaluator.tables)
+        """The formulas of all specs, in the order of the values."""
+        self.resampled: dict[int, Smooth] = {}
+        """Estimates of all values with errors from replicates, by the number of the formulas that have these."""
+        self._estimates: dict[tuple[object, ...], Smooth | Shares | CalibrationErrors] = {}
+        """Those of all groups of a feature, by formula: they are computed once."""
 
     def sampling(self, formula: Formula) -> Sampling:
         """The way in which the rows, and the labels, that a formula reads came to be."""
@@ -111,38 +106,13 @@ class Uncertainty:
             return "rows"
         return "strata" if isinstance(self.tally.design, SurveyDesign) else "replicate_weights"
 
-    @cached_property
-    def outers(self) -> int:
-        """The number of outer groups."""
-        return len(self.evaluated.group_cells.outer_keys)
-
-    @cached_property
-    def requested(self) -> list[RequestedFormula]:
-        """The formulas of all specs, in the order of the values."""
-        return list(self.evaluated.evaluator.tables)
-
     def of_spec(self, number: int) -> list[int]:
         """The numbers of the formulas of a spec."""
         return [index for index, requested in enumerate(self.requested) if requested.spec == number]
 
-    @cached_property
-    def column(self) -> Callable[[str], Array]:
-        """The columns of all values, by name."""
-        return self.evaluated.values.array
-
     def rows(self, requested: int) -> Integers:
         """The rows of a formula that have a value, in the order of labels and outer groups."""
         return np.flatnonzero((self.column("requested") == requested) & ~np.isnan(self.column("estimate")))
-
-    @property
-    def shares_rows(self) -> bool:
-        """True if some rows are in several of the groups that are compared."""
-        return self.evaluated.evaluator.shares_rows
-
-    @cached_property
-    def interval(self) -> str:
-        """The intervals that are asked for."""
-        return self.options.interval or "auto"
 
     @cached_property
     def kinds(self) -> list[Kind | None]:
@@ -300,14 +270,14 @@ class Uncertainty:
 
 
 @np.errstate(divide="ignore", invalid="ignore")
-def rates_by_judge(evaluator: JudgedEvaluator, requested: RequestedFormula, by: By | None) -> JudgedShares:
+def rates_by_judge(evaluator: JudgedEvaluator, requested: RequestedFormula, by: By | None) -> Shares:
     """The values of a rate in the groups of a feature, by groups and labels."""
     both = evaluator.judged(requested, by)
     variance = both.segments.sum(both.of_people**2)
     # the rows that the labels of people alone are of; all that count where these agree
     rows = np.where(variance > 0, both.people * (1 - both.people) / variance, both.denominator) / both.ratio
     error = np.sqrt(both.segments.sum(both.influence**2))
-    return JudgedShares(both.value.ravel(), rows.ravel(), known_error=error.ravel())
+    return Shares(both.value.ravel(), rows.ravel(), sampling="judged", error_by_judge=error.ravel())
 
 
 @np.errstate(divide="ignore", invalid="ignore")

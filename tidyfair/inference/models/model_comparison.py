@@ -650,7 +650,7 @@ class _Rows:
         for side, rows in zip(self.sides, self.frames, strict=True):
             keys = (*side.keys, Key(Column(_UNIT), "cluster"))
             counted = recounted(side, rows.with_columns(pl.Series(unit, drawn.unit)), keys)
-            units.append(UnitsOfOneFeature.of(evaluate_specs(counted, specs, options)[0], unit))
+            units.append(UnitsOfOneFeature(evaluate_specs(counted, specs, options)[0], unit))
         return _results_of([side.replicates(times) for side in units] for times in drawn.parts)
 
     @property
