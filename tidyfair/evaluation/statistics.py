@@ -114,15 +114,7 @@ class Cells:
 
     def measure(self, name: Literal["n", "w", "w2"]) -> Array:
         """The rows, weights or squared weights of each cell; without weights always the rows."""
-        column = name if self.weighted else "n"
-        if column not in self._measures:
-            self._measures[column] = self.frame[column].to_numpy()
-        return self._measures[column]
-
-    @cached_property
-    def _measures(self) -> dict[str, Array]:
-        """The measures that were read, by the names of their columns."""
-        return {}
+        return self.frame[name if self.weighted else "n"].to_numpy()
 
     def complete_in(self, reads: frozenset[str]) -> Booleans:
         """The cells whose rows have a value in all roles that are read, such as `truth` and `probs`, as a mask."""

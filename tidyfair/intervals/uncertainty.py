@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any, Literal, TypeAlias, cast
 
 import numpy as np
@@ -56,18 +56,18 @@ def kind_of(tally: Tally, formula: Formula, average: Average) -> Kind | None:
     # a threshold that is chosen from the rows varies with them, too
     is_chosen = tally.cut is not None and tally.cut.point is not None and "estimate" in formula.reads
     may_be_rate = not is_clustered and (is_of_one or average is MULTICLASS)
-    is_known = (has_survey_error if is_surveyed else has_jackknife)(formula, average, tally)
+    is_known = partial(has_survey_error if is_surveyed else has_jackknife, formula, average, tally)
     of, is_of_rows = formula.variation, formula.is_of_rows
     # the first that applies counts; what tries formulas on tables is asked last
     kinds: tuple[tuple[Kind | None, Callable[[], bool]], ...] = (
-        ("smooth", lambda: is_surveyed and is_known),
+        ("smooth", lambda: is_surveyed and is_known()),
         (None, lambda: is_surveyed or is_chosen),
         ("rate", lambda: may_be_rate and share_of(formula) is not None),
         ("rate", lambda: is_plain and is_share_of_flags(formula)),
-        ("area", lambda: of == "area" and is_of_one and (is_known or not is_clustered)),
+        ("area", lambda: of == "area" and is_of_one and (not is_clustered or is_known())),
         (None, lambda: of == "area"),
         ("calibration_error", lambda: of == "calibration_error"),
-        (None, lambda: not is_known),
+        (None, lambda: not is_known()),
         ("ranked", lambda: of == "ranked"),
         # the fits of calibration lines say themselves how far they vary
         ("fit", lambda: is_plain and is_of_rows and formula.has_labels),
@@ -217,9 +217,9 @@ class Uncertainty:
 
     # Comparisons
 
-    def families(self, number: int, aggregate: Aggregate | None, kept: Booleans | None = None) -> list[Family]:
+    def families(self, number: int, aggregate: Aggregate, kept: Booleans | None = None) -> list[Family]:
         """The families of a spec, one for each metric and label; `kept` is a mask of the values that count."""
-        needed, all_outers = aggregate.groups_needed if aggregate else 1, self.column("outer").astype(np.int64)
+        needed, all_outers = aggregate.groups_needed, self.column("outer").astype(np.int64)
         members: list[tuple[int, Integers, Booleans]] = []
         has_reference = np.zeros(self.outers, dtype=bool)
         for requested in self.of_spec(number):
@@ -243,11 +243,9 @@ class Uncertainty:
                 families.append(Family(values, outer[chosen], is_reference[chosen], self.outers, weight))
         return families
 
-    def _references(self, rows: Integers, aggregate: Aggregate | None) -> Booleans:
+    def _references(self, rows: Integers, aggregate: Aggregate) -> Booleans:
         """Mask of the values that others are compared with: the first one of each outer group."""
         mask = np.zeros(len(rows), dtype=bool)
-        if aggregate is None:
-            return mask
         segments = Segments.of(self.column("outer")[rows])
         if aggregate.compares_with_majority:
             size = self.column("size")[rows]

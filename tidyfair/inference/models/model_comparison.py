@@ -398,7 +398,7 @@ class PairedModels:
                 smooth.setdefault(metric.by, []).append(number)
                 continue
             changes = _changes(pairs.redrawn(sides, number, options))[:, 0]
-            summary = Summary.of(changes, options.conf_level, clusters_of(pairs.sides[0]))
+            summary = Summary(changes, options.conf_level, clusters_of(pairs.sides[0]))
             limits[:3, number] = summary.lower, summary.upper, summary.error
         for numbers_of_feature in smooth.values():
             units, results = pairs.left_out(sides, numbers_of_feature, options)
