@@ -159,6 +159,88 @@ def value_of(frame: pl.DataFrame) -> float:
     return float(frame[".estimate"].item())
 
 
+ANSWERS = pl.DataFrame({
+    "p": [1, 1, 0, 1, 0, 0, 1, 0],
+    "tags": [["a", "b"], ["a"], ["b", "b"], [], None, ["a", None], [None], ["none"]],
+    "texts": ["a;b", " a", "b;b;", "none", None, " ; ", "", "none;a"],
+    "numbers": [[1, 2], [1], [2, 2], [], None, [1], [2], [3]],
+    "flag": [True, False, None, None, True, True, False, False],
+    "zero_one": [1, 0, 1, 0, None, 1, 0, 1],
+    "number": [1, 2, 3, 4, 5, 6, 7, 8],
+    "word": ["a", "b", "a", "b", None, "a", "b", "a"],
+    "flags": [[True, False], [True], [False], [], None, [True], [False], [True]],
+    "alone": ["two or more;a", "a", "b", "a", "b", "a", "b", "a"],
+    "alike": ["a & b", "a;b", "a", "b", "a", "b", "a", "b"],
+})  # fmt: skip
+FRAMES = [
+    pytest.param(lambda frame: frame, id="eager"),
+    pytest.param(lambda frame: frame.lazy(), id="lazy"),
+    pytest.param(lambda frame: frame.to_pandas(), id="pandas"),
+    pytest.param(lambda frame: pytest.importorskip("duckdb").from_arrow(frame.to_arrow()), id="duckdb"),
+]
+
+
+def counted(feature: Any, data: Any) -> dict[str, int]:
+    """The rows of each group."""
+    groups = tf.selection_rate.difference(feature).by_group(data, estimate="p", pos_label=1, on_undefined="ignore")
+    return dict(pl.DataFrame(groups).select(".group", ".n").rows())
+
+
+@pytest.mark.parametrize("made", FRAMES)
+def test_nobody_is_put_into_a_group_without_saying_so(made: Callable[[pl.DataFrame], Any]) -> None:
+    data = made(ANSWERS)
+    # a null in a list is an answer that is not known; one value twice is one group
+    assert counted(tf.memberships("tags"), data) == {"a": 3, "b": 2, "none": 2, "null": 2}
+    assert counted(tf.memberships("numbers"), data) == {"1": 3, "2": 3, "3": 1, "none": 1, "null": 1}
+    assert counted(tf.memberships("texts", separator=";"), data) == {"a": 3, "b": 2, "none": 1, "null": 3}
+    assert counted(tf.memberships("tags", combined="alone"), data) == {
+        "a": 1, "b": 1, "two or more": 1, "none": 2, "null": 3,
+    }  # fmt: skip
+    assert counted(tf.memberships("flag", "zero_one"), data) == {"flag": 3, "zero_one": 4, "none": 2, "null": 1}
+
+
+def test_people_without_any_answer_are_not_known() -> None:
+    nothing = ANSWERS.with_columns(tags=pl.lit(None, pl.List(pl.String)), texts=pl.lit(None, pl.String))
+    empty = ANSWERS.with_columns(tags=pl.lit([], pl.List(pl.String)))
+    for combined in ("any", "alone", "each"):
+        assert counted(tf.memberships("tags", combined=combined), nothing) == {"null": 8}
+        assert counted(tf.memberships("texts", separator=";", combined=combined), nothing) == {"null": 8}
+        assert counted(tf.memberships("tags", combined=combined), empty) == {"none": 8}
+
+
+@pytest.mark.parametrize("made", FRAMES)
+@pytest.mark.parametrize(
+    ("feature", "message"),
+    [
+        (tf.memberships("flag"), "'flag' is Boolean. Name several columns of true and false; or write `by='flag'`"),
+        (
+            tf.memberships("number"),
+            "one column alone holds lists .* and 'number'",
+        ),
+        (tf.memberships("word"), "'word' is String"),
+        (tf.memberships("flags"), "'flags' is List"),
+        (tf.memberships("word", "flag"), r"the column 'word' is String; .* `\(pl.col\('word'\) == \"yes\"\)"),
+        (tf.memberships("flag", "number"), r"a membership is true or false .* `\(pl.col\('number'\) >= 0.5\)"),
+        (tf.memberships("tags", "flag"), r"must hold one plain value per row. .* `memberships\('tags'\)`"),
+        (tf.memberships("tags", separator=";"), r"People in several groups are a feature .* `memberships\('tags'\)`"),
+        (tf.memberships("number", separator=";"), "`separator=` splits texts, and 'number' is Int64; leave it out"),
+        (tf.memberships("flag", separator=";"), "`separator=` splits texts, and 'flag' is Boolean"),
+        (tf.memberships("absent"), "there is no column 'absent'"),
+        (
+            tf.memberships("alone", separator=";", combined="alone"),
+            "makes a group 'two or more'",
+        ),
+        (tf.memberships("alike", separator=";", combined="each"), "are both 'a & b'; rename one"),
+    ],
+    ids=str,
+)
+def test_columns_that_are_no_memberships_say_what_to_write(
+    made: Callable[[pl.DataFrame], Any], feature: Any, message: str
+) -> None:
+    with pytest.raises(ColumnError, match=message):
+        counted(feature, made(ANSWERS))
+
+
 # Groups that do not overlap
 
 
@@ -388,10 +470,10 @@ def test_bad_memberships_say_what_to_write() -> None:
         tf.accuracy.difference(RACE, tf.memberships("c", "d"))
     with pytest.raises(ColumnError, match=r"the column 'score' is Float64; a membership is true or false"):
         tf.accuracy.difference(tf.memberships("white", "score"))(PEOPLE, "y", "p")
-    with pytest.raises(ColumnError, match="`separator=` splits texts, and the column 'weight' is Int64"):
-        tf.accuracy.difference(tf.memberships("weight", separator=";"))(PEOPLE, "y", "p")
     with pytest.raises(ColumnError, match="there is no column 'absent'"):
         tf.accuracy.difference(tf.memberships("white", "absent"))(PEOPLE, "y", "p")
+    with pytest.raises(ArgumentError, match="`name` is a text"):
+        tf.memberships("a", "b", name=3)  # pyright: ignore[reportArgumentType] - bad input
 
 
 def test_verbs_of_rows_in_one_group_refuse_several() -> None:
