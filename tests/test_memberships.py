@@ -13,7 +13,7 @@ import pytest
 from polars.testing import assert_frame_equal
 
 import tidyfair as tf
-from tidyfair import distributions, inference
+from tidyfair import audits, distributions, inference
 from tidyfair.errors import ArgumentError, ColumnError
 from tidyfair.specs import By
 
@@ -409,6 +409,164 @@ def test_people_count_once_where_rows_are_counted() -> None:
     groups = tf.compare_groups(tf.accuracy, by=RACE)(PEOPLE, "y", "p")
     shares = dict(groups.select(".group", ".share").rows())
     assert shares["black"] == pytest.approx(PEOPLE["black"].mean())
+
+
+# Effect sizes, tests and audits
+
+
+def plain_and_overlapping(call: Callable[[Any], pl.DataFrame]) -> None:
+    """Groups that do not overlap give the numbers of a column."""
+    own, other = (of_texts(call(feature)) for feature in (RACE, "race"))
+    assert_frame_equal(own, other, check_exact=True)
+
+
+def test_effect_sizes_of_disjoint_groups_are_those_of_a_column() -> None:
+    data = DISJOINT.with_columns(pay=pl.col("number").exp())
+    plain_and_overlapping(lambda by: audits.standardized_differences(data, "number", by=by, to="white"))
+    plain_and_overlapping(lambda by: audits.quantile_ratios(data, "pay", by=(by, "sex"), to="highest", group_by="fold"))
+
+
+def resampled(data: pl.DataFrame, times: int) -> list[pl.DataFrame]:
+    """Samples of people with all their groups."""
+    random = np.random.default_rng(4)
+    return [data[random.integers(0, len(data), len(data))] for _ in range(times)]
+
+
+def shared_half() -> pl.DataFrame:
+    """Asian people, of whom many are Black, too; those have larger numbers."""
+    data = PEOPLE.drop_nulls().with_columns(asian=pl.col("asian") | (pl.col("black") & (pl.col("score") < 0.6)))
+    return data.with_columns(number=pl.col("number") + 0.7 * pl.col("black"), pay=pl.col("number").exp())
+
+
+@pytest.mark.parametrize(
+    "options", [{}, {"spread": "reference"}, {"spread": "all"}, {"case_weights": "weight"}], ids=str
+)
+def test_errors_of_standardized_differences_are_those_of_resampled_people(options: dict[str, Any]) -> None:
+    def compared(data: pl.DataFrame) -> pl.DataFrame:
+        feature = tf.memberships("black", "asian")
+        table = audits.standardized_differences(data, "number", by=feature, to="asian", **options)
+        return table.filter(pl.col(".group") == "black")
+
+    data = shared_half()
+    values = [compared(sample)[".disparity"].item() for sample in resampled(data, 300)]
+    assert compared(data)[".std_error"].item() == pytest.approx(float(np.std(values)), rel=0.12)
+
+
+def test_limits_of_quantile_ratios_are_those_of_resampled_people() -> None:
+    def compared(data: pl.DataFrame) -> dict[str, Any]:
+        table = audits.quantile_ratios(data, "pay", by=tf.memberships("black", "asian"), to="asian")
+        return table.row(0, named=True)
+
+    data = shared_half()
+    row = compared(data)
+    error = np.log(row[".upper"] / row[".lower"]) / (2 * 1.959964)
+    values = [np.log(compared(sample)[".disparity"]) for sample in resampled(data, 300)]
+    # medians of samples have ties, so that they vary in steps
+    assert error == pytest.approx(float(np.std(values)), rel=0.2)
+
+
+def test_tests_of_groups_that_share_people_know_whom_they_share() -> None:
+    data = shared_half()
+    one, other = (data[group].to_numpy() for group in ("black", "asian"))
+    number, selected = data["number"].to_numpy(), data["p"].to_numpy().astype(float)
+    two = tf.memberships("black", "asian")
+    means = tf.compare_groups(tf.mean_prediction, by=two, to="asian", test="welch")(data, estimate="number")
+    row = means.filter(pl.col(".group") == "black").row(0, named=True)
+    assert row[".std_error"] == pytest.approx(shared_error(number, one, other), rel=5e-3)
+    assert row[".statistic"] == pytest.approx(row[".disparity"] / row[".std_error"])
+    standardized = tf.compare_groups(tf.mean_prediction, by=two, to="asian", scale="standardized")
+    effect = audits.standardized_differences(data, "number", by=two, to="asian")
+    names = [".disparity", ".std_error", ".p_value"]
+    assert standardized(data, estimate="number").select(names).row(0) == pytest.approx(
+        effect.select(names).row(0), rel=5e-3
+    )
+    # exact tests of two samples are of two samples
+    for test in (tf.compare_groups(tf.selection_rate, by=two, to="asian", test="fisher"), inference.pairwise):
+        compare = test(tf.selection_rate.difference(two)) if test is inference.pairwise else test
+        row = compare(data, estimate="p").row(0, named=True)
+        assert row[".test"] == "interval"
+        assert row[".p_value"] == pytest.approx(
+            tf.compare_groups(tf.selection_rate, by=two, to="asian")(data, estimate="p")[".p_value"][0]
+        )
+    z = tf.compare_groups(tf.selection_rate, by=two, to="asian", test="z")(data, estimate="p", explain=True)
+    together = float(np.concatenate([selected[one], selected[other]]).mean())
+    alike = together * (1 - together)
+    strangers = alike / one.sum() + alike / other.sum()
+    errors = [np.sqrt(selected[group].var() / group.sum()) for group in (one, other)]
+    correlation = (errors[0] ** 2 + errors[1] ** 2 - shared_error(selected, one, other) ** 2) / (
+        2 * errors[0] * errors[1]
+    )
+    error = np.sqrt(strangers - 2 * correlation * alike / np.sqrt(one.sum() * other.sum()))
+    row = z.row(0, named=True)
+    assert row[".deviations"] == pytest.approx((selected[one].mean() - selected[other].mean()) / error, rel=2e-3)
+    assert row[".numerator_reference"] is None
+
+
+def test_identical_groups_do_not_differ() -> None:
+    data = PEOPLE.drop_nulls().with_columns(copy="black")
+    twice = tf.memberships("black", "copy")
+    for compare in (
+        audits.standardized_differences(data, "number", by=twice, to="copy"),
+        tf.compare_groups(tf.mean_prediction, by=twice, to="copy", test="welch")(data, estimate="number"),
+    ):
+        row = compare.filter(pl.col(".group") == "black").row(0, named=True)
+        assert (row[".disparity"], row[".lower"], row[".p_value"]) == (0, None, None)
+
+
+@pytest.mark.parametrize("name", [name for name in audits.NAMED_AUDITS if name != "lending_adverse_impact"])
+def test_audits_of_disjoint_groups_are_those_of_a_column(name: str) -> None:
+    data = DISJOINT.with_columns(pay=pl.col("number").exp())
+    call: dict[str, Any] = {"truth": "y", "estimate": "p"}
+    if "pay" in name:
+        call = {"estimate": "pay", "within": "fold", "to": {"race": "white", "sex": "m"}}
+    elif name in {"clinical_tripod_ai", "model_card"}:
+        call = {"truth": "y", "probs": "score", "threshold": 0.5}
+    own, other = (tf.audit(name, data, by=[feature, "sex"], times=50, **call) for feature in (RACE, "race"))
+    assert own.tables.keys() == other.tables.keys()
+    for table, frame in own.tables.items():
+        both = [of_texts(frame), of_texts(other.tables[table])]
+        if ".method" in frame.columns:
+            # people who are drawn again are not the same
+            drawn = pl.col(".method").fill_null("").str.starts_with("bootstrap")
+            limits = [pl.when(~drawn).then(name).alias(name) for name in (".lower", ".upper", ".std_error")]
+            both = [part.with_columns(limits) for part in both]
+        assert_frame_equal(*both, rel_tol=1e-12, abs_tol=1e-12)
+
+
+def test_audits_count_people_in_each_of_their_groups() -> None:
+    rates = {group: float(PEOPLE.filter(in_group(group))["p"].cast(pl.Float64).mean()) for group in GROUPS}  # pyright: ignore[reportArgumentType] - of floats
+    table = tf.audit("eeoc_uniform_guidelines", PEOPLE, estimate="p", by=RACE).tables["adverse_impact"]
+    shown = {row[".group"]: row for row in table.iter_rows(named=True)}
+    for group in GROUPS:
+        assert shown[group][".disparity"] == pytest.approx(rates[group] / max(rates.values()))
+    highest = max(rates, key=lambda group: rates[group])
+    assert shown["asian"][".reference"] == highest
+    # counts of two groups do not stand beside each other where they share people
+    assert shown["asian"][".p_fisher"] is None
+    assert shown["none"][".note"] == "in no group: not compared"
+    # rows that are unknown in any feature count nowhere
+    law = tf.audit(
+        "nyc_ll144",
+        PEOPLE.with_columns(sex=pl.when(pl.int_range(pl.len()) > 9).then("sex")),
+        estimate="p",
+        by=[RACE, "sex"],
+    )
+    known = PEOPLE[10:].filter(KNOWN)
+    impact = law.tables["selections"].filter(pl.col(".by") == "race")
+    counts = dict(impact.select(".group", ".n").rows())
+    assert {group: counts[group] for group in GROUPS} == {group: len(known.filter(in_group(group))) for group in GROUPS}
+
+
+def test_bands_of_pay_have_all_groups_of_a_person() -> None:
+    data = PEOPLE.with_columns(pay=pl.col("number").exp())
+    table = tf.audit("eu_pay_transparency", data, estimate="pay", by=RACE, to="white").tables["quartile_bands"]
+    known = data.filter(KNOWN).sort("pay")
+    quarter = len(known) // 4
+    assert len(known) % 4 == 0
+    for group, band in itertools.product(GROUPS, range(4)):
+        in_band = known[band * quarter : (band + 1) * quarter].filter(in_group(group))
+        row = table.filter(pl.col(".group") == group, pl.col(".bin") == band + 1).row(0, named=True)
+        assert (row[".n"], row[".estimate"]) == pytest.approx((len(in_band), len(in_band) / quarter))
 
 
 # Verbs, engines, states

@@ -42,6 +42,7 @@ _EXCLUDED = {
     Status.BELOW_MIN_N.value: "few rows",
     Status.BELOW_MIN_SHARE.value: "small share",
     Status.SUPPRESSED.value: "suppressed",
+    Status.LEFT_OUT.value: "in no group",
 }
 """The reasons why a group does not count, in words."""
 
@@ -110,7 +111,7 @@ class AuditCall:
                 raise ArgumentError(msg)
         score = Column.of(self.counting["probs"], "probs")
         others = [("group_by", column) for column in source.outer]
-        others += [("by", Column.of(part, "by")) for feature in self.features for part in feature]
+        others += [("by", column) for by in map(read_feature, self.features) for column in by.columns]
         if self.counting.get("cluster") is not None:
             others.append(("cluster", Column.of(self.counting["cluster"], "cluster")))
         wanted = {f"other {index}": column for index, column in enumerate(others)}
@@ -469,8 +470,9 @@ class NamedAudit:
         if not self.complete_rows:
             return tally
         names = tally.names(list(dict.fromkeys(column for by in bys for column in by.columns)))
-        is_unknown = bys[0].policy.is_unknown(tally.cells.select(names))
-        known = tally.cells.with_columns(pl.when(~is_unknown).then(name).alias(name) for name in names)
+        are_unknown = pl.DataFrame({by.text: by.is_unknown(by.groups(tally.keys_of_cells(by.columns))) for by in bys})
+        is_known = ~are_unknown.select(pl.any_horizontal(pl.all())).to_series()
+        known = tally.cells.with_columns(pl.when(is_known).then(name).alias(name) for name in names)
         return replace(tally, cells=known)
 
     def tables_of(self, call: AuditCall) -> list[AuditTable]:
@@ -538,9 +540,16 @@ def note(consequence: str = "not compared") -> pl.Expr:
     return pl.col(".status").replace_strict(texts, default="", return_dtype=pl.String).alias(NOTE)
 
 
+def read_feature(feature: tuple[Any, ...]) -> By:
+    """A feature, whichever of its groups are compared."""
+    return By.of(feature, "audit", Policy())
+
+
 def crossings(features: tuple[tuple[Any, ...], ...]) -> tuple[tuple[Any, ...], ...]:
     """Features, and the crossing of all their columns."""
-    columns = {Column.of(part, "by").name: part for feature in features for part in feature}
+    columns: dict[str, Any] = {}
+    for by in map(read_feature, features):
+        columns |= zip(by.names, by.features, strict=True)
     is_there = any(len(feature) == len(columns) for feature in features)
     return features if is_there else (*features, tuple(columns.values()))
 
@@ -555,7 +564,7 @@ def unknown_rows(call: AuditCall, audit: NamedAudit) -> pl.DataFrame:
     outer = dict(zip(names, (column.name for column in tally.outer_columns), strict=True))
     parts: list[pl.DataFrame] = []
     for by in bys:
-        mask = by.policy.is_unknown(tally.keys_of_cells(by.columns))
+        mask = by.is_unknown(by.groups(tally.keys_of_cells(by.columns)))
         rows = tally.cells.select(*names, "n", pl.when(mask).then("n").otherwise(0).alias("unknown"))
         total = (pl.col("n").sum().alias(".n"), pl.col("unknown").sum().alias(".unknown"))
         counted = rows.group_by(names, maintain_order=True).agg(*total).sort(names) if names else rows.select(*total)

@@ -320,7 +320,7 @@ def _evaluate(
         if tally.judge is not None:
             by.refuse_memberships("`judged`")
         members = Members(tally, by)
-        tally = members.of_groups.tally
+        tally = members.copies_by_group.tally
     group_cells, cells = number_group_cells(tally, labels, plan.bys)
     if members is not None:
         group_cells = counting_rows_once(group_cells, members)

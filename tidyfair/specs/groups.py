@@ -424,6 +424,15 @@ class By:
         is_unknown = self.policy.is_unknown(keys) & ~side.is_in(named)
         return pl.select(pl.when(is_unknown).then(pl.lit("unknown", SIDES)).otherwise(side).alias(SIDE))
 
+    def rows_by_group(self, keys: pl.DataFrame) -> tuple[pl.Series, pl.DataFrame]:
+        """The rows of keys, each as often as it is in a group, and the keys of these groups."""
+        if self.memberships is None:
+            return pl.int_range(len(keys), eager=True), self.groups(keys)
+        read = len(self.memberships.columns)
+        rows, group = self.memberships.patterns(keys[:, :read]).rows_by_group
+        row = pl.Series(rows)
+        return row, pl.DataFrame([group.alias(self.memberships.name), *keys[row, read:]])
+
     def is_unknown(self, keys: pl.DataFrame) -> pl.Series:
         """The mask of the rows of `groups` whose group is unknown."""
         return keys.to_series() == "unknown" if self.sides else self.policy.is_unknown(keys)

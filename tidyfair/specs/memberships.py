@@ -14,7 +14,7 @@ from tidyfair.errors import ArgumentError, ColumnError, in_short, listed
 from tidyfair.escapes import visible
 from tidyfair.specs.arguments import text
 from tidyfair.specs.columns import Column, ColumnLike, names_of
-from tidyfair.specs.segments import Array
+from tidyfair.specs.segments import Array, Integers
 from tidyfair.specs.signatures import refuse_unknown_settings
 
 __all__ = ["memberships"]
@@ -156,6 +156,16 @@ class Patterns:
     def is_known(self) -> Array:
         """Mask of the rows of which a group is known, or that they are in none."""
         return self.stated.any(axis=1) | self.without_group
+
+    @property
+    def rows_by_group(self) -> tuple[Integers, pl.Series]:
+        """The rows of each group, then those in no group and those of an unknown one, and these groups."""
+        row, group = self.stated.nonzero()
+        nobody, unknown = (mask.nonzero()[0] for mask in (self.without_group, ~self.is_known))
+        names = [*self.groups, NO_GROUP]
+        number = np.concatenate([group, np.full(len(nobody), len(names) - 1), np.full(len(unknown), len(names))])
+        groups = pl.Series([*names, None], dtype=pl.Enum(names))
+        return np.concatenate([row, nobody, unknown]), groups[pl.Series(number, dtype=pl.UInt32)]
 
     @property
     def texts(self) -> pl.Series:
