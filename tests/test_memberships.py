@@ -481,9 +481,12 @@ def test_tests_of_groups_that_share_people_know_whom_they_share() -> None:
         effect.select(names).row(0), rel=5e-3
     )
     # exact tests of two samples are of two samples
-    for test in (tf.compare_groups(tf.selection_rate, by=two, to="asian", test="fisher"), inference.pairwise):
-        compare = test(tf.selection_rate.difference(two)) if test is inference.pairwise else test
-        row = compare(data, estimate="p").row(0, named=True)
+    fisher = tf.compare_groups(tf.selection_rate, by=two, to="asian", test="fisher")
+    for table in (
+        fisher(data, estimate="p"),
+        inference.pairwise(tf.selection_rate.difference(two))(data, estimate="p"),
+    ):
+        row = table.row(0, named=True)
         assert row[".test"] == "interval"
         assert row[".p_value"] == pytest.approx(
             tf.compare_groups(tf.selection_rate, by=two, to="asian")(data, estimate="p")[".p_value"][0]
@@ -635,9 +638,50 @@ def test_bad_memberships_say_what_to_write() -> None:
 
 
 def test_verbs_of_rows_in_one_group_refuse_several() -> None:
-    with pytest.raises(ArgumentError, match="each row is in one group"):
-        inference.stratified(tf.accuracy.difference(RACE), within="sex")(PEOPLE, "y", "p")
-    with pytest.raises(ArgumentError, match="each row is in one group"):
+    gold = PEOPLE.with_columns(judge="p", y=pl.when(pl.int_range(pl.len()) % 3 == 0).then("y"))
+    for call in (
+        lambda: inference.stratified(tf.accuracy.difference(RACE), within="sex")(PEOPLE, "y", "p"),
+        lambda: tf.accuracy.difference(RACE).by_group(PEOPLE, "y", "p", suppress_below=5),
+        lambda: tf.accuracy.difference(RACE)(gold, "y", "p", judged="judge"),
+    ):
+        with pytest.raises(ArgumentError, match=r'each row is in one group, .* or say `combined="alone"`'):
+            call()
+    with pytest.raises(ArgumentError, match=r"each row is in one group, .* and compare by that\.$"):
         inference.verdict_sensitivity(tf.check(tf.accuracy.difference(RACE), below=0.1))(PEOPLE, "y", "p")
-    with pytest.raises(ColumnError, match="`group_by` takes a column"):
-        tf.accuracy(PEOPLE, "y", "p", group_by=RACE)  # pyright: ignore[reportCallIssue, reportArgumentType] - bad input
+    for call in (
+        lambda: tf.accuracy(PEOPLE, "y", "p", group_by=RACE),  # pyright: ignore[reportCallIssue, reportArgumentType] - bad input
+        lambda: inference.decompose(tf.accuracy, by=RACE, between="sex"),  # pyright: ignore[reportArgumentType] - bad input
+        lambda: inference.subgroup_search(tf.accuracy, [RACE, "sex"]),  # pyright: ignore[reportArgumentType] - bad input
+        lambda: inference.missing_truth(PEOPLE, "y", "p", by=RACE),  # pyright: ignore[reportArgumentType] - bad input
+    ):
+        with pytest.raises(ColumnError, match="name the column of one group, or one of their combinations"):
+            call()
+
+
+ALONE = tf.memberships(*GROUPS, name="race", combined="alone")
+GOLD = DISJOINT.with_columns(judge="p", y=pl.when(pl.int_range(pl.len()) % 3 == 0).then("y"))
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda by: inference.stratified(tf.sens.difference(by), within="sex")(DISJOINT, "y", "p"),
+        lambda by: inference.stratified(tf.sens.difference(by, "sex"), within="fold")(DISJOINT, "y", "p"),
+        lambda by: inference.disparity_test(tf.sens.difference(by), within="sex", times=99)(DISJOINT, "y", "p"),
+        lambda by: tf.accuracy.difference(by)(GOLD, "y", "p", judged="judge", interval="auto"),
+        lambda by: tf.sens.difference(by).by_group(GOLD, "y", "p", judged="judge", interval="auto"),
+        lambda by: tf.accuracy.difference(by, "sex").by_group(DISJOINT, "y", "p", suppress_below=12, group_by="fold"),
+        lambda by: tf.audit(
+            "eeoc_uniform_guidelines", DISJOINT, estimate="p", by=[by, "sex"], suppress_below=28,
+        ).tables["adverse_impact"],
+        lambda by: tf.audit(
+            "lending_adverse_impact", DISJOINT, "y", probs="score", threshold=0.5, within="fold", by=[by, "sex"],
+            to={"race": "white", "sex": "m"},
+        ).tables["segments"],
+    ],
+    ids=range(8),
+)  # fmt: skip
+def test_people_who_are_alone_in_their_groups_are_as_by_a_column(call: Callable[[Any], pl.DataFrame]) -> None:
+    own, other = (of_texts(call(feature)) for feature in (ALONE, "race"))
+    own = own.filter(pl.col(".group") != "two or more") if ".group" in own.columns else own
+    assert_frame_equal(own, other, check_exact=True)

@@ -19,6 +19,7 @@ from tidyfair.specs import (
     By,
     Column,
     ColumnLike,
+    FeatureLike,
     Frame,
     OuterGroups,
     Policy,
@@ -147,7 +148,7 @@ def standardized_differences(
     data: object,
     values: ColumnLike,
     *,
-    by: ColumnLike | tuple[ColumnLike, ...] | list[ColumnLike | tuple[ColumnLike, ...]],
+    by: FeatureLike | list[FeatureLike],
     to: object,
     spread: Spread = "pooled",
     corrected: bool = False,
@@ -165,7 +166,7 @@ def standardized_differences(
     Args:
         data: The rows, as metrics take them.
         values: The column of numbers; rows without one do not count.
-        by: The feature, or a list of them; a tuple is a crossing.
+        by: The feature, or a list of them; a tuple is a crossing. Limits of `memberships(…)` know whom groups share.
         to: The group that others are compared with; `"highest"` or `"lowest"`, the group with that mean; or
             `"majority"`, the largest group. A mapping gives each feature its own, `{"race": "White"}`.
         spread: The standard deviation: `"pooled"` of the two groups (Cohen's d), `"reference"` (Glass's delta), or
@@ -220,7 +221,7 @@ def quantile_ratios(
     data: object,
     values: ColumnLike,
     *,
-    by: ColumnLike | tuple[ColumnLike, ...] | list[ColumnLike | tuple[ColumnLike, ...]],
+    by: FeatureLike | list[FeatureLike],
     to: object,
     quantile: float = 0.5,
     group_by: OuterGroups | None = None,
@@ -236,7 +237,7 @@ def quantile_ratios(
     Args:
         data: The rows, as metrics take them.
         values: The column of numbers above 0, such as pay; rows without one do not count.
-        by: The feature, or a list of them; a tuple is a crossing.
+        by: The feature, or a list of them; a tuple is a crossing. Limits of `memberships(…)` know whom groups share.
         to: The group that others are compared with; `"highest"` or `"lowest"`, the group with that quantile; or
             `"majority"`, the largest group. A mapping gives each feature its own, `{"race": "White"}`.
         quantile: The share of the numbers that lie below; 0.5 is the median.

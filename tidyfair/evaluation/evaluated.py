@@ -318,7 +318,7 @@ def _evaluate(
     members, by = None, plan.bys[-1]
     if by is not None and by.memberships is not None:
         if tally.judge is not None:
-            by.refuse_memberships("`judged`")
+            by.refuse_memberships("`judged`", overlapping=True)
         members = Members(tally, by)
         tally = members.copies_by_group.tally
     group_cells, cells = number_group_cells(tally, labels, plan.bys)

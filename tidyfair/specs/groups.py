@@ -373,14 +373,17 @@ class By:
             raise ArgumentError(msg)
         return by
 
-    def refuse_memberships(self, subject: str) -> None:
-        """Refuse groups that overlap where each row is in one group."""
-        if self.memberships is not None:
-            msg = (
-                f"{subject}: each row is in one group, and in `{self.memberships!r}` it may be in several. Compute one "
-                "column, of the combinations of groups or of one group and all others, and compare by that."
-            )
-            raise ArgumentError(msg)
+    def refuse_memberships(self, subject: str, *, overlapping: bool = False) -> None:
+        """Refuse groups of memberships where each row is in one group, or only those that are `overlapping`."""
+        if self.memberships is None or (overlapping and self.memberships.combined != "any"):
+            return
+        way_out = ', or say `combined="alone"` or `combined="each"`' if overlapping else ""
+        msg = (
+            f"{subject}: each row is in one group, and in `{self.memberships!r}` it may be in several. Compute one "
+            "column, of the combinations of groups or of one group and all others, and compare by that"
+            f"{way_out}."
+        )
+        raise ArgumentError(msg)
 
     @property
     def keys(self) -> tuple[Column, ...]:
