@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Literal, TypeAlias
+from typing import Any, ClassVar, Literal, TypeAlias
 
 import polars as pl
 
@@ -59,13 +59,9 @@ def _with_pay(call: AuditCall, table: str, pay: Pay) -> tuple[pl.DataFrame, list
 class PayGapTable(AuditTable):
     """A table of how much less pay groups have than the reference; by categories of workers, if it needs `within`."""
 
+    takes_reference: ClassVar[bool] = True
     pay: Pay = "level"
     statistic: Literal["mean", "median"] = "mean"
-
-    @property
-    def takes_reference(self) -> bool:
-        """True if the caller names the group that others are compared with."""
-        return True
 
     def frame(self, call: AuditCall, audit: NamedAudit) -> pl.DataFrame:
         """The tidy frame."""
@@ -107,10 +103,10 @@ class PayBandsTable(AuditTable):
         for feature in call.features:
             by = By.of(feature, "audit", policy)
             columns = [*(Column.of(key, "group_by") for key in outer), *by.columns]
-            names = [f"key {index}" for index in range(len(columns))]
+            names = [f"column {index}" for index in range(len(columns))]
             wanted = {name: ("by", column) for name, column in zip(names, columns, strict=True)}
             read = open_frame(rows).read({"pay": ("estimate", Column(_PAY)), **wanted}).drop_nulls("pay")
-            keys, groups = names[: len(outer)], [f"group {part}" for part in range(len(by.keys))]
+            keys, groups = names[: len(outer)], [f"key {part}" for part in range(len(by.keys))]
             by_group = rows_by_group(read.with_row_index("row"), names[len(outer) :], by)
             bands = _in_bands(by_group.filter(~by.is_unknown(by_group.select(groups))), keys, groups)
             text = texts_of(bands.select(groups)).alias(".group")
