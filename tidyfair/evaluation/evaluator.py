@@ -235,6 +235,11 @@ class Evaluator:
         return values
 
     @property
+    def base_tally(self) -> Tally:
+        """The tally of the data, of whose cells and rows groups that overlap have copies."""
+        return self.tally if self.members is None else self.members.base
+
+    @property
     def shares_rows(self) -> bool:
         """True if some rows are in several of the groups that are compared."""
         return self.members is not None and self.members.are_shared

@@ -247,7 +247,7 @@ def _of_groups(
     members = copies = None
     if by is not None and by.memberships is not None and not set(by.keys) <= {key.column for key in tally.keys}:
         members = Members(tally, by)
-        copies = members.of_groups
+        copies = members.copies_by_group
         tally = copies.tally
     group_cells, cells = number_group_cells(tally, evaluated.labels, [by])
     tables = {requested: table for requested, table in evaluated.evaluator.tables.items() if requested.spec in specs}

@@ -33,6 +33,7 @@ from tidyfair.specs import (
     Bins,
     Column,
     ColumnLike,
+    ListColumn,
     Privileged,
     are_columns,
     blaming_expressions,
@@ -197,6 +198,8 @@ class Source:
             for role, column in wanted.values():
                 if isinstance(column.source, Bins):
                     _check_numeric(role, column.source.column, schema[column.source.column])
+                if isinstance(column, ListColumn):
+                    column.check_dtype(frame)
             frame = frame.with_columns(pl.col(root).fill_nan(None) for root in roots if schema[root].is_float())
         chosen = frame.select([column.expr.alias(name) for name, (_, column) in wanted.items()])
         with blaming_expressions(wanted):
@@ -406,6 +409,8 @@ def _check_plain(role: str, column: Column, dtype: pl.DataType) -> None:
     """Refuse columns of lists, structs and objects."""
     if not (isinstance(dtype, _PLAIN) or dtype.is_numeric() or dtype.is_temporal()):
         msg = f"`{role}`: the column {column.name!r} has dtype {dtype}; it must hold one plain value per row."
+        if role == "by" and isinstance(dtype, pl.List | pl.Array):
+            msg += f" People in several groups are a feature of their own: `memberships({column.name!r})`."
         raise ColumnError(msg)
 
 

@@ -322,25 +322,28 @@ class Tally:
         labels = [name for name in sided.counted_by if name not in keys]
         features = {by.text: by for by in bys}
         tables: dict[TableKey, Sequence[pl.Series]] = {}
-        for by in features.values():
-            by.refuse_memberships("`suppress_below`")
         for is_outer in {False, bool(sided.outer_names)}:
-            for by in (None, *features.values()):
-                tables[is_outer, by.text if by else None] = sided.group_columns(by, is_outer=is_outer)
+            outer = sided.cells.select(key_names(sided.keys, "outer")).get_columns() if is_outer else []
+            tables[is_outer, None] = outer
+            for by in features.values():
+                # the intervals of differences tell how many people two groups share
+                by.refuse_memberships("`suppress_below`", overlapping=True)
+                groups = by.groups(sided.keys_of_cells(by.columns))
+                tables[is_outer, by.text] = [*outer, *groups.get_columns()]
         suppression = suppression_of(tables, sided.cells, names, labels, tuple(features.values()), below)
         return replace(self, suppression=suppression)
-
-    def group_columns(self, by: By | None, *, is_outer: bool) -> list[pl.Series]:
-        """The group that each cell belongs to, within outer groups or not, at all thresholds together."""
-        outer = self.cells.select(key_names(self.keys, "outer")).get_columns() if is_outer else []
-        return outer if by is None else [*outer, *by.groups(self.keys_of_cells(by.columns)).get_columns()]
 
     def hidden_groups(self, by: By | None, example: Integers) -> Booleans | None:
         """The mask of the groups of a feature that are suppressed, each with a cell as an example; None without any."""
         if self.suppression is None:
             return None
-        is_outer, cells = bool(key_names(self.keys, "outer")), pl.Series(example, dtype=pl.UInt32)
-        keys = [column[cells] for column in self.group_columns(by, is_outer=is_outer)]
+        is_outer, cells = bool(key_names(self.keys, "outer")), self.cells[pl.Series(example, dtype=pl.UInt32)]
+        keys = cells.select(key_names(self.keys, "outer")).get_columns()
+        if by is not None:
+            groups = cells.select(self.names(by.keys))
+            if by.memberships is not None:
+                groups = groups.with_columns(pl.first().cast(pl.String))
+            keys += (by.groups(groups) if by.sides else groups).get_columns()
         hidden = self.suppression.is_hidden(keys, len(cells), by.text if by else None, is_outer=is_outer)
         return hidden.to_numpy()
 
