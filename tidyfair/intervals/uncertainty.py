@@ -14,7 +14,7 @@ from tidyfair.intervals.calibration_errors import CalibrationErrors
 from tidyfair.intervals.comparisons import Family
 from tidyfair.intervals.estimates import Estimates, MadeOfShares, Scale, Shares, Smooth
 from tidyfair.intervals.jackknife import by_jackknife, has_jackknife
-from tidyfair.intervals.judged import by_judge, rates_by_judge
+from tidyfair.intervals.judged import beside_context, by_judge, rates_by_judge
 from tidyfair.intervals.shares import (
     Share,
     SumOfShares,
@@ -32,6 +32,7 @@ from tidyfair.specs import (
     Array,
     Average,
     Booleans,
+    Context,
     Floats,
     Integers,
     Options,
@@ -247,11 +248,27 @@ class Uncertainty:
             else:
                 self._estimates[key] = by_jackknife(evaluator, requested, by, self.scale(requested))
         values = self._estimates[key]
-        first, groups = self.evaluated.group_cells.spans[by]
-        labels = len(values) // max(1, groups)
-        group = self.column(GROUP_CELL)[rows].astype(np.int64) - first
-        index = group * labels + self.evaluated.label_index(self.column(LEVEL)[rows], labels, average)
+        index = self._index_of_groups(requested, rows, len(values))
         return replace(values.at(index), value=self.column("estimate")[rows])
+
+    def _index_of_groups(self, requested: RequestedFormula, rows: Integers, count: int) -> Integers:
+        """The indices of rows among the values, of which there are so many, of all groups of a feature by labels."""
+        first, groups = self.evaluated.group_cells.spans[self.evaluated.specs[requested.spec].by]
+        labels = count // max(1, groups)
+        group = self.column(GROUP_CELL)[rows].astype(np.int64) - first
+        return group * labels + self.evaluated.label_index(self.column(LEVEL)[rows], labels, requested.average)
+
+    def beside_context(self, number: int, rows: Integers, context: Context) -> Estimates | None:
+        """The estimates of some rows of a formula, then those of what each is compared with; None without a judge."""
+        requested, evaluator = self.requested[number], self.evaluated.evaluator
+        by = self.evaluated.specs[requested.spec].by
+        if by is None or not isinstance(evaluator, JudgedEvaluator) or not is_judged(self.tally, requested.formula):
+            return None
+        is_rate = self.kinds[number] == "rate"
+        values = beside_context(evaluator, requested, by, context, self.scale(requested), is_rate=is_rate)
+        index = self._index_of_groups(requested, rows, len(values) // 2)
+        value = np.append(self.column("estimate")[rows], self.column(context)[rows])
+        return replace(values.at(np.append(index, index + len(values) // 2)), value=value)
 
     def scale(self, requested: RequestedFormula) -> Scale:
         """The scale on which the values of a formula are nearly normal."""
@@ -281,8 +298,12 @@ class Uncertainty:
             takes_part = (np.bincount(outer, minlength=self.outers) >= needed) & referable
             chosen = takes_part[outer]
             if chosen.any():
-                values, weight = self.estimates(requested, rows[chosen]), self.weights(rows[chosen])
-                families.append(Family(values, outer[chosen], is_reference[chosen], self.outers, weight))
+                own = rows[chosen]
+                values, weight = self.estimates(requested, own), self.weights(own)
+                contexts = aggregate.contexts if aggregate else ()
+                beside = self.beside_context(requested, own, contexts[0]) if contexts else None
+                family = Family(values, outer[chosen], is_reference[chosen], self.outers, weight, beside=beside)
+                families.append(family)
         return families
 
     def _references(self, rows: Integers, aggregate: Aggregate | None) -> Booleans:
