@@ -86,7 +86,10 @@ _STEPS: dict[OptionsOf | type[DesignOptions | JudgedOptions | SuppressionOptions
     DesignOptions: (
         "is an option of values, disparities, and comparisons of groups or models; give it to these, or to `tally`"
     ),
-    JudgedOptions: "is an option of values, disparities, gates, `compare_groups` and `compare_models`",
+    JudgedOptions: (
+        "is an option of values, disparities, gates, `compare_groups`, `compare_models` and `inference.pairwise`, "
+        "which know by influences how far values vary; what shuffles or counts rows with labels reads those of people"
+    ),
     SuppressionOptions: "is an option of values, disparities, reports and audits; give it to these, or to `tally`",
     CountOptions: "is an option of counting; give it to `tally`",
     ComputeOptions: "is an option of computing; give it to `compute`",

@@ -302,15 +302,18 @@ class _Strata:
     @classmethod
     def of(cls, people: Evaluator, units: GroupIndex, index: GroupIndex, pooled: Booleans) -> _Strata:
         """The units of the groups that are pooled in each value; of several groups, of those with some label."""
-        weight, square = (np.bincount(units.of_cell, people.cells.measure(name), len(units)) for name in ("w", "w2"))
+        weight, square = (
+            np.bincount(units.of_cell, people.cells.measure(name), len(units)).astype(float) for name in ("w", "w2")
+        )
         size, is_labelled = np.where(square > 0, weight**2 / square, 1.0), people.cells.truth[units.example] >= 0
         group = index.of_cell[units.example]
         has_label = np.bincount(group, is_labelled, len(pooled)) > 0
         is_own = np.eye(len(pooled), dtype=bool)
         pooled = pooled & (has_label | is_own)
-        is_empty = ~pooled.any(axis=1)
+        is_empty = np.logical_not(pooled.any(axis=1))
         # in place of nothing stands the group itself, as all values have units
-        value, unit = np.nonzero((pooled | (is_own & is_empty[:, None]))[:, group])
+        filled: Booleans = pooled | (is_own & is_empty[:, None])
+        value, unit = np.nonzero(filled[:, group])
         return cls(
             value, unit, group[unit], weight[unit], size[unit], is_labelled[unit], is_empty, Segments.of(value),
             Segments.of(value, group[unit]),

@@ -28,6 +28,8 @@ from tidyfair.tallies import LABELS, Copies, Members, Tally, centred, is_centre,
 
 _NUMBERS = ("estimate", "weight", "size", "n")
 """The columns of values that aggregates read."""
+_STEP = 1e-4
+"""The distance by which a value is moved for a derivative."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -196,6 +198,20 @@ class Replicates:
     def values(self) -> Floats:
         """The values of groups: an array of replicates by `rows`."""
         return self.columns["estimate"]
+
+    def slopes(self, column: str) -> Floats:
+        """The changes of the results of single values for a little more of a value, or of its context."""
+        # one value of each result is moved at a time
+        order = np.argsort(self._result, kind="stable")
+        segments = Segments.of(self._result[order])
+        position = np.empty(len(order), dtype=np.int64)
+        position[order] = np.arange(len(order)) - segments.to_rows(segments.starts)
+        step = np.where(position == np.arange(int(segments.sizes.max(initial=0)))[:, None], _STEP, 0.0)
+        columns = {name: np.tile(values, (len(step), 1)) for name, values in self.columns.items()}
+        up, down = (
+            replace(self, columns=columns | {column: columns[column] + moved}).results for moved in (step, -step)
+        )
+        return ((up - down) / (2 * _STEP))[position, self._result]
 
     @property
     def times(self) -> int:
