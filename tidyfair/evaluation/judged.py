@@ -12,6 +12,7 @@ therefore stands for as many rows of its group as there are for each label (post
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -110,7 +111,7 @@ class JudgedValues:
     @property
     def ratio(self) -> Floats:
         """The variance over that by people alone, at most 1."""
-        variance, alone = self._variances
+        variance, alone = self.variances
         return np.where(alone > 0, variance / np.where(alone > 0, alone, 1.0), 1.0).clip(max=1)
 
     @property
@@ -121,10 +122,10 @@ class JudgedValues:
     @property
     def variance(self) -> Floats:
         """The variance of values."""
-        return self._variances[0]
+        return self.variances[0]
 
     @cached_property
-    def _variances(self) -> tuple[Floats, Floats]:
+    def variances(self) -> tuple[Floats, Floats]:
         """The variance of values, and of those by people alone, with one more row that has not been seen.
 
         Its label by people has nothing to do with that by the judge: few rows may agree by luck. The first is larger by
@@ -167,7 +168,7 @@ class JudgedEvaluator(Evaluator):
             known = [np.where(own.denominator < _FEWEST_LABELS, np.nan, own.value) for own in of_context]
             values = values.beside(context, np.concatenate(known).clip(least, most))
         few = np.broadcast_to(values.denominator, estimate.shape) < _FEWEST_LABELS
-        reason = np.where(few & ~np.isnan(estimate), Status.TOO_FEW_LABELS.value, values.reason)
+        reason = np.where(few, Status.TOO_FEW_LABELS.value, values.reason)
         return replace(values, estimate=np.where(few, np.nan, estimate.clip(least, most)), reason=reason)
 
     @cached_property
@@ -182,6 +183,12 @@ class JudgedEvaluator(Evaluator):
             way_out = "give it as `pos_label=`" if others else "list all labels as `labels=`, not only one"
             msg = f"`judged` holds scores of one event among {listed(labels.values)}: {way_out}."
             raise LabelError(msg)
+        if self.tally.lacks_labels_of_judge:
+            msg = (
+                f"`judged`: {self.tally.judge.column.name!r} has no value in any row without a label by people; give "
+                "labels of the judge for all rows, or leave `judged` out."
+            )
+            raise ArgumentError(msg)
         evaluators: list[Evaluator] = []
         for source in SOURCES:
             tally = self.tally.labelled_by(source, event, next(iter(others), None))
@@ -369,7 +376,7 @@ def derivatives(
     own = {name: everything[name] - others[name] for name in everything if not (is_centre(name) or is_end(name))}
     share = np.zeros(len(nothing))
     for values in own.values():
-        flat = np.abs(values).reshape(len(nothing), -1)
+        flat = np.abs(values).reshape(len(nothing), math.prod(values.shape[1:]))
         total = segments.to_rows(segments.sum(flat))
         share = np.fmax(share, np.nan_to_num(flat / total).max(axis=1, initial=0.0))
 

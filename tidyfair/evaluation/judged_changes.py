@@ -16,17 +16,18 @@ from tidyfair.specs import Floats, Segments
 
 
 def changes_by_judge(sides: Sequence[Replicates]) -> Floats:
-    """The variances of the changes of all results from one side to the other, whose values share the power of a judge.
+    """The variances of the changes of all results from one side to the other, and those by labels of people alone.
 
-    What a unit adds to a result is what it adds to values, by the slope of the result in each of them.
+    What a unit adds to a result is what it adds to values, which share the power of a judge, by the slopes of the
+    result in these.
     """
     outers = len(sides[0].evaluated.group_cells.outer_keys)
-    variances = [_variance(sides, number, outers) for number in range(len(sides[0].evaluated.specs))]
-    return np.concatenate(variances)
+    variances = [_variances(sides, number, outers) for number in range(len(sides[0].evaluated.specs))]
+    return np.concatenate(variances, axis=1)
 
 
-def _variance(sides: Sequence[Replicates], number: int, outers: int) -> Floats:
-    """The variances of the changes of the results of one spec, by outer group."""
+def _variances(sides: Sequence[Replicates], number: int, outers: int) -> Floats:
+    """Both variances of the changes of the results of one spec, by outer group."""
     evaluated = sides[0].evaluated
     by, evaluator = evaluated.specs[number].by, cast("JudgedEvaluator", evaluated.evaluator)
     first, groups = evaluated.group_cells.spans[by]
@@ -65,4 +66,10 @@ def _variance(sides: Sequence[Replicates], number: int, outers: int) -> Floats:
         own, of_people=people, of_error=error, group=group, size=own.size[example],
         is_labelled=np.bincount(index, own.is_labelled) > 0, given_power=segments.any(error[:, 0] != 0)[:, None] * 1.0,
     )  # fmt: skip
-    return np.bincount(units[segments.starts] // most, change.variance[:, 0], outers).astype(float)
+    variance, alone = change.variances
+    # a few rows that change say little about the judge: as many as there are in effect, by their squared influences
+    fourth = segments.sum(people**4 / change.size[:, None])
+    rows = segments.sum(people**2) ** 2 / np.where(fourth > 0, fourth, 1.0)
+    variance = variance * np.where(change.power > 0, (rows + 1) / np.fmax(rows - 2, 1), 1.0)
+    outer_of_group = units[segments.starts] // most
+    return np.stack([np.bincount(outer_of_group, own[:, 0], outers).astype(float) for own in (variance, alone)])

@@ -449,7 +449,11 @@ class JudgedModels(PairedModels):
     """The counts of rows with the predictions of two models, and labels of people and of a judge."""
 
     def compared(self, conf_level: float | None = None) -> pl.DataFrame:
-        """Both values and their change, of a judge with the power that suits the change; limits are normal."""
+        """Both values and their change, of a judge with the power that suits the change.
+
+        Limits are as far from it as those by people alone are from theirs, times the root of the ratio of variances; in
+        clusters they are normal.
+        """
         options = self.options if conf_level is None else replace(self.options, conf_level=conf_level)
         run, pairs = self.comparison.metrics.run, cast("_Cells", self.pairs)
         sides = [run.evaluate(side, options)[0] for side in pairs.tally.with_rivals(pairs.second)]
@@ -461,11 +465,22 @@ class JudgedModels(PairedModels):
         specs = range(len(sides[0].specs))
         values = [Replicates.by_evaluator(side, specs, side.evaluator, times=1) for side in sides]
         one, other = (own.results[0] for own in values)
-        variance = changes_by_judge(values)
-        error, half = np.sqrt(np.where(variance > 0, variance, np.nan)), z_value(options.conf_level)
+        variance, alone = changes_by_judge(values)
         change = other - one
+        if pairs.tally.cluster_names:
+            error = np.sqrt(np.where(variance > 0, variance, np.nan))
+            lower, upper = (change + sign * z_value(options.conf_level) * error for sign in (-1, 1))
+        else:
+            people = replace(pairs, tally=pairs.tally.by_people)
+            by_people = PairedModels(self.comparison, self.source, people, self.options).compared(conf_level)
+            of_people, *ends, own = (
+                by_people[name].to_numpy() for name in (".change", ".lower", ".upper", ".std_error")
+            )
+            part = np.sqrt(np.where(alone > 0, variance / np.where(alone > 0, alone, 1.0), 1.0).clip(max=1))
+            lower, upper = (change + (end - of_people) * part for end in ends)
+            error = own * part
         p_value = [math.erfc(number / math.sqrt(2)) for number in np.abs(change / error).tolist()]
-        columns = [one, other, change, change - half * error, change + half * error, error, np.array(p_value)]
+        columns = [one, other, change, lower, upper, error, np.array(p_value)]
         names = (".one", ".other", ".change", ".lower", ".upper", ".std_error", ".p_value")
         numbers = np.where(known, np.stack(columns), np.nan)
         return results.select(*self._outer, ".metric", ".by", ".estimator").with_columns(
