@@ -168,7 +168,7 @@ class JudgedEvaluator(Evaluator):
             known = [np.where(own.denominator < _FEWEST_LABELS, np.nan, own.value) for own in of_context]
             values = values.beside(context, np.concatenate(known).clip(least, most))
         few = np.broadcast_to(values.denominator, estimate.shape) < _FEWEST_LABELS
-        reason = np.where(few, Status.TOO_FEW_LABELS.value, values.reason)
+        reason = np.where(few & ~np.isnan(estimate), Status.TOO_FEW_LABELS.value, values.reason)
         return replace(values, estimate=np.where(few, np.nan, estimate.clip(least, most)), reason=reason)
 
     @cached_property
