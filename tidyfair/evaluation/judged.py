@@ -183,7 +183,7 @@ class JudgedEvaluator(Evaluator):
             way_out = "give it as `pos_label=`" if others else "list all labels as `labels=`, not only one"
             msg = f"`judged` holds scores of one event among {listed(labels.values)}: {way_out}."
             raise LabelError(msg)
-        if self.tally.lacks_labels_of_judge:
+        if self.tally.judge is not None and self.tally.lacks_labels_of_judge:
             msg = (
                 f"`judged`: {self.tally.judge.column.name!r} has no value in any row without a label by people; give "
                 "labels of the judge for all rows, or leave `judged` out."

@@ -822,7 +822,8 @@ def consistency_limits(rows: Array, score: Array, level: float) -> tuple[Array, 
     size, expected = (np.add.reduceat(sums, starts) for sums in (rows, rows * score))
     share = (expected / size).clip(0, 1)
     drawn = generator(0, "consistency").binomial(size.astype(np.int64), share, (_DRAWS, len(size))) / size
-    fits = [isotonic_regression(events, weights=size, increasing=False).x for events in drawn]
+    regress: Any = isotonic_regression
+    fits = np.stack([regress(events, weights=size, increasing=False).x for events in drawn])
     lower, upper = np.quantile(fits, [(1 - level) / 2, (1 + level) / 2], axis=0)
     return lower[cell], upper[cell]
 
