@@ -1,6 +1,8 @@
-"""Colours and type of pictures, light and dark: one list for charts, the SVG in pages, and the style of pages."""
+"""Colours and type, light and dark: one list for charts, the SVG in pages, and the style of pages."""
 
 from __future__ import annotations
+
+from importlib.resources import files
 
 LIGHT = {
     "ink": "#1b1f24", "muted": "#667080", "rule": "#dfe3e8", "background": "#ffffff", "accent": "#0072b2",
@@ -29,3 +31,20 @@ def variables(colours: dict[str, str]) -> str:
     '--ink: #1b1f24;'
     """
     return " ".join(f"--{name}: {value};" for name, value in colours.items())
+
+
+def text_of_file(name: str) -> str:
+    """The text of a script or a style beside this module."""
+    return files("tidyfair.reports").joinpath(name).read_text("utf-8")
+
+
+def page_style(*names: str) -> str:
+    """The style of a page with the colours of both themes; print is always light."""
+    light, dark = variables(LIGHT), variables(DARK)
+    colours = f"""
+:root {{ color-scheme: light dark; {light} --wash: #f6f7f9;
+  --shade: rgb(0 0 0 / 0.2); }}
+@media screen and (prefers-color-scheme: dark) {{ :root {{ {dark} --wash: #1c2025;
+  --shade: rgb(255 255 255 / 0.22); }} }}
+"""
+    return colours + "".join(map(text_of_file, names)).replace("FONT", FONT)
