@@ -39,6 +39,7 @@ from tidyfair.intervals import (
     SCALES,
     ComparedGroups,
     Scale,
+    Uncertainty,
     check_positive,
     check_scale,
     compare_values,
@@ -55,6 +56,7 @@ from tidyfair.specs import (
     RESERVED,
     By,
     ComputeOptions,
+    Context,
     Contrast,
     Options,
     Policy,
@@ -234,7 +236,10 @@ class _Table:
         for family in with_context:
             if len(family.rows) > 1:
                 check_positive(family, self.scale_of_values[family.spec])
-        scales: dict[int, Scale] = {family.spec: self.scale_of_values[family.spec] for family in with_context}
+        # values of a judge know how far those of rests vary
+        by_judge = {family.spec for family in with_context if family.estimates.sampling == "judged"}
+        specs = {family.spec for family in with_context}
+        scales: dict[int, Scale] = {spec: self.scale_of_values[spec] for spec in specs - by_judge}
         drawn = {family.spec for family in with_context if family.estimates.kind == "resampled"}
         beside = against_rest(self.evaluated, self.options, scales, drawn)
         for family in compared:
@@ -242,8 +247,10 @@ class _Table:
                 index = family.rows["row"].to_numpy()
                 limits = family.estimates.limits(z_value(self.options.conf_level))
                 self.numbers[".estimate_lower"][index], self.numbers[".estimate_upper"][index] = limits
-            has_context = family.spec in scales
-            sides = self._contexts(family, beside) if has_context else self._references(family)
+            if family.spec in by_judge:
+                sides = self._contexts_by_judge(family)
+            else:
+                sides = self._contexts(family, beside) if family.spec in scales else self._references(family)
             if sides is not None:
                 self._compare(family, sides)
         return self._assembled()
@@ -300,6 +307,18 @@ class _Table:
             limits = limits_to_overall(limits, value, rest, other, share, scale)
             error = (1 - share) * error if scale == "difference" else np.full(len(group), np.nan)
         return _Sides(group, to, other, (hits, denominator), limits, error, p_value)
+
+    def _contexts_by_judge(self, family: ComparedGroups) -> _Sides:
+        """The same, where labels are of people and of a judge."""
+        to, rows, scale = str(self.to[family.spec]), family.rows, self.scale_of_values[family.spec]
+        uncertainty, context = Uncertainty(self.evaluated, self.options), cast("Context", to)
+        values: Any = uncertainty.beside_context(rows["requested"][0], rows["row"].to_numpy(), context)
+        group = np.flatnonzero(~np.isnan(rows[to].to_numpy()))
+        other = group + len(rows)
+        self.texts[".status"][np.delete(rows["row"].to_numpy(), group)] = Status.NO_REFERENCE.value
+        limits = values.compared(group, other, z_value(self.options.conf_level), scale)
+        error, p_value = values.error_compared(group, other, scale), p_values(values, group, other, scale)
+        return _Sides(group, to, values.value[other], _counts(rows[group]), limits, error, p_value)
 
     def _compare(self, family: ComparedGroups, sides: _Sides) -> None:
         """Fill the rows of the groups of a family."""

@@ -387,10 +387,12 @@ def calibration_plot(plot: PlotInput) -> Picture:
     if is_isotonic:
         ends = pl.concat_list(".lowest_score", ".highest_score").alias(".mean_score")
         plot = replace(plot, frame=plot.frame.with_columns(ends).explode(".mean_score"))
-    table = _points(plot, pl.col(".mean_score"), pl.col(".event_rate"), rows=".n")
+    limits = {} if plot.frame[".lower"].count() == 0 else {"lower": ".lower", "upper": ".upper"}
+    table = _points(plot, pl.col(".mean_score"), pl.col(".event_rate"), rows=".n", **limits)
     notes: list[str] = []
     if is_isotonic:
         notes.append("steps: shares of events that rise with the score (isotonic regression)")
+        notes += ["bands: where 95 % of these are if scores are calibrated, each by itself"] if limits else []
     elif not plot.frame[".weight"].count():
         rows = table["rows"].cast(pl.Float64).to_numpy()
         lower, upper = wilson(table["estimate"].to_numpy(), rows, z_value(_LEVEL))

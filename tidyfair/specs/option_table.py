@@ -28,7 +28,10 @@ ELSEWHERE: dict[Step, str] = {
     "design": (
         "is an option of values, disparities, and comparisons of groups or models; give it to these, or to `tally`"
     ),
-    "judged": "is an option of values, disparities, gates, `compare_groups` and `compare_models`",
+    "judged": (
+        "is an option of values, disparities, gates, `compare_groups`, `compare_models` and `inference.pairwise`, "
+        "which know by influences how far values vary; what shuffles or counts rows with labels reads those of people"
+    ),
     "suppression": "is an option of values, disparities, reports and audits; give it to these, or to `tally`",
     "count": "is an option of counting; give it to `tally`",
     "read": "is an option of computing; give it to `compute`",

@@ -191,7 +191,7 @@ class Tally:
         for name in LABELS:
             column = self.cells[name]
             if name == TRUTH and self.judge is not None and not self.has_scores_of_judge:
-                column = column.append(self._labels_of_judge)
+                column = column.cast(self._labels_of_judge.dtype).append(self._labels_of_judge)
             # categories are in their own order, not in that of their texts
             if self.cells.height > _FEW_CELLS or isinstance(column.dtype, pl.Enum | pl.Categorical):
                 seen[name] = column.drop_nulls().unique().sort().to_list()
@@ -252,6 +252,14 @@ class Tally:
         judged = self.keys_of_cells([self.judge.column]).to_series()
         return judged.dtype.is_float() and bool(judged.is_between(0, 1).all())
 
+    @property
+    def lacks_labels_of_judge(self) -> bool:
+        """True if some rows have no label by people, and none of them one by the judge."""
+        of_judge = (
+            self.keys_of_cells([cast("Judge", self.judge).column]).to_series().filter(self.cells[TRUTH].is_null())
+        )
+        return len(of_judge) > 0 and of_judge.count() == 0
+
     @cached_property
     def _labels_of_judge(self) -> pl.Series:
         """The labels of the judge in the dtype of those of people."""
@@ -260,7 +268,10 @@ class Tally:
         dtype = self.kinds[TRUTH]
         is_alike = alike(judged.dtype, dtype)
         labels = judged.cast(dtype, strict=False) if is_alike and dtype != pl.Null else judged
-        if not is_alike or not labels.cast(judged.dtype).eq_missing(judged).all():
+        # one label of people, as in a small batch, does not say which labels there are
+        known = self.cells[TRUTH].drop_nulls().unique()
+        is_strange = is_alike and len(known) > 1 and labels.count() > 0 and not labels.is_in(known.implode()).any()
+        if not is_alike or is_strange or not labels.cast(judged.dtype).eq_missing(judged).all():
             msg = (
                 f"`judged`: the column {column.name!r} ({judged.dtype}) holds other labels than the truth ({dtype}); "
                 "use the same labels, or scores of the event between 0 and 1."
@@ -313,6 +324,15 @@ class Tally:
         keys = (*self.keys, Key(Column(GOLD), "judged"))
         cells = cells.select(*key_names(keys), pl.exclude(key_names(keys)))
         return replace(self, cells=cells, keys=keys, weights=weights, judge=None)
+
+    @property
+    def by_people(self) -> Tally:
+        """The tally with the labels of people alone, counted without those of a judge."""
+        tally = self.labelled_by("people", None, None)
+        keys = tuple(key for key in self.keys if key.role != "judged")
+        kept = [pl.col(name).alias(f"k{index}") for index, name in enumerate(tally.names([key.column for key in keys]))]
+        sums = [name for name in ("n", *_MEASURES) if name in tally.cells.columns]
+        return replace(tally, cells=tally.cells.group_by(*kept, *LABELS).agg(pl.col(sums).sum()), keys=keys)
 
     def suppressed(self, bys: Iterable[By], below: int) -> Tally:
         """The tally with the groups that are not shown, of all rows and of features, by outer group and in all."""

@@ -111,7 +111,8 @@ class _Comparison:
     def counts_rows(self) -> bool:
         """True if values are shares of rows that count alike, and are independent."""
         quantities = self.family.estimates
-        return isinstance(quantities, Shares) and quantities.weighted is None and quantities.influences is None
+        rows_count_alike = isinstance(quantities, Shares) and quantities.weighted is None
+        return rows_count_alike and quantities.influences is None and quantities.sampling != "judged"
 
     def rows_of_values(self) -> Array:
         """The rows that values are of: of rates those that count."""
@@ -181,6 +182,7 @@ class PairwiseTest(AdjustedTest, GroupsCompared):
     subject: ClassVar[str] = "pairwise()"
     follows_points: ClassVar[bool] = True
     follows_designs: ClassVar[bool] = True
+    follows_judges: ClassVar[bool] = True
     accepted: ClassVar[type[Any]] = SurveyCallOptions
     refused: ClassVar[Mapping[str, str]] = {name: why for name, why in REFUSED.items() if name != "on_undefined"}
     kind: ClassVar[ResultKind] = PAIRS
