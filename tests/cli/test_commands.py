@@ -366,7 +366,7 @@ def test_compare_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> 
     assert main([*call, "--one", "approved", "--other", "newer"]) == 0
     text = capsys.readouterr().out
     result = tf.compare_models(tf.accuracy)(data, "repaid", one="approved", other="newer", pos_label="yes")
-    assert f"{result['.change'][0]:.3f}" in text
+    assert f"{result['.change'][0] * 100:.1f} points" in text
     assert "demographic_parity" in text
     assert main([*call, "--one", "approved", "--other", "newest"]) == 2
     assert "no column 'newest'" in capsys.readouterr().err

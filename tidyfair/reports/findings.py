@@ -20,6 +20,7 @@ from tidyfair.calling import GroupwiseMetric, Metric
 from tidyfair.errors import Status
 from tidyfair.evaluation import lacks_prediction, missing_in_words
 from tidyfair.metrics import at_cut, capitalized, in_prose, short_title
+from tidyfair.metrics.catalog import comparison_named, metric_named
 from tidyfair.reports.data_words import DataWords
 from tidyfair.reports.plot_input import listed_names
 from tidyfair.reports.tables import ends_in_words, in_unit, left_out_in_words, number_in_digits, reason
@@ -113,6 +114,14 @@ def units_of(metrics: Iterable[Metric | GroupwiseMetric]) -> dict[str, str]:
     """The unit of each metric that has one: percent of shares, and points between them."""
     units = {metric.name: unit_of(metric) for metric in metrics}
     return {name: unit for name, unit in units.items() if unit}
+
+
+def units_of_names(names: Iterable[str]) -> dict[str, str]:
+    """The unit of each metric and disparity of the catalogue that has one."""
+    metrics = [
+        metric_named(name) or (factory.typical if (factory := comparison_named(name)) else None) for name in names
+    ]
+    return units_of(metric for metric in metrics if metric is not None)
 
 
 def unit_of(metric: Metric | GroupwiseMetric) -> str:

@@ -29,6 +29,7 @@ from tidyfair.reports.charts import (
     scatter,
     side_by_side,
     unique_names,
+    with_points,
 )  # fmt: skip
 from tidyfair.reports.plot_input import (
     CUT_TITLES,
@@ -415,7 +416,7 @@ def cumulative_plot(plot: PlotInput) -> Picture:
     table = table.with_columns(lower=-reach, upper=reach).drop("error")
     notes = ["lines rise where risks are underestimated, and fall where they are overestimated"]
     if table["series"].n_unique() <= MOST_BANDS:
-        notes.append("bands hold 95 % of calibrated scores at each point")
+        notes.append("bands hold 95% of calibrated scores at each point")
     titles, span = _titles(plot, "Cumulative calibration curve"), Span(reference=0)
     x, y = "Share of rows, from the lowest score", "Events less scores, per row"
     return Picture(lines, table, titles, notes, span, x=[x], y=[y], x_span=Span(0, 1))
@@ -678,7 +679,7 @@ def models_plot(plot: PlotInput) -> Picture:
     finding = f"{sure or 'None'} of {len(frame)} values {'is' if sure == 1 else 'are'} clearly different"
     if frame[".model_other"].n_unique() > 1:
         marks = (".lower", ".upper", ".verdict")
-        table = table_of(plot.frame, *marks, panel=plot.label(), what=".model_other", estimate=".change")
+        table = with_points(table_of(plot.frame, *marks, panel=plot.label(), what=".model_other", estimate=".change"))
         margin = plot.frame[".margin"].cast(pl.Float64)
         margin = margin.set(margin == 0, None)
         if margin.count():
@@ -689,7 +690,7 @@ def models_plot(plot: PlotInput) -> Picture:
             dots, table, [title, finding], notes, _NO_DIFFERENCE, x=[f"Change from {frame['.model_one'][0]}"]
         )
     columns = {"what": plot.label(), "one": ".one", "other": ".other", "estimate": ".change"}
-    table = table_of(frame, ".lower", ".upper", **columns)
+    table = with_points(table_of(frame, ".lower", ".upper", **columns))
     # names of columns need not start with a capital letter
     titles = [f"{finding} between {one} and {other}", finding]
     notes = [f"change: {other} less {one}, with its {plot.limits}"]
