@@ -742,7 +742,7 @@ def test_compare_with_weights_and_groups(tmp_path: Path, capsys: pytest.CaptureF
         .select(".change", ".lower", ".upper")
         .row(0)
     )
-    assert f"{value:.3f} ({lower:.3f} to {upper:.3f})" in out
+    assert f"{value * 100:.1f} points ({lower * 100:.1f} to {upper * 100:.1f})" in out
     assert re.search(r"metric .* approved .* newer .* change", out)
     assert "'newer' is named twice" in called(capsys, *call[:5], "newer", *call[6:])[2]
 

@@ -92,7 +92,7 @@ def test_changes_are_judged_by_one_sided_bounds(tmp_path: Path, capsys: pytest.C
         for condition, code in expected.items():
             given, out, _ = called(capsys, *call, "--other", other, "--fail-if", condition)
             assert (condition, given) == (condition, code)
-            assert f"{low:.3f} to {high:.3f}" in out or "accuracy" not in condition
+            assert f"({low * 100:.1f} to {high * 100:.1f})" in out or "accuracy" not in condition
 
 
 def test_failing_changes_are_adjusted_for_their_number(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -128,8 +128,8 @@ def test_change_of_a_score_metric_is_that_of_the_scores(tmp_path: Path, capsys: 
     )
     code, out, _ = called(capsys, *call)
     assert code == 3
-    assert f"{one:.3f}" in out
-    assert f"{other - one:.3f} (" in out
+    assert f"{one * 100:.1f}%" in out
+    assert f"{(other - one) * 100:.1f} points (" in out
 
 
 @pytest.mark.parametrize(
