@@ -20,6 +20,7 @@ import polars.selectors as cs
 
 from tidyfair.errors import ArgumentError
 from tidyfair.escapes import visible_texts, without_tags
+from tidyfair.reports.tables import in_unit
 from tidyfair.reports.theme import FONT, LIGHT, SERIES
 
 MOST_PANELS, MOST_POINTS = 30, 5_000
@@ -382,16 +383,12 @@ def with_points(table: pl.DataFrame) -> pl.DataFrame:
 
 
 def number_text(value: float | None, unit: str = "") -> str:
-    """A value as it is written beside a mark, in its unit; nothing where there is none."""
+    """A value as it is written beside a mark, rounded as in tables; nothing where there is none."""
     if value is None:
         return ""
-    if math.isinf(value):
-        return "\N{INFINITY}" if value > 0 else "\N{MINUS SIGN}\N{INFINITY}"
-    if unit:
-        return f"{value * 100:z,.1f}{'%' if unit == '%' else f' {unit}'}".replace("-", "\N{MINUS SIGN}")
-    decimals = 0 if abs(value) >= 1_000 else 1 if abs(value) >= 10 else 3
+    text = f"{value}".replace("inf", "\N{INFINITY}") if math.isinf(value) else in_unit(value, unit)
     # the minus of axes
-    return f"{value:z,.{decimals}f}".replace("-", "\N{MINUS SIGN}")
+    return text.replace("-", "\N{MINUS SIGN}")
 
 
 def _described(table: pl.DataFrame) -> str:
