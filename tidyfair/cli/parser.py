@@ -8,7 +8,7 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any, Never
 
-from tidyfair.cli import audit, catalogue, compare, policies
+from tidyfair.cli import audit, catalogue, compare, named_audits
 from tidyfair.cli.flags import EVERY_FLAG, FLAGS, as_flags
 from tidyfair.errors import nearest
 from tidyfair.escapes import visible
@@ -250,8 +250,8 @@ def parser() -> argparse.ArgumentParser:
     subparsers = every.add_subparsers(dest="command", metavar="command")
     absent: dict[str, Any] = {flag.name: None for flag in EVERY_FLAG}
     runs = {
-        "audit": audit.audit, "report": audit.audit, "compare": compare.compare, "check": policies.check,
-        "verify": policies.verify, "metrics": catalogue.metrics, "datasets": catalogue.datasets,
+        "audit": audit.audit, "report": audit.audit, "compare": compare.compare, "check": named_audits.check,
+        "verify": named_audits.verify, "metrics": catalogue.metrics, "datasets": catalogue.datasets,
     }  # fmt: skip
     for name, (usage, text, (argument, number, meaning), examples) in _COMMANDS.items():
         command = subparsers.add_parser(
