@@ -27,7 +27,7 @@ from tidyfair.cli.inputs import (
     remarks_on_threshold,
 )
 from tidyfair.cli.outputs import Document, Outputs, Part, in_words, records
-from tidyfair.cli.verdicts import Verdicts, directions_of
+from tidyfair.cli.verdicts import Verdicts
 from tidyfair.errors import ArgumentError, ColumnError
 from tidyfair.evaluation import read_labels, texts_of
 from tidyfair.inference.gates import Outside, judged_changes
@@ -40,7 +40,6 @@ from tidyfair.reports import (
     page_of_models,
     percent,
     units_of,
-    units_of_changes,
 )
 from tidyfair.tallies import Cut
 
@@ -167,8 +166,7 @@ def _verdicts(
     parts = [part for pair in pairs for part in pair.comparisons]
     changes = judged_changes([part.paired for part in parts], limits, confidence, outside)
     metrics = [metric for part in parts for metric in part.metrics]
-    units = units_of_changes(units_of(metrics))
-    together = Verdicts(changes, directions_of(metrics), confidence, outside, CHANGE, units=units)
+    together = Verdicts(changes, metrics, confidence, outside, CHANGE)
     if len(pairs) == 1:
         return together, [together]
     # the changes of each pair that have a limit, one pair after the other
