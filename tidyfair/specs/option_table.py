@@ -53,7 +53,7 @@ class Flag:
     sentence: str
     """The help of the command line, whose users have files and no Python code."""
     metavar: str | None = "COLUMN"
-    reads: Literal["text", "number", "whole", "numbers", "wholes", "thresholds"] = "text"
+    reads: Literal["text", "number", "whole", "numbers", "wholes", "thresholds", "path"] = "text"
     """What a text is read as; lists of numbers are written with commas."""
     action: Literal["append", "extend", "store_true", "store_false"] | None = None
     """What argparse does with it, if it is no single value."""
