@@ -221,8 +221,8 @@ _OBTAINED = {
     "types.GroupwiseMetric": (
         'tdf.demographic_parity("sex")',
         (
-            'A fairness metric gives one when it is called with a feature, as in `tdf.demographic_parity("sex")`; so do '
-            'comparisons of any metric, as in `tdf.accuracy.difference("sex")`.'
+            'A fairness metric gives one when it is called with a feature, as in `tdf.demographic_parity("sex")`; '
+            'so do comparisons of any metric, as in `tdf.accuracy.difference("sex")`.'
         ),
     ),
     "types.Metric": (
@@ -247,8 +247,8 @@ _OBTAINED = {
     "types.Tally": (
         "",
         (
-            "`tally` of any metric or set counts rows, as in `tdf.sens.tally(data, truth, estimate)`; {load_state} reads "
-            "one from a file."
+            "`tally` of any metric or set counts rows, as in `tdf.sens.tally(data, truth, estimate)`; {load_state} "
+            "reads one from a file."
         ),
     ),
     "types.ValuesTable": ("tdf.types.ValuesTable", "You make one, as one of the tables of a {NamedAudit}."),

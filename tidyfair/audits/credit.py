@@ -204,7 +204,7 @@ _SMD = (
 
 lending_adverse_impact = NamedAudit(
     name="lending_adverse_impact",
-    title="Adverse impact of decisions on credit, as practised in fair lending in the United States",
+    title="Adverse impact of decisions on credit, as practiced in fair lending in the United States",
     version=f"practice as of {law.CHECKED}; {law.REGULATION_B.version}",
     source="the documentation of solas-ai 0.6 (adverse impact ratio, SMD, segments); no regulation names these numbers",
     purpose=(

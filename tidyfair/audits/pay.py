@@ -207,7 +207,7 @@ eu_pay_transparency = NamedAudit(
         ),
         PayGapTable(
             name="categories", heading="(g) Gender pay gap by category of workers", needs=("estimate", "within"),
-            columns=(_WORKERS, _GAP, PublishedColumn(column=".is_large_gap", heading="At least 5 %"), _NOTE),
+            columns=(_WORKERS, _GAP, PublishedColumn(column=".is_large_gap", heading="At least 5%"), _NOTE),
         ),
         PayGapTable(
             name="categories_basic", heading="(g) Ordinary basic pay by category of workers",

@@ -178,7 +178,7 @@ class Evaluable(ABC):
                 people for few of them and is null elsewhere; or of its scores of the event between 0 and 1, read to
                 three decimals. Metrics of labels are estimated from both, by prediction-powered inference with power
                 tuning (Angelopoulos, Duchi and Zrnic, 2023).
-            label_probability: Column of the probability, by design, with which a row was drawn to be labelled by
+            label_probability: Column of the probability, by design, with which a row was drawn to be labeled by
                 people, such as that of its stratum; left out if rows of a group have the same.
             pos_label: The label that is the event; needed unless labels are Boolean, 0/1 or -1/1. Where it does not
                 occur among several labels, everything is null (`unseen_event`).
@@ -299,7 +299,7 @@ class Evaluable(ABC):
         is about, null for all or the event), `.estimator`, `.estimate`, `.n` and `.denominator` in rows, and `.status`,
         the reason why a value is null (`zero_denominator`, `one_class`, `constant`, `missing_values`, `below_min_n`,
         `left_out` …), or `ok`, `infinite`, `levels_left_out`. With weights and intervals `.effective_n` is the
-        effective number of rows of the denominator (after Kish, 1965; linearised).
+        effective number of rows of the denominator (after Kish, 1965; linearized).
 
         With `simultaneous=True` the intervals of all groups of a metric jointly have the level `conf_level`, within
         each outer group: each of k groups has the level `conf_level ** (1 / k)` (Šidák, 1967), which is exact for

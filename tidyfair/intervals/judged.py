@@ -1,6 +1,6 @@
 """Errors of values from labels of people for some rows and of a judge for all (prediction-powered inference).
 
-Estimates are those of the labels of people alone, moved to the values of both, as if people had labelled more rows: so
+Estimates are those of the labels of people alone, moved to the values of both, as if people had labeled more rows: so
 many more that variances are as small as those of both. Their small samples are thus treated as in all other calls.
 """
 

@@ -187,7 +187,7 @@ def distances_from_share(lists: ListedRows, *, step: int) -> tuple[Array, Array]
 
 
 def normalized_distances(lists: ListedRows, *, step: int) -> Array:
-    """An item's part of the normalised distance of its list; 0 where it cannot vary."""
+    """An item's part of the normalized distance of its list; 0 where it cannot vary."""
     observed, largest = distances_from_share(lists, step=step)
     value = np.where(largest > 0, observed / np.where(largest > 0, largest, 1), 0.0)
     return lists.to_rows(value / lists.sizes)
@@ -251,7 +251,7 @@ def mean_divergence(divergence: Number, lists: Number) -> Rate:
 
 
 def mean_distance(distance: Number, lists: Number) -> Rate:
-    """Mean over lists of the normalised distance of their tops."""
+    """Mean over lists of the normalized distance of their tops."""
     return distance, lists
 
 

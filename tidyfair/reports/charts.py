@@ -69,7 +69,7 @@ _THEME: dict[str, Any] = {
         "labelLimit": 300, "columnPadding": 18, "symbolOpacity": 1, "symbolSize": 80, "offset": 10,
     },
 }  # fmt: skip
-"""The colours and letters of all pictures."""
+"""The colors and letters of all pictures."""
 
 
 @dataclass(frozen=True)
@@ -267,7 +267,7 @@ class Axes:
         return replace(self, other={}).layer("rule", "at", table=pl.DataFrame({"at": [value]}), **style)
 
     def text(self, column: str, place: Vega, table: pl.DataFrame | None = None, **style: Any) -> list[Vega]:
-        """Texts on a border in the colour of the page, so that lines behind them do not cross them."""
+        """Texts on a border in the color of the page, so that lines behind them do not cross them."""
         mark: Vega = {"type": "text", "color": INK, "fontSize": SMALL, "align": "left", **self.shift, **style}
         border = {"stroke": LIGHT["background"], "strokeWidth": 4, "strokeJoin": "round"}
         rows = {} if table is None else {"data": data(table)}
@@ -318,7 +318,7 @@ def ends_of_axis(values: Iterable[float | None], span: Span) -> tuple[float, flo
 
 
 def legend(name: str, colours: Mapping[str, str], width: float, **style: Any) -> Vega:
-    """The colour of a column of texts, with the entries of a legend."""
+    """The color of a column of texts, with the entries of a legend."""
     widest = max(map(text_width, colours), default=0)
     entries = {"columns": max(int(width // (widest + 40)), 1), "labelLimit": width - 40, **style}
     return nominal(name, scale={"domain": list(colours), "range": list(colours.values())}, legend=entries)

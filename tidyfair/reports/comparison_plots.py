@@ -77,7 +77,7 @@ def tests_plot(plot: PlotInput) -> Picture:
     else:
         many = f"{sure or 'None'} of {len(frame)} disparities {'is' if sure == 1 else 'are'}"
         titles = [f"{many} larger than chance explains", f"{many} beyond chance", name]
-    return Picture(dots, table, titles, ["grey: p of 0.05 or more"])
+    return Picture(dots, table, titles, ["gray: p of 0.05 or more"])
 
 
 def _number_of_sure(frame: pl.DataFrame) -> int:
@@ -95,7 +95,7 @@ def periods_plot(plot: PlotInput) -> Picture:
     changes = "change" if len(frame) == 1 else "changes"
     finding = f"{_number_of_sure(frame) or 'none'} of {len(frame)} {changes} beyond chance"
     titles = [f"Change in {name}: {finding}", f"Change in {name}"]
-    notes = ["grey: p of 0.05 or more"] if frame[".expected_lower"].count() else []
+    notes = ["gray: p of 0.05 or more"] if frame[".expected_lower"].count() else []
     x = "from one period to the next"
     return Picture(over_time, table, titles, notes, _NO_DIFFERENCE, x=[x], y=["Change"])
 
@@ -291,7 +291,7 @@ def models_plot(plot: PlotInput) -> Picture:
         margin = margin.set(margin == 0, None)
         if margin.count():
             table = table.with_columns(expected_lower=-margin, expected_upper=margin)
-        notes = [f"lines: {plot.limits}", "grey: within the margin" if "expected_lower" in table.columns else ""]
+        notes = [f"lines: {plot.limits}", "gray: within the margin" if "expected_lower" in table.columns else ""]
         title = f"{finding} from {frame['.model_one'][0]}"
         return Picture(
             dots, table, [title, finding], notes, _NO_DIFFERENCE, x=[f"Change from {frame['.model_one'][0]}"]

@@ -122,7 +122,7 @@ def cumulative_plot(plot: PlotInput) -> Picture:
     table = table.with_columns(lower=-reach, upper=reach).drop("error")
     notes = ["lines rise where risks are underestimated, and fall where they are overestimated"]
     if table["series"].n_unique() <= MOST_BANDS:
-        notes.append("bands hold 95 % of calibrated scores at each point")
+        notes.append("bands hold 95% of calibrated scores at each point")
     titles, span = _titles(plot, "Cumulative calibration curve"), Span(reference=0)
     x, y = "Share of rows, from the lowest score", "Events less scores, per row"
     return Picture(lines, table, titles, notes, span, x=[x], y=[y], x_span=Span(0, 1))
@@ -155,7 +155,7 @@ def _points(plot: PlotInput, x: pl.Expr, y: pl.Expr, **columns: str) -> pl.DataF
 
 
 def groups_over_cuts(plot: PlotInput, frame: pl.DataFrame, cut: str) -> Picture:
-    """A panel for each metric and feature, and a colour for each group."""
+    """A panel for each metric and feature, and a color for each group."""
     values = _with_treat_all(_with_cuts(frame, cut), cut, [OUTER] if plot.outer else [])
     series = plot.with_outer(pl.col(".group"))
     metrics = listed_titles(values.select(plot.metric()).to_series())
@@ -164,7 +164,7 @@ def groups_over_cuts(plot: PlotInput, frame: pl.DataFrame, cut: str) -> Picture:
 
 
 def results_over_cuts(plot: PlotInput, frame: pl.DataFrame, cut: str) -> Picture:
-    """A panel for all metrics of a scale, and a colour for each; with outer groups, these have the colours."""
+    """A panel for all metrics of a scale, and a color for each; with outer groups, these have the colors."""
     values = plot.with_scales(_with_cuts(frame, cut)).with_columns(series="what")
     if plot.outer:
         values = values.with_columns(panel="what", series=OUTER)

@@ -20,7 +20,7 @@ _VERDICTS = {
     "below the limit": _BAD, "undecided": _OPEN, "better": _GOOD, "equivalent": (LIGHT["accent"], "circle"),
     "not worse": (LIGHT["accent"], "square"), "different": (LIGHT["ink"], "square"), "worse": _BAD, "not shown": _OPEN,
 }  # fmt: skip
-"""The colour and the shape of verdicts."""
+"""The color and the shape of verdicts."""
 _ROW, _TALL_ROW, _SHIFT = 26, 42, 9
 """The height of a row; of one whose label stands above it, and by how much both stand beside its middle."""
 _LEAST_PANEL = 150
@@ -314,7 +314,7 @@ def _reasons(axes: Axes, part: pl.DataFrame, reference: float | None) -> list[Ve
 
 
 def _channels_of_verdicts(table: pl.DataFrame, width: float) -> Vega:
-    """The colour and the shape of dots by the verdicts of all panels, where there are any."""
+    """The color and the shape of dots by the verdicts of all panels, where there are any."""
     if "verdict" not in table.columns:
         return {}
     given = {verdict: _VERDICTS[verdict] for verdict in _VERDICTS if verdict in set(table["verdict"])}

@@ -56,7 +56,7 @@ def heat_map(picture: Picture, width: float) -> tuple[list[Vega], int]:
 
 
 def _with_strength(part: pl.DataFrame) -> pl.DataFrame:
-    """Cells with the strength of their colour."""
+    """Cells with the strength of their color."""
     value = pl.when(pl.col("estimate").is_finite()).then(pl.col("estimate"))
     low, high = value.min(), value.max()
     share = pl.when(high > low).then((value - low) / (high - low)).otherwise(0.5)

@@ -229,5 +229,5 @@ def _number_among(known: Sequence[object], column: str) -> pl.Expr:
 
 
 def text_of_file(name: str) -> str:
-    """The text of a file beside this module: the script of the controls, or their style, in colours of the page."""
+    """The text of a file beside this module: the script of the controls, or their style, in colors of the page."""
     return files("tidyfair.reports").joinpath(name).read_text("utf-8")

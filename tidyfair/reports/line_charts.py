@@ -29,7 +29,7 @@ def lines(picture: Picture, width: float) -> tuple[list[Vega], int]:
     """A line for each series, a panel for each part.
 
     Columns: `panel`, `series`, `x`, `y`, `lower` and `upper` where there are intervals, the `rows` of points where
-    they are of several, and `dashed` where each line has another beside it. Of more series than there are colours, the
+    they are of several, and `dashed` where each line has another beside it. Of more series than there are colors, the
     lowest and the highest have one.
     """
     table, colours = _with_keys(picture.table)
@@ -41,7 +41,7 @@ def lines(picture: Picture, width: float) -> tuple[list[Vega], int]:
     )
     if len(colours) == 1:
         colour["legend"] = None
-    # lines can be told apart without colours, too
+    # lines can be told apart without colors, too
     dash = {**colour, "scale": {"domain": list(colours), "range": _DASHES[: len(colours)]}}
     panels: list[Vega] = []
     for part in parts:
@@ -150,7 +150,7 @@ def _beside_each_other(part: pl.DataFrame, picture: Picture, across: Axes) -> pl
 
 
 def _with_keys(table: pl.DataFrame) -> tuple[pl.DataFrame, dict[str, str]]:
-    """Lines with the `key` of their series, and whether it stands in `front`; and the colours of keys."""
+    """Lines with the `key` of their series, and whether it stands in `front`; and the colors of keys."""
     table = table.with_columns(pl.int_range(pl.len()).alias("order"))
     names = table["series"].unique(maintain_order=True).to_list()
     if len(names) <= len(SERIES):

@@ -93,7 +93,7 @@ def _results_picture(plot: PlotInput) -> Picture:
 def _notes_on_marks(plot: PlotInput, table: pl.DataFrame) -> list[str]:
     """The notes on the marks beside values."""
     notes = {"lower": f"lines: {plot.limits}", "raw": "hollow: the group alone"}
-    notes["expected_lower"] = "grey: expected if groups are equal"
+    notes["expected_lower"] = "gray: expected if groups are equal"
     return [note for mark, note in notes.items() if mark in table.columns]
 
 
@@ -198,7 +198,7 @@ def _crossing(plot: PlotInput, grouped: pl.DataFrame, titles: list[str]) -> Pict
     table = table_of(
         grouped, ".estimate", row=row, column=column, text=pl.Series(texts, dtype=pl.String), below=size, rows=count
     )
-    return Picture(heat_map, table, titles, ["stronger colours: higher values"], names=(row_name, column_name))
+    return Picture(heat_map, table, titles, ["stronger colors: higher values"], names=(row_name, column_name))
 
 
 def _over_outer(plot: PlotInput, frame: pl.DataFrame) -> Picture:
@@ -251,7 +251,7 @@ def bounds_plot(plot: PlotInput) -> Picture:
     marks = {"panel": plot.metric(), "what": what, "expected_lower": ".lower_bound", "expected_upper": ".upper_bound"}
     table = table_of(plot.frame, ".estimate", ".lower", ".upper", **marks)
     name = listed_titles(table["panel"])
-    note = f"grey: all rates that the data allow; lines: their {plot.limits}; in parentheses: expected rows"
+    note = f"gray: all rates that the data allow; lines: their {plot.limits}; in parentheses: expected rows"
     return Picture(dots, table, [f"{name} of groups known by probability", name], [note], Span(0, 1))
 
 

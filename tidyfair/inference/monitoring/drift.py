@@ -195,12 +195,12 @@ def compare_periods(
     Returns:
         A callable with the arguments of a metric. It returns one row for each metric and period except the first:
         `.before` (the previous period), both values, their `.change`, the mean change `.expected` by chance, the range
-        of changes that are not significant at 5 % (`.expected_lower`, `.expected_upper`; null where the test is of the
+        of changes that are not significant at 5% (`.expected_lower`, `.expected_upper`; null where the test is of the
         changes of groups), `.p_value` and `.p_adjusted`.
 
         A search returns one row for each metric and `.group`, which is null for the disparity and for all rows: the
-        `.period` from which on values are others, and the first and last one that it may be at a confidence of 95 %
-        (`.period_lower`, `.period_upper`; Worsley, 1986; null where `.p_value` is 5 % or more), the values before and
+        `.period` from which on values are others, and the first and last one that it may be at a confidence of 95%
+        (`.period_lower`, `.period_upper`; Worsley, 1986; null where `.p_value` is 5% or more), the values before and
         from it on, their `.change` with limits that hold at whichever period is taken (`.lower`, `.upper`),
         `.p_value`, `.p_adjusted` and the rows `.n` that are counted. All are null where nothing can be compared.
 

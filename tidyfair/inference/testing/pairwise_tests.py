@@ -520,8 +520,8 @@ def pairwise(
             of the pair alone just holds equality; it is the test of everything else (means, areas, rates with weights
             or clusters), whatever is asked for.
         mid_p: Count tables that are as likely as the observed one half, in Fisher's test. It finds more and is nearly
-            exact: a test of 5 % rejects 4.2 % of pairs of equal groups of 50 rows, averaged over rates (the exact one
-            2.6 %), and 5.7 % at most; of 8 and 200 rows 6.3 % at most.
+            exact: a test of 5% rejects 4.2% of pairs of equal groups of 50 rows, averaged over rates (the exact one
+            2.6%), and 5.7% at most; of 8 and 200 rows 6.3% at most.
         adjust: The adjustment of p-values: `"holm"`, for as many pairs as can still be equal (Shaffer, 1986), `"bh"`,
             `"by"`, `"none"`, or `"max_t"`, step-down by the largest distance of any pair of a comparison in standard
             errors of the pair (Westfall and Young, 1993). It is never above Holm's within a comparison, and it, too,

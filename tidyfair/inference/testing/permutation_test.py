@@ -198,7 +198,7 @@ class DisparityTest(OuterGroupTest):
 def by_chance(values: Array, severity: Array, *, mid_p: bool = False) -> dict[str, float]:
     """The values expected by chance: the mean of draws, the range of those that are not significant, and the p-value.
 
-    The last draw is the observed one, which lies outside of the range if its p-value is below 5 %, and only then.
+    The last draw is the observed one, which lies outside of the range if its p-value is below 5%, and only then.
     """
     rising, same = np.sort(severity), slack(severity)
     # the share of draws, itself among them, that are as severe as each draw
@@ -216,8 +216,8 @@ def by_chance(values: Array, severity: Array, *, mid_p: bool = False) -> dict[st
 def on_scale(observed: float, severity: Array, centre: float | None, ends: tuple[float, float]) -> Array:
     """Draws of a distance in standard errors on the scale of the observed value, which is the last of them.
 
-    A draw of half the observed distance is half as far from the centre, on both sides if values lie on both. Without a
-    centre, or a finite value, there is no such scale.
+    A draw of half the observed distance is half as far from the center, on both sides if values lie on both. Without a
+    center, or a finite value, there is no such scale.
     """
     if centre is None or not np.isfinite(observed):
         return np.full(len(severity), np.nan)
@@ -381,11 +381,11 @@ def disparity_test(
 
     Returns:
         A callable with the arguments of a metric. It returns one row for each metric and outer group: `.hypothesis`,
-        `.estimate`, the mean `.expected` for equal groups and the range of what is not significant at 5 %
+        `.estimate`, the mean `.expected` for equal groups and the range of what is not significant at 5%
         (`.expected_lower`, `.expected_upper`), `.p_value`, `.p_adjusted`, the number `.n` of rows and the `.method`.
         Distances in standard errors are shown on the scale of the disparity: a draw that is as likely as half of the
         observed distances as half of the disparity. So the estimate is outside of the range if its p-value is below
-        5 %, and only then. Values are null without a disparity, and the range where the disparity has no value for
+        5%, and only then. Values are null without a disparity, and the range where the disparity has no value for
         equal groups, as a group minimum.
 
     Raises:

@@ -74,7 +74,7 @@ _MOST_NUMBERS = 2**20
 _FEW_ROWS = 16
 """The most rows for each combination at which it is faster to draw rows than counts of combinations."""
 _SPLITS = 24
-"""Steps in which the error is split between a subgroup and the rest; more make limits narrower by less than 1 %."""
+"""Steps in which the error is split between a subgroup and the rest; more make limits narrower by less than 1%."""
 _RATES = "fall_out, miss_rate, selection_rate or accuracy; {} is not a share of rows"
 _RATES_OR_CALIBRATION = "fall_out, miss_rate or accuracy, or calibration_in_the_large of scores, not {}"
 """What searches and certificates take, with the name of a metric that is nothing of the kind."""
@@ -280,7 +280,7 @@ class LinearSubgroup(SubgroupAudit):
 
 def _slopes(points: Array, denominator: Array, numerator: Array) -> tuple[Array, Array]:
     """The weighted least squares fit of the rate: its slopes, and a point at which it is the overall rate."""
-    # scaled to 0 to 1 and centred, so that no direction is lost to rounding
+    # scaled to 0 to 1 and centered, so that no direction is lost to rounding
     low, width = points.min(axis=0), np.ptp(points, axis=0)
     width = np.where(width > 0, width, np.inf)
     scaled = (points - low) / width
@@ -298,7 +298,7 @@ class SubgroupCertificate(SubgroupAudit):
 
     Returns a frame of the caller's kind with one row for each outer group. Columns: the outer keys, `.metric`, the
     certified `.epsilon`, the `.subgroup` that determines it, whose `.estimate` is compared with `.compared_with` (the
-    rate of all others, or its own mean score), their `.difference` in the unfavourable direction, the `.denominator` of
+    rate of all others, or its own mean score), their `.difference` in the unfavorable direction, the `.denominator` of
     the subgroup, the numbers of conjunctions `.searched` and `.not_searched` (fewer than `.min_n` rows in the
     denominator, or unknown people), the `.conf_level`, and `.status`. If no conjunction is searched, `.epsilon` is
     null, and `.status` gives the reason.
@@ -365,7 +365,7 @@ class SubgroupCertificate(SubgroupAudit):
         searched = conjunctions.status == Status.OK
         error = (1 - self.conf_level) / max(int(searched.sum()), 1)
         rate, other = conjunctions.rates()
-        # the sign of a difference towards the bad side
+        # the sign of a difference toward the bad side
         badness = 1 if self.metric.direction == "minimize" else -1
         upper = np.full(len(searched), math.nan)
         hits, size = conjunctions.numerator[searched], conjunctions.denominator[searched]
