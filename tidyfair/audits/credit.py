@@ -45,7 +45,7 @@ class StandardizedTable(AuditTable):
         name: The name of the table in `.tables`.
         heading: The heading of the published table.
         needs: The arguments without which there is no such table: `("probs",)`, or `("truth", "probs")`.
-        of_residuals: Compare the truth less the score, in place of the score.
+        of_residuals: Compare the truth minus the score, in place of the score.
         spread: The standard deviation, as `audits.standardized_differences` has it.
         columns: The columns as they are published.
     """
@@ -82,7 +82,7 @@ class StandardizedTable(AuditTable):
 
     def specification(self) -> str:
         """The table in words."""
-        of = "residuals (truth less score)" if self.of_residuals else "scores"
+        of = "residuals (truth minus score)" if self.of_residuals else "scores"
         return f"standardized mean differences of {of} to a group that the caller names; spread: {self.spread}"
 
 

@@ -217,7 +217,7 @@ def subgroups_plot(plot: PlotInput) -> Picture:
         notes = ["dot: the subgroup that differs most", "line: how far any subgroup may differ"]
     else:
         titles = [f"Subgroups that differ most from the rest in {prose}", f"{name} of subgroups"]
-        notes = ["value of the subgroup less that of the rest", "rows that count in parentheses"]
+        notes = ["subgroup minus everyone else", "n in parentheses"]
         if len(frame) > len(first):
             notes.append(f"{len(first)} of {len(frame)}")
     return Picture(dots, table, titles, notes, _NO_DIFFERENCE, x=["Difference"])
@@ -232,7 +232,7 @@ def halves_plot(plot: PlotInput) -> Picture:
     ]
     sides = [text.rpartition(") ")[0::2] for text in conditions]
     divided = {left for left, _ in sides}
-    notes = ["rows in parentheses"]
+    notes = ["n in parentheses"]
     if len(divided) == 1 and "" not in divided:
         # both halves have the same long left side
         notes.insert(0, f"by {divided.pop()})")
@@ -252,7 +252,7 @@ def sensitivity_plot(plot: PlotInput) -> Picture:
     why = reason(".share", "does not turn it")
     table = table_of(frame, panel=errors, what=what, estimate=".share", why=why)
     titles = ["The smallest share of errors that turns the verdict", "Errors that turn the verdict"]
-    return Picture(dots, table, titles, ["rows in parentheses"], Span(0, 1, 0), x=["Share of rows"])
+    return Picture(dots, table, titles, ["n in parentheses"], Span(0, 1, 0), x=["Share of rows"])
 
 
 def probabilities_plot(plot: PlotInput) -> Picture:

@@ -167,8 +167,7 @@ class PlotInput:
         if groups_of_panels.n_unique() == 1 and several:
             return labels, ""
         texts = counts.select(pl.format("{} ({})", "what", "count").fill_null(pl.col("what"))).to_series()
-        is_of_all = frame[".n"].count() > 0 and (sizes == frame[".n"]).all()
-        return texts, "rows in parentheses" if is_of_all else "rows that count in parentheses"
+        return texts, "n in parentheses"
 
     def _rows_of_shares(self, frame: pl.DataFrame) -> pl.Series:
         """The rows that values are shares of; null where nobody knows."""

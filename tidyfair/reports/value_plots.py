@@ -261,6 +261,4 @@ def missing_truth_plot(plot: PlotInput) -> Picture:
     what = pl.format("{} ({})", group, ".n")
     table = table_of(plot.frame, ".lower", ".upper", what=what, estimate=".difference")
     titles = ["Share without a truth: estimated positives less estimated negatives", "Missing truths by estimate"]
-    return Picture(
-        dots, table, titles, ["rows in parentheses", f"lines: {plot.limits}"], Span(-1, 1, 0), x=["Difference"]
-    )
+    return Picture(dots, table, titles, ["n in parentheses", f"lines: {plot.limits}"], Span(-1, 1, 0), x=["Difference"])

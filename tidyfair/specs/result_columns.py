@@ -86,7 +86,7 @@ COLUMNS: Mapping[str, Mapping[str, str]] = {
         ".lowest_score": "the lowest score of the bin",
         ".highest_score": "the highest score of the bin",
         ".score": "the score up to which rows are counted",
-        ".cumulative_error": "the number of events less the sum of scores up to a score, per row",
+        ".cumulative_error": "the number of events minus the sum of scores up to a score, per row",
         ".performance": "the metric by which models are compared",
         ".performance_metric": "its name",
         ".performance_change": "its change from the baseline",

@@ -527,7 +527,7 @@ def pairwise(
             errors of the pair (Westfall and Young, 1993). It is never above Holm's within a comparison, and it, too,
             holds for the pairs that are equal where others are not.
         family: The pairs that are adjusted together: `"all"`, those of one `"metric"`, or of one `"by"`.
-        conf_level: Confidence level of the intervals, together as the p-values are adjusted, and 1 less the p-value
+        conf_level: Confidence level of the intervals, together as the p-values are adjusted, and 1 minus the p-value
             below which groups are told apart.
         times: Number of draws for `"max_t"`, and of replicates for values whose interval has no closed form.
         seed: Seed of the draws.
@@ -535,7 +535,7 @@ def pairwise(
     Returns:
         A callable that takes what a metric takes, and gives one row for each pair, label, evaluation time or quantile
         level, and outer group: `.group`, `.other`, the rows of both (`.n`, `.n_other`: of rates those that count), both
-        values, `.scale` (`difference`, group less other, `ratio`, group over other, or `odds_ratio`), `.disparity` with
+        values, `.scale` (`difference`, group minus other, `ratio`, group over other, or `odds_ratio`), `.disparity` with
         `.lower`, `.upper`, `.std_error` (null where limits do not rest on one) and `.method`, `.statistic` and `.df` of
         the tests that have them, `.p_value`, `.p_adjusted`, `.test`, `.adjustment` and `.status`. Limits are
         those of `compare_groups` (Newcombe's for differences of rates, Miettinen and Nurminen's for ratios), at a level

@@ -772,7 +772,7 @@ def multicalibration_test(
         min_share: Smallest share of the rows, likewise.
         unknown: Treatment of people with a missing or unknown value of a feature, as for metrics.
         unknown_values: The values that mean unknown beside null; by default texts such as "Unknown".
-        conf_level: 1 less the probability of any false alarm, for which `.detectable` is computed.
+        conf_level: 1 minus the probability of any false alarm, for which `.detectable` is computed.
         power: The probability with which an error of `.detectable` is detected, at least.
 
     Returns:
