@@ -3,6 +3,7 @@ document$.subscribe(() => {
   for (const line of document.querySelectorAll(".highlight code > span")) {
     line.classList.toggle("folds", !/[\u2500-\u257f]/.test(line.textContent));
   }
+  for (const code of document.querySelectorAll(".highlight code")) shrink(code);
 });
 
 // Names in tables may break after a dot, an underscore, a bracket or an equals sign, and nowhere else.
@@ -27,11 +28,14 @@ document$.subscribe(() => {
     table.classList.add("cards");
     for (const row of rows) [...row.cells].forEach((cell, at) => (cell.dataset.label = heads[at].textContent));
   }
-  for (const formula of document.querySelectorAll(".formula")) {
-    const fits = formula.clientWidth / formula.scrollWidth;
-    if (fits < 1) formula.style.fontSize = `${Math.max(0.6, fits * 0.98)}em`;
-  }
+  for (const formula of document.querySelectorAll(".formula")) shrink(formula, 0.55);
 });
+
+// What is a little wider than its place has smaller letters.
+function shrink(element, least = 0.8) {
+  const fits = element.clientWidth / element.scrollWidth;
+  if (fits < 1) element.style.fontSize = `calc(${Math.max(least, fits * 0.97)} * ${getComputedStyle(element).fontSize})`;
+}
 
 // The copy button of an example copies its code: no prompts, no results.
 document$.subscribe(() => {
