@@ -41,7 +41,7 @@ from tidyfair.metrics.curves import Curve
 from tidyfair.metrics.other_names import OTHER_NAMES
 from tidyfair.specs.formulas import GroupPairs
 from tidyfair.specs.groups import WORDS_FOR_UNKNOWN
-from tidyfair.specs.options import INTERVALS
+from tidyfair.specs.option_table import INTERVALS
 from tidyfair.specs.result_columns import COLUMNS
 from tidyfair.specs.result_kinds import KINDS
 

@@ -291,7 +291,7 @@ def test_page_of_columns_describes_what_calls_return() -> None:
     returned |= {*fair.by_group(people, **call, interval="auto").columns} - {"g"}
     returned |= {*tf.check(fair, below=0.1)(people, **call).columns}
     returned |= {*tf.compare_groups(tf.sens, by="g")(people, **call, explain=True).columns} - {"g"}
-    returned |= {*tf.inference.disparity_test(fair, times=20)(people, **call).columns}
+    returned |= {*tf.inference.disparity_test(fair)(people, **call, times=20).columns}
     assert returned - described == set()
     assert returned <= RESERVED
 

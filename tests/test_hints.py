@@ -10,8 +10,7 @@ import polars as pl
 import pytest
 
 import tidyfair as tf
-from tidyfair import other_keywords
-from tidyfair.specs.options import CallOptions
+from tidyfair.specs.option_table import OF_CALLS, OPTIONS
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -182,12 +181,9 @@ def test_calls_of_tests_gates_curves_and_tables_name_their_keywords() -> None:
 
 
 def test_hints_name_keywords_that_exist() -> None:
-    of_calls = vars(other_keywords)["_OF_CALLS"]
-    accepted = {"data", "truth", "estimate", *CallOptions.__annotations__}
-    assert set(of_calls) <= accepted
-    theirs = [keyword for keywords in of_calls.values() for keyword in keywords.split()]
+    theirs = [keyword for name in OF_CALLS for keyword in OPTIONS[name].names_elsewhere.split()]
     assert len(theirs) == len(set(theirs))
-    assert not accepted & set(theirs)
+    assert not OF_CALLS & set(theirs)
 
 
 # Arrays

@@ -244,7 +244,7 @@ def pictures(name: str) -> Iterator[tuple[str, Any]]:
     made: dict[str, Callable[[], Any]] = {
         "results": lambda: tf.metric_set(tf.accuracy, named)(data, "y", "p"),
         "verdicts": lambda: tf.check(named, below=0.1)(data, "y", "p", times=40),
-        "tests": lambda: tf.inference.disparity_test(parity(name), times=40)(data, "y", "p"),
+        "tests": lambda: tf.inference.disparity_test(parity(name))(data, "y", "p", times=40),
         "groups": lambda: named.by_group(data, "y", "p", interval="exact"),
         "crossed": lambda: parity("g", "h").by_group(data, "y", "p"),
         "outer": lambda: tf.accuracy(data, "y", "p", group_by=name, interval="exact"),
@@ -255,14 +255,14 @@ def pictures(name: str) -> Iterator[tuple[str, Any]]:
         "pairs": lambda: tf.inference.pairwise(named)(data, "y", "p"),
         "strata": lambda: tf.inference.stratified(parity(name), within="h")(data, "y", "p"),
         "models": lambda: tf.compare_models(named)(data, "y", one="p", other="other", times=40),
-        "subgroups": lambda: tf.inference.subgroup_search(tf.selection_rate, [name, "h"], times=40, **ALL_GROUPS)(
-            data, "y", "p"
+        "subgroups": lambda: tf.inference.subgroup_search(tf.selection_rate, [name, "h"], **ALL_GROUPS)(
+            data, "y", "p", times=40
         ),
-        "periods": lambda: tf.inference.compare_periods(parity("h"), period=name, times=40)(
-            data, "y", "p", group_by=name
+        "periods": lambda: tf.inference.compare_periods(parity("h"), period=name)(
+            data, "y", "p", group_by=name, times=40
         ),
-        "change": lambda: tf.inference.compare_periods(parity("h"), period=name, times=40, search="change")(
-            data, "y", "p", group_by=name
+        "change": lambda: tf.inference.compare_periods(parity("h"), period=name, search="change")(
+            data, "y", "p", group_by=name, times=40
         ),
         "components": lambda: tf.inference.decompose(tf.accuracy, between=name, by="h")(data, "y", "p"),
         "looks": lambda: tf.inference.monitor(parity("h"), below=0.1, period=name)(data, "y", "p", group_by=name),
@@ -491,7 +491,7 @@ NAMED: dict[str, Callable[[pl.DataFrame], object]] = {
     "cluster": lambda data: tf.accuracy(data, "y", "p", cluster=OWN, interval="auto"),
     "an expression": lambda data: tf.accuracy(data, "y", "p", group_by=pl.col("g").alias(OWN)),
     "a column of an expression": lambda data: tf.accuracy(data, "y", "p", group_by=pl.col(OWN).alias("h2")),
-    "features": lambda data: tf.inference.subgroup_search(tf.accuracy, [OWN], times=40)(data, "y", "p"),
+    "features": lambda data: tf.inference.subgroup_search(tf.accuracy, [OWN])(data, "y", "p", times=40),
     "within": lambda data: tf.inference.disparity_test(tf.demographic_parity("g"), within=OWN)(data, "y", "p"),
     "strata": lambda data: tf.accuracy(data, "y", "p", design=tf.surveys.design(strata=OWN), interval="auto"),
     "models": lambda data: tf.compare_models(tf.accuracy)(data, "y", one="p", other=OWN),
@@ -533,8 +533,8 @@ def test_columns_that_are_not_needed_may_have_internal_names() -> None:
         "comparison": lambda rows: tf.compare_groups(tf.accuracy, by="g")(rows, **call),
         "sensitivity": lambda rows: tf.inference.verdict_sensitivity(parity, below=0.3)(rows, **call),
         "models": lambda rows: tf.compare_models(parity)(rows, "y", one="p", other="other", times=40),
-        "test": lambda rows: tf.inference.disparity_test(parity, within="h", times=40)(rows, **call),
-        "search": lambda rows: tf.inference.subgroup_search(tf.accuracy, ["g", "h"], times=40)(rows, **call),
+        "test": lambda rows: tf.inference.disparity_test(parity, within="h")(rows, **call, times=40),
+        "search": lambda rows: tf.inference.subgroup_search(tf.accuracy, ["g", "h"])(rows, **call, times=40),
         "neighbours": lambda rows: tf.inequality.consistency(["s"])(rows, **call),
         "residuals": lambda rows: next(
             iter(tf.audit("lending_adverse_impact", rows, **call, probs="s", by="g", to={"g": "b"}).tables.values())

@@ -206,7 +206,7 @@ def test_disjoint_groups_in_verbs() -> None:
         compared = tf.compare_groups(tf.accuracy, by=feature, to="rest")(DISJOINT, "y", "p")
         each = inference.pairwise(tf.sens.difference(feature))(DISJOINT, "y", "p")
         gate = tf.check(tf.accuracy.difference(feature), below=0.2)(DISJOINT, "y", "p")
-        test = inference.disparity_test(tf.accuracy.difference(feature), times=200)(DISJOINT, "y", "p")
+        test = inference.disparity_test(tf.accuracy.difference(feature))(DISJOINT, "y", "p", times=200)
         pairs.append((compared, each, gate, test))
     for own, other in zip(*pairs, strict=True):
         assert_frame_equal(of_texts(own), of_texts(other), check_exact=True)
@@ -284,12 +284,12 @@ def test_intervals_of_groups_that_share_most_people_cover(base: Any) -> None:
 @pytest.mark.simulation
 def test_permutation_tests_keep_their_level() -> None:
     random, times, rows, rejected = np.random.default_rng(9), 400, 200, 0
-    test = inference.disparity_test(tf.selection_rate.difference(tf.memberships("a", "b", "c"), to="rest"), times=199)
+    test = inference.disparity_test(tf.selection_rate.difference(tf.memberships("a", "b", "c"), to="rest"))
     for _ in range(times):
         shared = random.random(rows) < 0.5
         groups = {name: np.where(random.random(rows) < 0.6, shared, random.random(rows) < 0.4) for name in "abc"}
         data = pl.DataFrame({**groups, "p": random.random(rows) < 0.3})
-        rejected += test(data, estimate="p")[".p_value"].item() <= 0.05
+        rejected += test(data, estimate="p", times=199)[".p_value"].item() <= 0.05
     assert rejected / times <= 0.08
 
 

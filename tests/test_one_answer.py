@@ -93,7 +93,7 @@ def test_verbs_agree_on_the_largest_difference(policy: dict[str, Any]) -> None:
     frontier = inference.model_frontier(tf.accuracy, parity)
     of_models = frontier(PEOPLE, "truth", models=["chosen", "other"], baseline="chosen")
     sensitivity = inference.verdict_sensitivity(gate)(PEOPLE, **call)
-    periods = inference.compare_periods(parity, period="day", times=20)
+    periods = inference.compare_periods(parity, period="day")
     later = pl.concat([PEOPLE.with_columns(day=0), PEOPLE])
     answers = {
         "metric": one(parity(PEOPLE, **call)),
@@ -107,9 +107,9 @@ def test_verbs_agree_on_the_largest_difference(policy: dict[str, Any]) -> None:
         "frontier": of_models.filter(pl.col(".model") == "chosen")[".disparity"].item(),
         "sensitivity": sensitivity[".estimate"][0],
         "monitor": one(inference.monitor(parity, below=0.9)(PEOPLE, **call)),
-        "permutation test": one(inference.disparity_test(parity, times=20)(PEOPLE, **call)),
+        "permutation test": one(inference.disparity_test(parity)(PEOPLE, **call, times=20)),
         "posterior": one(inference.probability(parity, below=0.9)(PEOPLE, **call)),
-        "periods": one(periods(later, group_by="day", **call)),
+        "periods": one(periods(later, group_by="day", **call, times=20)),
         "values of groups": spread(parity.by_group(PEOPLE, **call)),
     }
     assert answers == pytest.approx(dict.fromkeys(answers, expected), abs=1e-12)
@@ -229,7 +229,7 @@ def test_verbs_write_the_same_groups(values: list[object], by: tuple[str, ...]) 
         "frontier": frontier[".groups_left_out"][0],
     }
     if len(by) == 1:
-        search = inference.subgroup_search(tf.accuracy, by, times=20, unknown="group")(data, **call)
+        search = inference.subgroup_search(tf.accuracy, by, unknown="group")(data, **call, times=20)
         certificate = inference.certify_subgroups(tf.accuracy, by, unknown="group").by_subgroup(data, **call)
         for name, table in {"search": search, "certificate": certificate}.items():
             groups[name] = [text.removeprefix("group=") for text in table[".subgroup"]]
@@ -254,7 +254,7 @@ def test_groups_keep_their_names_where_others_are_left_out() -> None:
     expected = {'"null"', "x"}
     listed = gap.by_group(data, **call).filter(pl.col(".status") == "ok")
     sensitivity = inference.verdict_sensitivity(tf.check(gap, below=0.9))(data, **call, group_by="fold")
-    search = inference.subgroup_search(tf.accuracy, ["group"], times=20, **policy)(data, **call, group_by="fold")
+    search = inference.subgroup_search(tf.accuracy, ["group"], **policy)(data, **call, group_by="fold", times=20)
     pairs = inference.paired_groups(tf.accuracy, by="group", pair="pair", **policy)(data, **call)
     groups = {
         "values of groups": listed[".group"],
@@ -301,7 +301,7 @@ OF_NUMBERS: dict[str, tuple[int, Any]] = {
     "models": (1, lambda rows: models_of_numbers(rows, tf.mae)),
     "models of squares": (2, lambda rows: models_of_numbers(rows, tf.mse)),
     "pairs": (2, lambda rows: tf.inference.pairwise(tf.mse.difference("group"))(rows, **GAPS)),
-    "test": (2, lambda rows: inference.disparity_test(tf.mse.difference("group"), times=99)(rows, **GAPS)),
+    "test": (2, lambda rows: inference.disparity_test(tf.mse.difference("group"))(rows, **GAPS, times=99)),
 }
 OF_WEIGHTS: dict[str, Any] = {
     "values": lambda rows, **call: tf.mae(rows, **GAPS, interval="auto", **call),
@@ -316,8 +316,8 @@ OF_WEIGHTS: dict[str, Any] = {
     "models": lambda rows, **call: tf.compare_models(tf.mae, tf.mae.difference("group"))(
         rows, "truth", one="one", other="other", **call
     ),
-    "test": lambda rows, **call: inference.disparity_test(tf.sens.difference("group"), times=99)(
-        rows, "yes", "no", **call
+    "test": lambda rows, **call: inference.disparity_test(tf.sens.difference("group"))(
+        rows, "yes", "no", **call, times=99
     ),
 }
 

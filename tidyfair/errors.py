@@ -11,7 +11,6 @@ from enum import StrEnum
 from typing import Self
 
 from tidyfair.escapes import visible
-from tidyfair.other_keywords import hint
 
 __all__ = [
     "AggregateError",
@@ -207,13 +206,6 @@ class ArgumentError(TidyfairError):
         *others, last = map(repr, known)
         choice = f"{', '.join(others)} or {last}" if others else last
         return cls(f"`{argument}=` must be {choice}, not {in_short(given)}.{nearest(given, known)}")
-
-    @classmethod
-    def unknown_keyword(cls, kind: str, name: str, known: Iterable[str]) -> Self:
-        """A keyword that does not exist, or has another name in this library."""
-        known = list(known)
-        sentence = hint(name, known)
-        return cls(f"Unknown {kind} {name!r}. {sentence}") if sentence else cls.unknown(kind, name, known)
 
 
 class ColumnError(TidyfairError):

@@ -568,7 +568,7 @@ TABLES: dict[str, Callable[[DataFrame, list[str]], DataFrame]] = {
     "check with unknown groups": lambda data, keys: tf.check(tf.demographic_parity("sex", unknown="apart"), below=0.1)(
         data, **LABELS, group_by=keys
     ),
-    "disparity_test": lambda data, keys: tf.inference.disparity_test(GAP, times=20)(data, **LABELS, group_by=keys),
+    "disparity_test": lambda data, keys: tf.inference.disparity_test(GAP)(data, **LABELS, group_by=keys, times=20),
     "compare_groups": lambda data, keys: tf.compare_groups(GAP)(data, **LABELS, group_by=keys, explain=True),
     "audit": lambda data, keys: tf.audit(
         "nyc_ll144", data, estimate="approved", pos_label="yes", by="sex", group_by=keys
@@ -606,15 +606,15 @@ TABLES: dict[str, Callable[[DataFrame, list[str]], DataFrame]] = {
     "pairwise": lambda data, keys: tf.inference.pairwise(GAP)(data, **LABELS, group_by=keys),
     "stratified": lambda data, keys: tf.inference.stratified(GAP, within="race")(data, **LABELS, group_by=keys),
     "worst_groups": lambda data, keys: tf.inference.worst_groups(GAP)(data, **LABELS, group_by=keys),
-    "probability": lambda data, keys: tf.inference.probability(GAP, below=0.1, times=20)(data, **LABELS, group_by=keys),
+    "probability": lambda data, keys: tf.inference.probability(GAP, below=0.1)(data, **LABELS, group_by=keys, times=20),
     "decompose": lambda data, keys: tf.inference.decompose(tf.sens, between="sex", by="race")(
         data, **LABELS, group_by=keys
     ),
-    "search for a change": lambda data, keys: tf.inference.compare_periods(
-        GAP, period="age_band", search="change", times=20
-    )(data, **LABELS, group_by=[*keys, "age_band"]),
-    "compare_periods": lambda data, keys: tf.inference.compare_periods(GAP, period="age_band", times=20)(
-        data, **LABELS, group_by=[*keys, "age_band"]
+    "search for a change": lambda data, keys: tf.inference.compare_periods(GAP, period="age_band", search="change")(
+        data, **LABELS, group_by=[*keys, "age_band"], times=20
+    ),
+    "compare_periods": lambda data, keys: tf.inference.compare_periods(GAP, period="age_band")(
+        data, **LABELS, group_by=[*keys, "age_band"], times=20
     ),
     "monitor": lambda data, keys: tf.inference.monitor(GAP, below=0.1, period="age_band")(
         data, **LABELS, group_by=[*keys, "age_band"]
@@ -659,8 +659,8 @@ TABLES: dict[str, Callable[[DataFrame, list[str]], DataFrame]] = {
     "missing_truth": lambda data, keys: tf.inference.missing_truth(
         data, "repaid", "approved", by=keys[0], positive="yes"
     ),
-    "subgroup_search": lambda data, keys: tf.inference.subgroup_search(tf.sens, ["sex"], times=20)(
-        data, **LABELS, group_by=keys
+    "subgroup_search": lambda data, keys: tf.inference.subgroup_search(tf.sens, ["sex"])(
+        data, **LABELS, group_by=keys, times=20
     ),
     "linear_subgroup": lambda data, keys: tf.inference.linear_subgroup(tf.sens, ["weight"])(
         data, **LABELS, group_by=keys
@@ -996,7 +996,7 @@ def test_notebooks_show_limits_settings_and_calls() -> None:
     assert cells_of(gate).count("below 0.1") == 2
     assert "conf_level=0.95" in html_of(gate)
     assert cells_of(gate)[-1] == "(data, truth, estimate, …)"
-    assert "times=99" in html_of(tf.inference.disparity_test(tf.demographic_parity("sex"), times=99))
+    assert "mid_p=True" in html_of(tf.inference.disparity_test(tf.demographic_parity("sex"), mid_p=True))
     assert cells_of(tf.inference.compare_models(tf.accuracy))[-1] == "(data, truth, one=…, other=…)"
     assert cells_of(tf.equalized_odds)[-1] == 'equalized_odds("column")(data, truth, estimate, …)'
     audit = tf.audits.NAMED_AUDITS["nyc_ll144"]

@@ -234,7 +234,7 @@ def test_disparities_of_models_are_of_the_groups_that_metrics_compare(case: str)
 
 def test_a_search_that_compares_no_group_has_nothing_to_draw() -> None:
     people = pl.DataFrame({"g": ["unknown", "a"] * 20, "hired": [1, 0, 0, 1] * 10})
-    found = tf.inference.subgroup_search(tf.selection_rate, ["g"], times=20)(people, estimate="hired")
+    found = tf.inference.subgroup_search(tf.selection_rate, ["g"])(people, estimate="hired", times=20)
     assert set(found[".status"]) == {"unknown", "no_other_group"}
     with pytest.raises(tf.errors.ArgumentError, match="nothing to draw: no subgroup is compared"):
         tf.autoplot(found)

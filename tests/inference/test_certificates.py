@@ -101,11 +101,11 @@ def test_limits_are_sharper_than_those_of_both_groups_at_half_the_error() -> Non
 
 def test_certificate_equals_its_largest_limit_and_counts_what_is_searched() -> None:
     people = lending()
-    certificate = certify_subgroups(tf.sens, ["sex", "race"], min_n=40, conf_level=0.9)
-    given = certificate(people, "repaid", "approved", pos_label="yes", group_by="fold")
-    limits = certificate.by_subgroup(people, "repaid", "approved", pos_label="yes", group_by="fold")
-    found = subgroup_search(tf.sens, ["sex", "race"], min_n=40, times=20)(
-        people, "repaid", "approved", pos_label="yes", group_by="fold"
+    certificate = certify_subgroups(tf.sens, ["sex", "race"], min_n=40)
+    given = certificate(people, "repaid", "approved", pos_label="yes", group_by="fold", conf_level=0.9)
+    limits = certificate.by_subgroup(people, "repaid", "approved", pos_label="yes", group_by="fold", conf_level=0.9)
+    found = subgroup_search(tf.sens, ["sex", "race"], min_n=40)(
+        people, "repaid", "approved", pos_label="yes", group_by="fold", times=20
     )
     assert given.schema.names()[0] == "fold"
     for fold, row in zip(given["fold"], given.to_dicts(), strict=True):
@@ -197,4 +197,4 @@ def test_certificates_refuse_what_is_no_rate() -> None:
     with pytest.raises(tf.errors.ArgumentError, match="takes a list of features"):
         certify_subgroups(tf.calibration.in_the_large, "sex")  # pyright: ignore[reportArgumentType] - a slip
     with pytest.raises(tf.errors.ArgumentError, match="`conf_level`"):
-        certify_subgroups(tf.error_rate, ["sex"], conf_level=95)
+        certify_subgroups(tf.error_rate, ["sex"])(lending(), "repaid", "approved", conf_level=95)

@@ -61,7 +61,7 @@ def shuffled(hits: Any, rows: Any, times: int, random: Any) -> Any:
 
 
 def test_a_drop_of_a_small_group_that_neighbouring_weeks_do_not_show_is_found() -> None:
-    neighbours = inference.compare_periods(PARITY, period="week", times=499)(DROPPED, **CALL)
+    neighbours = inference.compare_periods(PARITY, period="week")(DROPPED, **CALL, times=499)
     assert neighbours[".p_adjusted"].min() > 0.1  # pyright: ignore[reportOptionalOperand] - a number
     result = search(PARITY, tf.selection_rate)(DROPPED, **CALL)
     assert result.select(".metric", ".by", ".group", ".n").rows() == [

@@ -352,8 +352,8 @@ def test_stored_results_are_judged_by_the_intervals_that_they_have() -> None:
 
 
 def test_stored_ratios_beside_a_group_have_a_limit_on_both_sides() -> None:
-    ratios = tf.compare_groups(SELECTED, by="g", to="b", scale="ratio", adjust="none", conf_level=0.9)(
-        PEOPLE, estimate="e"
+    ratios = tf.compare_groups(SELECTED, by="g", to="b", scale="ratio", adjust="none")(
+        PEOPLE, estimate="e", conf_level=0.9
     )
     expected = alone(ratios_beside("b"), 0.8, 1 / 0.8)
     assert dict(tf.check(ratios, above=0.8).drop_nulls(".verdict").select(".group", ".verdict").rows()) == expected
@@ -417,7 +417,7 @@ def test_failed_assertions_of_pairs_name_both_groups() -> None:
         cells = [cell.strip() for cell in re.split("[│┆]", row)[1:-1]]
         assert tuple(cells[2:4]) in failed
     assert text == failure(tf.check(PAIRS, below=0.1), PEOPLE, estimate="e")
-    stored = tf.inference.pairwise(SELECTED.difference("g"), adjust="none", conf_level=0.9)(PEOPLE, estimate="e")
+    stored = tf.inference.pairwise(SELECTED.difference("g"), adjust="none")(PEOPLE, estimate="e", conf_level=0.9)
     assert "limits are not met" in failure(stored, below=0.1, outside="state")
 
 

@@ -177,10 +177,10 @@ def test_standard_errors_are_those_of_samples_drawn_again() -> None:
     again = test(pl.concat(samples), **CALL, group_by="draw")
     errors = again.group_by(".component", maintain_order=True).agg(pl.std(".estimate"))[".estimate"]
     assert result[".std_error"].to_list() == pytest.approx(errors.to_list(), rel=0.15)
-    wider = decompose(tf.selection_rate, between="g", by=["f1", "f2", "f3"], conf_level=0.99)
+    wider = decompose(tf.selection_rate, between="g", by=["f1", "f2", "f3"])
     half, half_wider = (
         table.select(pl.col(".upper") - pl.col(".estimate")).to_series()[0]
-        for table in (result, wider(frame_of(rows, hits), **CALL))
+        for table in (result, wider(frame_of(rows, hits), **CALL, conf_level=0.99))
     )
     assert (half, half_wider) == pytest.approx((1.959964 * result[".std_error"][0], 2.575829 * result[".std_error"][0]))
 

@@ -88,16 +88,16 @@ def test_common_shift_of_all_groups_is_no_changed_disparity() -> None:
     shifted = pl.concat(
         people((300, rates[0]), (300, rates[1]), seed=seed).with_columns(run=seed) for seed in range(150)
     )
-    test = inference.compare_periods(tf.demographic_parity("g"), period="month", times=199)
-    p_values = test(shifted, estimate="p", group_by=["run", "month"])[".p_value"]
+    test = inference.compare_periods(tf.demographic_parity("g"), period="month")
+    p_values = test(shifted, estimate="p", group_by=["run", "month"], times=199)[".p_value"]
     assert len(p_values) == 150
     assert (p_values <= 0.05).to_numpy().mean() <= 0.05 + 3 * np.sqrt(0.05 * 0.95 / 150)
 
 
 def test_change_of_a_minimum_is_tested_by_itself() -> None:
     worse = people((400, {"a": 0.7, "b": 0.8}), (400, {"a": 0.5, "b": 0.6}), (300, {"a": 0.5, "b": 0.6}), seed=1)
-    lowest = inference.compare_periods(tf.selection_rate.group_minimum("g"), period="month", times=999, adjust="none")
-    result = lowest(worse, **CALL)
+    lowest = inference.compare_periods(tf.selection_rate.group_minimum("g"), period="month", adjust="none")
+    result = lowest(worse, **CALL, times=999)
     assert result[".p_value"][0] < 0.01
     is_inside = result.select(pl.col(".change").is_between(".expected_lower", ".expected_upper")).to_series()
     assert is_inside.to_list() == (result[".p_value"] >= 0.05).to_list() == [False, True]
@@ -106,7 +106,7 @@ def test_change_of_a_minimum_is_tested_by_itself() -> None:
 def test_expected_change_of_distances_to_the_whole_draws_the_whole_too() -> None:
     data = people((300, {"a": 0.5, "b": 0.45}), (60, {"a": 0.45, "b": 0.52}), seed=4)
     metric = tf.demographic_parity("g", aggregate=tf.difference(to="overall"))
-    result = inference.compare_periods(metric, period="month", times=4000)(data, **CALL).row(0, named=True)
+    result = inference.compare_periods(metric, period="month")(data, **CALL, times=4000).row(0, named=True)
     totals = data.group_by("g", maintain_order=True).agg(pl.col("p").sum())["p"].to_numpy()
     before = np.random.default_rng(1).hypergeometric(totals, 360 - totals, 300, (20_000, 2))
     after = totals - before
@@ -131,13 +131,13 @@ def test_drift_is_detected_and_no_drift_is_rarely_rejected() -> None:
 def test_equal_opportunity_drift_ignores_negatives() -> None:
     data = people((200, {"a": 0.5, "b": 0.6}), (150, {"a": 0.4, "b": 0.6}))
     doubled = pl.concat([data, data.with_columns(y=pl.lit(0), p=pl.lit(1, pl.Int64))])
-    metric = inference.compare_periods(tf.equal_opportunity("g"), period="month", times=500)
+    metric = inference.compare_periods(tf.equal_opportunity("g"), period="month")
     assert (
-        metric(doubled, "y", **CALL)
+        metric(doubled, "y", **CALL, times=500)
         .drop(".metric")
         .equals(
-            inference.compare_periods(tf.demographic_parity("g", name="equal_opportunity"), period="month", times=500)(
-                data, **CALL, pos_label=1
+            inference.compare_periods(tf.demographic_parity("g", name="equal_opportunity"), period="month")(
+                data, **CALL, pos_label=1, times=500
             ).drop(".metric")
         )
     )

@@ -348,7 +348,7 @@ def test_bad_second_prediction_raises() -> None:
 
 
 def test_worst_groups_equals_wilson_and_grid() -> None:
-    result = inference.worst_groups(tf.equal_opportunity("race"), pooling=None, times=40_000)(LOANS, "y", "one")
+    result = inference.worst_groups(tf.equal_opportunity("race"), pooling=None)(LOANS, "y", "one", times=40_000)
     positives = LOANS.filter("y").group_by("race", maintain_order=True).agg(pl.col("one").sum(), pl.len())
     counts = {race: (hits, rows) for race, hits, rows in positives.rows()}
     level = 0.95 ** (1 / len(counts))
@@ -384,7 +384,7 @@ def test_equal_groups_have_no_certain_worst() -> None:
     for _ in range(30):
         people = pl.DataFrame({"g": np.repeat(np.arange(6), 33), "p": random.random(198) < 0.7})
         seen.append(
-            inference.worst_groups(tf.demographic_parity("g"), times=500)(people, estimate="p")[".p_worst"].max()
+            inference.worst_groups(tf.demographic_parity("g"))(people, estimate="p", times=500)[".p_worst"].max()
         )
     assert np.mean(seen) < 0.75
 

@@ -2,6 +2,7 @@
 
 import inspect
 from collections.abc import Mapping
+from functools import partial
 from typing import Any
 
 import polars as pl
@@ -11,6 +12,7 @@ from polars.testing import assert_frame_equal
 import tidyfair as tf
 from tidyfair.datasets import lending
 from tidyfair.inference import (
+    SubgroupSearch,
     compare_models,
     compare_periods,
     disparity_test,
@@ -81,7 +83,8 @@ def test_comparison_of_models_shows_its_predictions_and_the_options_of_a_call() 
     "search", [subgroup_search(tf.selection_rate, ["sex"]), linear_subgroup(tf.selection_rate, ["sex"])]
 )
 def test_searches_show_the_options_they_take(search: Any) -> None:
-    assert list(_keywords(search)) == ["probs", "threshold", "group_by", "pos_label", "labels"]
+    drawn = ["times", "seed"] if isinstance(search, SubgroupSearch) else []
+    assert list(_keywords(search)) == ["probs", "threshold", "group_by", "pos_label", "labels", *drawn]
 
 
 def test_functions_that_hand_options_on_show_them() -> None:
@@ -93,12 +96,18 @@ def test_functions_that_hand_options_on_show_them() -> None:
 
 _PEOPLE = pl.DataFrame({"y": [1, 0] * 4, "p": [1, 1, 0, 0] * 2, "sex": list("aabb") * 2})
 _GIVEN: dict[str, Any] = {
-    "disparity_test": lambda times: disparity_test(parity, times=times),
-    "pairwise": lambda times: tf.inference.pairwise(parity, times=times),
-    "worst_groups": lambda times: tf.inference.worst_groups(parity, times=times),
-    "compare_periods": lambda times: tf.inference.compare_periods(parity, period="day", times=times),
-    "probability": lambda times: tf.inference.probability(parity, below=0.1, times=times),
-    "subgroup_search": lambda times: subgroup_search(tf.selection_rate, ["sex"], times=times),
+    **{
+        name: partial(test, _PEOPLE, estimate="p")
+        for name, test in {
+            "disparity_test": disparity_test(parity),
+            "pairwise": pairwise(parity),
+            "worst_groups": worst_groups(parity),
+            "compare_periods": compare_periods(parity, period="day"),
+            "probability": probability(parity, below=0.1),
+            "subgroup_search": subgroup_search(tf.selection_rate, ["sex"]),
+            "compare_groups": tf.compare_groups(tf.selection_rate, by="sex"),
+        }.items()
+    },
     "rows_needed": lambda times: tf.inference.rows_needed(0.1, 0.5, times=times),
     "smallest_difference": lambda times: tf.inference.smallest_difference({"a": 9, "b": 9}, 0.5, times=times),
     "shrunken_rates": lambda times: tf.inference.shrunken_rates(parity, _PEOPLE, estimate="p", times=times),
@@ -112,7 +121,7 @@ _GIVEN: dict[str, Any] = {
 def test_too_few_draws_to_show_anything_are_refused(name: str) -> None:
     for times in (1, 19):
         with pytest.raises(tf.errors.ArgumentError, match=f"`times` is a whole number, 20 to 10000000, not {times}"):
-            _GIVEN[name](times)
+            _GIVEN[name](times=times)
 
 
 PAIRS = (".disparity", ".lower", ".upper", ".p_adjusted")
@@ -124,19 +133,19 @@ PRINTED: dict[str, tuple[Any, dict[str, Any], tuple[str, ...]]] = {
         (".adjusted", ".lower", ".upper", ".p_adjusted"),
     ),
     "worst_groups": (
-        tf.inference.worst_groups(tf.demographic_parity("sex"), times=20), {},
+        tf.inference.worst_groups(tf.demographic_parity("sex")), {},
         (".lower", ".upper", ".worst", ".p_worst"),
     ),
     "disparity_test": (
-        tf.inference.disparity_test(tf.demographic_parity("sex"), times=20), {},
+        tf.inference.disparity_test(tf.demographic_parity("sex")), {},
         (".estimate", ".expected", ".p_value", ".p_adjusted"),
     ),
     "compare_periods": (
-        tf.inference.compare_periods(tf.demographic_parity("sex"), period="fold", times=20), {"group_by": "fold"},
+        tf.inference.compare_periods(tf.demographic_parity("sex"), period="fold"), {"group_by": "fold"},
         (".estimate_before", ".estimate", ".change", ".p_adjusted"),
     ),
     "search for a change": (
-        tf.inference.compare_periods(tf.demographic_parity("sex"), period="fold", times=20, search="change"),
+        tf.inference.compare_periods(tf.demographic_parity("sex"), period="fold", search="change"),
         {"group_by": "fold"}, (".period", ".estimate_before", ".estimate", ".p_adjusted"),
     ),
     "decompose": (
@@ -150,6 +159,8 @@ PRINTED: dict[str, tuple[Any, dict[str, Any], tuple[str, ...]]] = {
 def test_printed_results_show_their_findings(name: str) -> None:
     test, options, findings = PRINTED[name]
     call: dict[str, Any] = {"estimate": "approved", "pos_label": "yes", **options}
+    if "times" in _keywords(test):
+        call["times"] = 20
     result = test(lending(), **call)
     with pl.Config(tbl_cols=8, tbl_width_chars=120, fmt_str_lengths=20):
         printed = str(result)
@@ -158,19 +169,62 @@ def test_printed_results_show_their_findings(name: str) -> None:
 
 
 _of_random_numbers: dict[str, Any] = {
-    "disparity_test": lambda metric: disparity_test(metric, times=200),
-    "pairwise": lambda metric: pairwise(metric, adjust="max_t", times=200),
-    "compare_periods": lambda metric: compare_periods(metric, period="fold", times=200),
-    "search of periods": lambda metric: compare_periods(metric, period="fold", times=200, search="change"),
-    "probability": lambda metric: probability(metric, below=0.1, pooling="beta_binomial", times=200),
-    "worst_groups": lambda metric: worst_groups(metric, times=200),
+    "disparity_test": disparity_test,
+    "pairwise": lambda metric: pairwise(metric, adjust="max_t"),
+    "compare_periods": lambda metric: compare_periods(metric, period="fold"),
+    "search of periods": lambda metric: compare_periods(metric, period="fold", search="change"),
+    "probability": lambda metric: probability(metric, below=0.1, pooling="beta_binomial"),
+    "worst_groups": worst_groups,
 }
 
 
 @pytest.mark.parametrize("name", _of_random_numbers)
 def test_random_numbers_do_not_depend_on_names(name: str) -> None:
-    call: Any = {"estimate": "approved", "pos_label": "yes"} | ({"group_by": "fold"} if "periods" in name else {})
+    call: Any = {"estimate": "approved", "pos_label": "yes", "times": 200} | (
+        {"group_by": "fold"} if "periods" in name else {}
+    )
     test = _of_random_numbers[name]
     result = test(tf.demographic_parity("race"))(lending(), **call)
     renamed = test(tf.selection_rate.difference("origin"))(lending().rename({"race": "origin"}), **call)
     assert_frame_equal(renamed.select(pl.selectors.float()), result.select(pl.selectors.float()))
+
+
+OF_DATA = {"times", "seed", "conf_level", "interval", "case_weights", "on_undefined", "na_rm", "pos_label"}
+RULES = {"check", "four_fifths", "monitor", "verdict_sensitivity"}
+"""Rules, with a limit and its level, which reports, tests and evaluators are given as a whole."""
+
+
+def test_what_is_asked_of_data_goes_into_the_call() -> None:
+    makers = {name: getattr(tf.inference, name) for name in tf.inference.__all__} | {
+        "compare_groups": tf.compare_groups
+    }
+    for name, maker in makers.items():
+        shown = set() if inspect.isclass(maker) else set(_keywords(maker))
+        takes_data = {"data", "given", "groups", "difference", "result", "one", "parts"} & set(shown)
+        assert name in RULES or takes_data or not shown & OF_DATA, name
+
+
+@pytest.mark.parametrize("option", ["times", "seed", "conf_level", "interval"])
+def test_what_is_asked_of_data_is_refused_in_the_maker(option: str) -> None:
+    for make in (disparity_test, pairwise, worst_groups, tf.compare_groups):
+        name = make.__name__
+        with pytest.raises(tf.errors.ArgumentError) as refused:
+            make(parity, **{option: 0.9})
+        assert str(refused.value) == (
+            f"{name}() takes no `{option}`; pass it to the object that it returns: `{name}(…)(data, …)`."
+        )
+
+
+def test_tests_that_draw_nothing_refuse_draws() -> None:
+    for options in ({"times": 100}, {"seed": 1}):
+        with pytest.raises(tf.errors.ArgumentError, match=r"stratified\(\) does not accept `.*`: it draws nothing"):
+            stratified(parity, within="race")(lending(), estimate="approved", pos_label="yes", **options)
+
+
+def test_range_expected_by_chance_follows_the_level() -> None:
+    call: dict[str, Any] = {"estimate": "approved", "pos_label": "yes", "times": 200}
+    test = disparity_test(tf.demographic_parity("race"))
+    usual, wider = test(lending(), **call), test(lending(), **call, conf_level=0.99)
+    assert wider[".expected_upper"].item() > usual[".expected_upper"].item()
+    assert wider[".conf_level"].item() == 0.99
+    assert ".conf_level" not in usual.columns

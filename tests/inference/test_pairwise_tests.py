@@ -6,6 +6,7 @@ import itertools
 import math
 import statistics
 import time
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -50,7 +51,7 @@ def pairs_of() -> pl.DataFrame:
 
 @pytest.mark.parametrize("level", [0.8, 0.95])
 def test_pairwise_equals_newcombe_and_fisher(pairs_of: pl.DataFrame, level: float) -> None:
-    result = tf.inference.pairwise(tf.demographic_parity("g"), conf_level=level)(pairs_of, estimate="e")
+    result = tf.inference.pairwise(tf.demographic_parity("g"))(pairs_of, estimate="e", conf_level=level)
     error = (1 - level) / len(result)
     assert result.select(".group", ".other").rows() == list(itertools.combinations(GROUPS, 2))
     for row in result.to_dicts():
@@ -97,10 +98,8 @@ def test_pairwise_limits_exclude_0_where_adjusted_p_values_reject_it(adjust: Any
         "people": np.stack([hits, rows - hits], axis=-1).ravel(),
     })  # fmt: skip
     for level in (0.7, 0.95):
-        test_of = tf.inference.pairwise(
-            tf.demographic_parity("g"), adjust=adjust, test=test, family=family, conf_level=level
-        )
-        result = test_of(data, estimate="e", group_by="table", frequency_weights="people")
+        test_of = tf.inference.pairwise(tf.demographic_parity("g"), adjust=adjust, test=test, family=family)
+        result = test_of(data, estimate="e", group_by="table", frequency_weights="people", conf_level=level)
         rejected = result[".p_adjusted"] < 1 - level
         assert excludes_equality(result) == rejected.to_list()
         assert 0 < rejected.sum() < len(result)
@@ -142,14 +141,16 @@ def test_pairwise_limits_hold_for_all_pairs_at_once(adjust: Any) -> None:
         "run": np.repeat(np.arange(runs), 8), "g": np.tile(np.repeat(list("abcd"), 2), runs), "e": [1, 0] * 4 * runs,
         "people": np.stack([hits, rows - hits], axis=-1).ravel(),
     })  # fmt: skip
-    test = tf.inference.pairwise(tf.demographic_parity("g"), adjust=adjust, family="metric", times=2000)
+    test = tf.inference.pairwise(tf.demographic_parity("g"), adjust=adjust, family="metric")
     call: dict[str, Any] = {"estimate": "e", "frequency_weights": "people", "labels": [0, 1], "pos_label": 1}
     if adjust == "max_t":
-        result = test(data, **call, group_by="run")
+        result = test(data, **call, group_by="run", times=2000)
     else:
         # a family is that of a call
         parts = data.partition_by("run")
-        result = pl.concat(test(part.drop("run"), **call).with_columns(run=part["run"][0]) for part in parts)
+        result = pl.concat(
+            test(part.drop("run"), **call, times=2000).with_columns(run=part["run"][0]) for part in parts
+        )
     true = dict(zip("abcd", rates.tolist(), strict=True))
     difference = pl.col(".group").replace_strict(true) - pl.col(".other").replace_strict(true)
     held = result.with_columns(held=difference.is_between(".lower", ".upper")).group_by("run").agg(pl.col("held").all())
@@ -283,7 +284,7 @@ def step_down(p_values: Sequence[float], rows: Sequence[int]) -> list[float]:
 
 
 def by_largest(test: Any = "fisher", times: int = TIMES, seed: int = 0) -> Any:
-    return tf.inference.pairwise(tf.demographic_parity("g"), test=test, adjust="max_t", times=times, seed=seed)
+    return partial(tf.inference.pairwise(tf.demographic_parity("g"), test=test, adjust="max_t"), times=times, seed=seed)
 
 
 @pytest.mark.parametrize("test", ["fisher", "chi_squared", "g"])
@@ -349,15 +350,15 @@ def test_familywise_error_rate_with_mid_p_values(sizes: tuple[int, ...], rates: 
             "people": np.stack([hits, np.array(sizes) - hits], axis=-1).ravel(),
         }
     )
-    test = tf.inference.pairwise(tf.demographic_parity("g"), adjust=adjust, mid_p=True, times=1000)
+    test = tf.inference.pairwise(tf.demographic_parity("g"), adjust=adjust, mid_p=True)
     call: dict[str, Any] = {"frequency_weights": "people", "labels": [0, 1], "pos_label": 1}
     if adjust == "max_t":
-        result = test(data, estimate="e", group_by="run", **call)
+        result = test(data, estimate="e", group_by="run", **call, times=1000)
     else:
         # a family is that of a call
         parts = data.partition_by("run")
         result = pl.concat(
-            test(part.drop("run"), estimate="e", **call).with_columns(run=part["run"][0]) for part in parts
+            test(part.drop("run"), estimate="e", **call, times=1000).with_columns(run=part["run"][0]) for part in parts
         )
     equal = [rates[int(one)] == rates[int(other)] for one, other in result.select(".group", ".other").rows()]
     rejected = result.filter(pl.Series(equal) & (pl.col(".p_adjusted") <= 0.05))
@@ -426,8 +427,8 @@ def test_max_t_by_outer_group() -> None:
 
 def test_max_t_of_equal_pairs_is_1() -> None:
     for hits in ([0, 0, 0], [5, 6, 7]):
-        result = tf.inference.pairwise(tf.demographic_parity("g"), adjust="max_t", times=100)(
-            decisions(hits, [5, 6, 7]), estimate="e", pos_label=1, labels=[0, 1]
+        result = tf.inference.pairwise(tf.demographic_parity("g"), adjust="max_t")(
+            decisions(hits, [5, 6, 7]), estimate="e", pos_label=1, labels=[0, 1], times=100
         )
         assert result.select(".disparity", ".p_value", ".p_adjusted").unique().rows() == [(0.0, 1.0, 1.0)]
 
@@ -437,17 +438,17 @@ def test_pairwise_skips_outer_groups_without_pairs(adjust: Any) -> None:
     data = pl.DataFrame(
         {"t": [0, 0, 0, 0, 1, 1, 1, 1], "e": [1, 0, 1, 0] * 2, "g": list("abbaaabb"), "fold": [1] * 4 + [2] * 4}
     )
-    test = tf.inference.pairwise(tf.equal_opportunity("g"), adjust=adjust, times=50)
-    result = test(data, "t", "e", group_by="fold", pos_label=1)
+    test = tf.inference.pairwise(tf.equal_opportunity("g"), adjust=adjust)
+    result = test(data, "t", "e", group_by="fold", pos_label=1, times=50)
     assert result["fold"].to_list() == [2]
     assert result[".p_adjusted"].null_count() == 0
-    both = tf.inference.pairwise(tf.equal_opportunity("g"), tf.demographic_parity("g"), adjust=adjust, times=50)
-    of_one = both(data.filter(pl.col("t") == 0), "t", "e", pos_label=1, labels=[0, 1])
+    both = tf.inference.pairwise(tf.equal_opportunity("g"), tf.demographic_parity("g"), adjust=adjust)
+    of_one = both(data.filter(pl.col("t") == 0), "t", "e", pos_label=1, labels=[0, 1], times=50)
     assert of_one[".metric"].to_list() == ["selection_rate"]
     assert of_one[".p_adjusted"].null_count() == 0
-    alone = test(data.filter(pl.col("g") == "a"), "t", "e")
+    alone = test(data.filter(pl.col("g") == "a"), "t", "e", times=50)
     assert alone.is_empty()
-    assert alone.schema == test(data, "t", "e").schema
+    assert alone.schema == test(data, "t", "e", times=50).schema
 
 
 def test_pairs_of_several_labels_are_compared_label_by_label() -> None:
@@ -488,7 +489,7 @@ def score_of_ratio(ratio: float, one: int, rows: int, other: int, other_rows: in
 
 @pytest.mark.parametrize("level", [0.8, 0.95])
 def test_ratios_of_rates_have_the_limits_of_miettinen_and_nurminen(pairs_of: pl.DataFrame, level: float) -> None:
-    result = tf.inference.pairwise(tf.selection_rate.ratio("g"), conf_level=level)(pairs_of, estimate="e")
+    result = tf.inference.pairwise(tf.selection_rate.ratio("g"))(pairs_of, estimate="e", conf_level=level)
     assert result[".scale"].unique().to_list() == ["ratio"]
     error = (1 - level) / len(result)
     checked = 0
@@ -664,8 +665,8 @@ def test_max_t_of_means_rejects_equal_groups_rarely() -> None:
     group = np.tile(np.repeat(list("abc"), sizes), runs)
     run = np.repeat(np.arange(runs), sum(sizes))
     people = pl.DataFrame({"run": run, "g": group, "x": random.normal(5, 1, len(group)), "zero": 0.0})
-    test = tf.inference.pairwise(tf.mean_prediction.difference("g"), adjust="max_t", times=1000)
-    result = test(people, "zero", "x", group_by="run")
+    test = tf.inference.pairwise(tf.mean_prediction.difference("g"), adjust="max_t")
+    result = test(people, "zero", "x", group_by="run", times=1000)
     rejected = result.filter(pl.col(".p_adjusted") < 0.05)["run"].n_unique() / runs
     assert rejected <= 0.05 + 3 * math.sqrt(0.05 * 0.95 / runs)
 
@@ -740,7 +741,7 @@ def test_many_groups_are_compared_and_too_many_refused_before_that() -> None:
     )
     assert time.process_time() - start < 10
     with pytest.raises(tf.errors.ArgumentError) as caught:
-        tf.inference.pairwise(tf.demographic_parity("g"), adjust="max_t", times=10**6)(many, estimate="p")
+        tf.inference.pairwise(tf.demographic_parity("g"), adjust="max_t")(many, estimate="p", times=10**6)
     assert str(caught.value) == snapshot(
         "pairwise() has 79,800 pairs to compare, with up to 400 groups of 'g'; the limit is 10,000. Pool rare groups "
         'with `lump_rare`, leave out small ones with `min_n=`, take `adjust="holm"` or fewer `times`, or compare '

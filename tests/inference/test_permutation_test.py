@@ -247,10 +247,10 @@ def test_large_tables_agree_with_chi_squared() -> None:
 def test_permutation_of_many_groups_uses_little_memory(groups: int) -> None:
     random, rows = np.random.default_rng(20), 20_000
     data = pl.DataFrame({"estimate": random.random(rows) < 0.5, "group": random.integers(0, groups, rows)})
-    test = inference.disparity_test(tf.demographic_parity("group"), times=TIMES)
+    test = inference.disparity_test(tf.demographic_parity("group"))
     forget_peak()
     before = peak_memory()
-    assert test(data, estimate="estimate")[".n"].item() == rows
+    assert test(data, estimate="estimate", times=TIMES)[".n"].item() == rows
     # a number for each draw and group would be 8 and 160 MB
     assert peak_memory() - before < 100
 
@@ -409,7 +409,7 @@ def test_multiclass_estimate_equals_the_metric() -> None:
     for metric in (tf.equal_opportunity("g"), tf.predictive_parity("g"), tf.accuracy.difference("g")):
         expected = metric(SMALL, "many", "guess", on_undefined="ignore")[".estimate"].item()
         try:
-            result = inference.disparity_test(metric, times=50)(SMALL, "many", "guess")
+            result = inference.disparity_test(metric)(SMALL, "many", "guess", times=50)
         except tf.errors.ArgumentError:
             continue
         assert result[".estimate"].item() == pytest.approx(expected), metric.name
@@ -444,7 +444,7 @@ OWN: list[tuple[Any, Any]] = [
 @pytest.mark.parametrize("factory", [tf.equal_opportunity, tf.new_groupwise_metric(tf.f_meas, "f", tf.difference())])
 def test_custom_aggregates_are_tested_as_library_ones(factory: Any, own: Any, known: Any) -> None:
     result, expected = (
-        inference.disparity_test(factory("g", aggregate=item), times=300)(random_people(300), "t", "e").row(
+        inference.disparity_test(factory("g", aggregate=item))(random_people(300), "t", "e", times=300).row(
             0, named=True
         )
         for item in (own, known)
@@ -462,7 +462,7 @@ def test_function_aggregates_use_fewer_draws_by_default() -> None:
     metric = tf.demographic_parity("g", aggregate=tf.new_aggregate(counting, equal=0))
     for times, least in ((None, 1_000), (70, 70)):
         asked.clear()
-        inference.disparity_test(metric, times=times)(SMALL, estimate="e")
+        inference.disparity_test(metric)(SMALL, estimate="e", times=times)
         assert least < len(asked) <= least + 5
 
 
@@ -501,12 +501,12 @@ def test_added_tallies_give_the_same_test(test: Any, tmp_path: Path) -> None:
 
 def test_tally_without_rows_raises_with_keep_rows() -> None:
     loans, metric = lending(500), tf.mae.difference("sex")
-    test = inference.disparity_test(metric, times=20)
+    test = inference.disparity_test(metric)
     with pytest.raises(tf.errors.ArgumentError, match="count with `keep_rows=True`"):
-        test.compute(metric.tally(loans, "weight", "score"))
+        test.compute(metric.tally(loans, "weight", "score"), times=20)
     kept = metric.tally(loans, "weight", "score", keep_rows=True)
     # sums of floats agree but for their last digits
-    assert_frame_equal(test.compute(kept), test(loans, "weight", "score"), rel_tol=1e-12, abs_tol=0)
+    assert_frame_equal(test.compute(kept, times=20), test(loans, "weight", "score", times=20), rel_tol=1e-12, abs_tol=0)
 
 
 def test_outer_groups_are_tested_separately() -> None:
@@ -530,21 +530,21 @@ def test_outer_keys_keep_their_type() -> None:
     )
     for key in ("fold", "some", "level", "day", "h"):
         expected = tf.demographic_parity("g")(people, "t", "e", group_by=key)[key]
-        assert inference.disparity_test(tf.demographic_parity("g"), times=20)(people, "t", "e", group_by=key)[
+        assert inference.disparity_test(tf.demographic_parity("g"))(people, "t", "e", group_by=key, times=20)[
             key
         ].equals(expected, check_dtypes=True), key
 
 
 def test_tests_on_every_engine(engine: Callable[[pl.DataFrame], Any]) -> None:
     people = random_people(60)
-    test = inference.disparity_test(tf.demographic_parity("g"), times=100)
+    test = inference.disparity_test(tf.demographic_parity("g"))
     given = engine(people)
-    result = test(given, "t", "e", group_by="fold")
+    result = test(given, "t", "e", group_by="fold", times=100)
     assert type(result) is answer_kind(given)
-    expected = test(people, "t", "e", group_by="fold")
+    expected = test(people, "t", "e", group_by="fold", times=100)
     assert as_polars(result)[".p_value"].to_list() == expected[".p_value"].to_list()
     grouped: Any = people.group_by("fold")
-    assert test(grouped, "t", "e").equals(expected)
+    assert test(grouped, "t", "e", times=100).equals(expected)
 
 
 def test_test_with_threshold() -> None:
@@ -590,8 +590,8 @@ def test_error_rate_of_equal_groups_within_strata() -> None:
         }
     )  # fmt: skip
     for metric, within in ((tf.equalized_odds("g"), None), (tf.demographic_parity("g"), "s")):
-        test = inference.disparity_test(metric, within=within, times=199, adjust="none")
-        p_values = test(people, "t", "e", group_by="world")[".p_value"].to_numpy()
+        test = inference.disparity_test(metric, within=within, adjust="none")
+        p_values = test(people, "t", "e", group_by="world", times=199)[".p_value"].to_numpy()
         for level in (0.05, 0.1, 0.3):
             often = float((p_values <= level).mean())
             assert often <= level + 3.5 * math.sqrt(level * (1 - level) / worlds), (metric.name, level)
@@ -637,7 +637,7 @@ def assert_closed(pairs: pl.DataFrame, family: str) -> None:
 def test_p_values_are_adjusted_per_family(way: Any, family: Any) -> None:
     people = random_people().with_columns(e=pl.when(pl.col("g") == "c").then(1).otherwise("e"))
     metrics = [tf.demographic_parity("g"), tf.demographic_parity("h"), tf.equal_opportunity("g")]
-    result = inference.disparity_test(*metrics, times=50, adjust=way, family=family)(people, "t", "e", group_by="fold")
+    result = inference.disparity_test(*metrics, adjust=way, family=family)(people, "t", "e", group_by="fold", times=50)
     assert len(result) == 9
     assert_adjusted(result, way, family)
     one_rate = [tf.demographic_parity("g"), tf.equal_opportunity("g"), tf.demographic_parity("h")]
@@ -658,8 +658,8 @@ def test_adjusted_p_value_is_never_below_the_raw_one(way: str) -> None:
 
 
 def test_adjust_none_keeps_p_values() -> None:
-    test = inference.disparity_test(tf.demographic_parity("g"), tf.equal_opportunity("g"), times=100, adjust="none")
-    result = test(random_people(), "t", "e")
+    test = inference.disparity_test(tf.demographic_parity("g"), tf.equal_opportunity("g"), adjust="none")
+    result = test(random_people(), "t", "e", times=100)
     assert result[".p_adjusted"].equals(result[".p_value"], check_names=False)
     assert result[".adjustment"].to_list() == ["none over all"] * 2
 
@@ -667,7 +667,7 @@ def test_adjust_none_keeps_p_values() -> None:
 def test_undefined_tests_are_not_adjusted() -> None:
     nobody = NOBODY.with_columns(t=pl.lit(0))
     metrics = (tf.equal_opportunity("g"), tf.demographic_parity("g"))
-    result = inference.disparity_test(*metrics, times=100)(nobody, "t", "e", pos_label=1, labels=[0, 1])
+    result = inference.disparity_test(*metrics)(nobody, "t", "e", pos_label=1, labels=[0, 1], times=100)
     assert result[".p_value"][0] is result[".p_adjusted"][0] is result[".estimate"][0] is None
     assert result[".p_adjusted"][1] == result[".p_value"][1]
     assert result[".hypothesis"][0].startswith("sens")
@@ -677,8 +677,8 @@ def test_undefined_tests_are_not_adjusted() -> None:
 @pytest.mark.parametrize("group_by", [None, "u"])
 def test_no_rows_give_null_p_value(within: str | None, group_by: str | None) -> None:
     nothing = STRATA.with_columns(u="s").head(0)
-    result = inference.disparity_test(tf.demographic_parity("g"), within=within, times=20)(
-        nothing, "t", "e", group_by=group_by
+    result = inference.disparity_test(tf.demographic_parity("g"), within=within)(
+        nothing, "t", "e", group_by=group_by, times=20
     )
     assert result[".p_value"].to_list() == [None] * (group_by is None)
     assert tf.inference.pairwise(tf.demographic_parity("g"))(nothing, "t", "e", group_by=group_by).is_empty()
@@ -764,11 +764,11 @@ def test_compute_rejects_data_and_counting_options() -> None:
 
 def test_draws_in_blocks_are_those_of_one_block(monkeypatch: pytest.MonkeyPatch) -> None:
     people = lending(2_000)
-    test = inference.disparity_test(tf.demographic_parity("race"), times=500)
-    whole = test(people, estimate="approved", pos_label="yes")
+    test = inference.disparity_test(tf.demographic_parity("race"))
+    whole = test(people, estimate="approved", pos_label="yes", times=500)
     # seven draws of five groups at a time, the last of which are fewer
     monkeypatch.setattr("tidyfair.inference.testing.permutation_test._MOST_DRAWN", 35)
-    assert_frame_equal(test(people, estimate="approved", pos_label="yes"), whole, rel_tol=1e-12)
+    assert_frame_equal(test(people, estimate="approved", pos_label="yes", times=500), whole, rel_tol=1e-12)
 
 
 def rare_and_large_groups(seed: int) -> pl.DataFrame:
@@ -798,7 +798,7 @@ def test_disparities_are_outside_of_what_is_expected_if_their_p_value_is_below_5
     judged: set[bool] = set()
     for seed in range(4):
         data = rare_and_large_groups(seed)
-        result = inference.disparity_test(*JUDGED, adjust="none", times=199, **options)(data, "t", "e")
+        result = inference.disparity_test(*JUDGED, adjust="none", **options)(data, "t", "e", times=199)
         for row in result.drop_nulls(".expected_lower").to_dicts():
             slack = 1e-9
             is_outside = not row[".expected_lower"] - slack <= row[".estimate"] <= row[".expected_upper"] + slack
@@ -811,10 +811,10 @@ def test_disparities_are_outside_of_what_is_expected_if_their_p_value_is_below_5
 def test_expected_range_has_no_scale_where_equal_groups_have_no_value() -> None:
     data = rare_and_large_groups(1)
     lowest = tf.selection_rate.group_minimum("g")
-    result = inference.disparity_test(lowest, times=199)(data, "t", "e").row(0, named=True)
+    result = inference.disparity_test(lowest)(data, "t", "e", times=199).row(0, named=True)
     assert (result[".expected"], result[".expected_lower"], result[".expected_upper"]) == (None, None, None)
     assert 0 < result[".p_value"] <= 1
-    itself = inference.disparity_test(lowest, times=199, studentized=False)(data, "t", "e").row(0, named=True)
+    itself = inference.disparity_test(lowest, studentized=False)(data, "t", "e", times=199).row(0, named=True)
     assert itself[".expected_lower"] <= itself[".expected"] <= itself[".expected_upper"]
 
 

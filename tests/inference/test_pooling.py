@@ -310,7 +310,7 @@ def test_unknown_pooling_raises() -> None:
 @pytest.mark.parametrize("model", ["beta_binomial", "additive"])
 def test_worst_groups_of_pooled_rates_equal_their_draws(model: Any) -> None:
     loans, crossed = lending(400), tf.demographic_parity("sex", "race")
-    result = inference.worst_groups(crossed, pooling=model, times=4000)(loans, **DECIDED)
+    result = inference.worst_groups(crossed, pooling=model)(loans, **DECIDED, times=4000)
     shrunken = inference.shrunken_rates(crossed, loans, pooling=model, **DECIDED)
     assert result[".estimate"].to_list() == pytest.approx(shrunken[".estimate"].to_list())
     assert result[".p_worst"].sum() == pytest.approx(1)
@@ -318,7 +318,7 @@ def test_worst_groups_of_pooled_rates_equal_their_draws(model: Any) -> None:
     wider = (result[".upper"] - result[".lower"]) - (shrunken[".upper"] - shrunken[".lower"])
     assert (wider > 0).all()
     # chance makes a rare group look the worst; what groups have in common speaks against it
-    alone = inference.worst_groups(crossed, pooling=None, times=4000)(loans, **DECIDED)
+    alone = inference.worst_groups(crossed, pooling=None)(loans, **DECIDED, times=4000)
     rarest = alone.sort(".n").row(0, named=True)
     pooled = result.filter(pl.col(".group") == rarest[".group"])
     assert pooled[".upper"].item() - pooled[".lower"].item() < rarest[".upper"] - rarest[".lower"]
@@ -340,7 +340,7 @@ def test_worst_groups_are_as_sure_as_they_are_right() -> None:
 
     def named(**options: Any) -> tuple[float, float]:
         """How sure the group is that is named, and how often it is the worst."""
-        result = inference.worst_groups(recall, times=1000, **options)(people, "t", "e", **call)
+        result = inference.worst_groups(recall, **options)(people, "t", "e", **call, times=1000)
         first = result.sort(".p_worst", descending=True).unique("run", keep="first", maintain_order=True)
         return first[".p_worst"].mean(), (first[".group"] == "9").mean()
 
@@ -367,22 +367,22 @@ def test_probability_of_pooled_rates_equals_their_draws(aggregate: Any) -> None:
     hits = np.array([5, 1, 3, 22, 48])
     metric = tf.demographic_parity("g", aggregate=aggregate)
     limit = 0.2
-    result = inference.probability(metric, below=limit, pooling="beta_binomial", times=20_000)(
-        people_of(hits, rows), estimate="p"
+    result = inference.probability(metric, below=limit, pooling="beta_binomial")(
+        people_of(hits, rows), estimate="p", times=20_000
     )
     drawn = BetaBinomial(hits.astype(float), rows.astype(float)).draws(20_000, random)
     away = np.ptp(drawn, axis=1)
     if aggregate != tf.difference():
         away = np.abs(drawn - (drawn @ rows / rows.sum())[:, None]).max(axis=1)
     assert result[".probability"].item() == pytest.approx(float((away < limit).mean()), abs=0.015)
-    alone = inference.probability(metric, below=limit, times=4000)(people_of(hits, rows), estimate="p")
+    alone = inference.probability(metric, below=limit)(people_of(hits, rows), estimate="p", times=4000)
     assert alone.columns == result.columns
     assert alone[".probability"].item() < result[".probability"].item()
 
 
 def test_pooled_probability_by_outer_group_and_of_several_rates() -> None:
-    test = inference.probability(tf.equalized_odds("sex", "race"), below=0.3, pooling="additive", times=300)
-    result = test(lending(800), "repaid", "approved", pos_label="yes", group_by="fold")
+    test = inference.probability(tf.equalized_odds("sex", "race"), below=0.3, pooling="additive")
+    result = test(lending(800), "repaid", "approved", pos_label="yes", group_by="fold", times=300)
     assert result["fold"].n_unique() == len(result)
     assert result[".probability"].is_between(0, 1).all()
     with pytest.raises(tf.errors.ArgumentError):

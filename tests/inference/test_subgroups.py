@@ -119,21 +119,23 @@ def assert_brute_force(
 @pytest.mark.parametrize("name", RATES)
 def test_conjunctions_equal_brute_force(people: pl.DataFrame, name: str, depth: int) -> None:
     features = ["sex", "race", "age"]
-    search = inference.subgroup_search(RATES[name][0], features, depth=depth, times=20)
-    assert_brute_force(search(people, "truth", "estimate"), people, name, features, depth)
+    search = inference.subgroup_search(RATES[name][0], features, depth=depth)
+    assert_brute_force(search(people, "truth", "estimate", times=20), people, name, features, depth)
 
 
 @pytest.mark.parametrize("unknown", ["apart", "drop", "group"])
 def test_unknown_people_are_listed_apart_or_dropped_or_searched(people: pl.DataFrame, unknown: Any) -> None:
     two = people.with_columns(age=pl.when(pl.int_range(pl.len()) % 7 != 0).then("age"))
-    search = inference.subgroup_search(tf.fall_out, ["race", "age"], unknown=unknown, times=20)
-    assert_brute_force(search(two, "truth", "estimate"), two, "fall_out", ["race", "age"], 2, unknown)
+    search = inference.subgroup_search(tf.fall_out, ["race", "age"], unknown=unknown)
+    assert_brute_force(search(two, "truth", "estimate", times=20), two, "fall_out", ["race", "age"], 2, unknown)
 
 
 def test_p_values_of_a_search_equal_shuffled_outcomes_of_known_people(people: pl.DataFrame) -> None:
     times = 20_000
-    search = inference.subgroup_search(tf.accuracy, ["race"], times=times)
-    chances = dict(search(people, "truth", "estimate").drop_nulls(".p_value").select(".subgroup", ".p_value").rows())
+    search = inference.subgroup_search(tf.accuracy, ["race"])
+    chances = dict(
+        search(people, "truth", "estimate", times=times).drop_nulls(".p_value").select(".subgroup", ".p_value").rows()
+    )
     assert sorted(chances) == ["race=a", "race=b", "race=c", "race=rare"]
     rows = people.filter(BOTH)
     is_known = rows["race"].is_not_null().to_numpy()
@@ -152,7 +154,7 @@ def test_p_values_of_a_search_equal_shuffled_outcomes_of_known_people(people: pl
 
 
 def test_subgroup_rate_equals_the_metric_on_its_rows(people: pl.DataFrame) -> None:
-    result = inference.subgroup_search(tf.fall_out, ["sex", "race"], times=20)(people, "truth", "estimate")
+    result = inference.subgroup_search(tf.fall_out, ["sex", "race"])(people, "truth", "estimate", times=20)
     rates = dict(result.select(".subgroup", ".estimate").rows())
     for text, (_, rows) in conjunctions(people, ["sex", "race"], 2).items():
         alone = tf.fall_out(rows, "truth", "estimate", pos_label=1, labels=[0, 1], on_undefined="ignore")
@@ -162,41 +164,45 @@ def test_subgroup_rate_equals_the_metric_on_its_rows(people: pl.DataFrame) -> No
 @pytest.mark.parametrize("name", ["fall_out", "selection_rate"])
 def test_outer_groups_are_searched_separately(people: pl.DataFrame, name: str) -> None:
     features = ["sex", "race"]
-    result = inference.subgroup_search(RATES[name][0], features, times=20)(people, "truth", "estimate", group_by="fold")
+    result = inference.subgroup_search(RATES[name][0], features)(people, "truth", "estimate", group_by="fold", times=20)
     assert result.columns[:2] == ["fold", ".metric"]
     for (fold,), part in people.group_by("fold"):
         assert_brute_force(result.filter(fold=fold), part, name, features, 2)
 
 
 def test_sides_and_grouped_frames_are_searched_separately(people: pl.DataFrame) -> None:
-    search = inference.subgroup_search(tf.accuracy, ["race"], times=20)
-    by_side = search(people, "truth", "estimate", group_by=tf.privileged(sex="m"))
+    search = inference.subgroup_search(tf.accuracy, ["race"])
+    by_side = search(people, "truth", "estimate", group_by=tf.privileged(sex="m"), times=20)
     for side, sex in (("privileged", "m"), ("unprivileged", "f")):
         assert_brute_force(by_side.filter(side=side), people.filter(sex=sex), "accuracy", ["race"], 1)
     grouped: Any = people.group_by("fold", maintain_order=True)
-    assert search(grouped, "truth", "estimate").equals(search(people, "truth", "estimate", group_by="fold"))
+    assert search(grouped, "truth", "estimate", times=20).equals(
+        search(people, "truth", "estimate", group_by="fold", times=20)
+    )
 
 
 def test_rows_on_neither_side_are_searched(people: pl.DataFrame) -> None:
     sides = tf.privileged({"age": 20}, unprivileged={"age": 30})
-    result = inference.subgroup_search(tf.accuracy, ["sex"], times=20)(people, "truth", "estimate", group_by=sides)
+    result = inference.subgroup_search(tf.accuracy, ["sex"])(people, "truth", "estimate", group_by=sides, times=20)
     neither = people.filter(pl.col("age") > 30)
     assert_brute_force(result.filter(side="neither"), neither, "accuracy", ["sex"], 1)
 
 
 def test_search_with_threshold(people: pl.DataFrame) -> None:
     made = people.with_columns(estimate=(pl.col("score") >= 0.7).cast(pl.Int64))
-    result = inference.subgroup_search(tf.fall_out, ["sex", "age"], times=20)(
-        people, "truth", probs="score", threshold=0.7
+    result = inference.subgroup_search(tf.fall_out, ["sex", "age"])(
+        people, "truth", probs="score", threshold=0.7, times=20
     )
     assert_brute_force(result, made, "fall_out", ["sex", "age"], 2)
 
 
 def test_search_with_pos_label(people: pl.DataFrame) -> None:
     words = people.with_columns(pl.col("truth", "estimate").replace_strict({0: "no", 1: "yes"}, return_dtype=pl.String))
-    search = inference.subgroup_search(tf.fall_out, ["sex", "race"], times=20)
-    assert search(words, "truth", "estimate", pos_label="yes").equals(search(people, "truth", "estimate"))
-    other = search(words, "truth", "estimate", pos_label="no")
+    search = inference.subgroup_search(tf.fall_out, ["sex", "race"])
+    assert search(words, "truth", "estimate", pos_label="yes", times=20).equals(
+        search(people, "truth", "estimate", times=20)
+    )
+    other = search(words, "truth", "estimate", pos_label="no", times=20)
     upside_down = people.with_columns(truth=1 - pl.col("truth"), estimate=1 - pl.col("estimate"))
     assert_brute_force(other, upside_down, "fall_out", ["sex", "race"], 2)
 
@@ -204,7 +210,7 @@ def test_search_with_pos_label(people: pl.DataFrame) -> None:
 def test_search_takes_numbers_booleans_and_expressions(people: pl.DataFrame) -> None:
     made = people.with_columns(rich=pl.col("income") > 1)
     rich: Any = (pl.col("income") > 1).alias("rich")
-    result = inference.subgroup_search(tf.accuracy, ["age", rich], times=20)(people, "truth", "estimate")
+    result = inference.subgroup_search(tf.accuracy, ["age", rich])(people, "truth", "estimate", times=20)
     assert_brute_force(result, made, "accuracy", ["age", "rich"], 2)
 
 
@@ -215,8 +221,8 @@ def test_depth_beyond_the_features_adds_nothing(people: pl.DataFrame) -> None:
 
 @pytest.mark.parametrize("min_n", [1, 20, 60, 1_000])
 def test_subgroups_below_min_n_have_no_p_value(people: pl.DataFrame, min_n: int) -> None:
-    search = inference.subgroup_search(tf.fall_out, ["sex", "race", "age"], min_n=min_n, times=50)
-    result = search(people, "truth", "estimate")
+    search = inference.subgroup_search(tf.fall_out, ["sex", "race", "age"], min_n=min_n)
+    result = search(people, "truth", "estimate", times=50)
     assert_brute_force(result, people, "fall_out", ["sex", "race", "age"], 2)
     for row in result.to_dicts():
         about = row[".denominator"]
@@ -231,7 +237,7 @@ def test_subgroups_below_min_n_have_no_p_value(people: pl.DataFrame, min_n: int)
 
 
 def test_subgroups_are_sorted_by_standardized_distance(people: pl.DataFrame) -> None:
-    result = inference.subgroup_search(tf.accuracy, ["sex", "race", "age"], times=50)(people, "truth", "estimate")
+    result = inference.subgroup_search(tf.accuracy, ["sex", "race", "age"])(people, "truth", "estimate", times=50)
 
     def distance(row: dict[str, Any]) -> float:
         names = [part.partition("=")[0] for part in row[".subgroup"].split(" & ")]
@@ -265,8 +271,8 @@ def test_search_with_zero_denominator_gives_null() -> None:
 @pytest.mark.parametrize("constant", [0, 1])
 def test_equal_outcomes_have_p_value_1(constant: int) -> None:
     data = pl.DataFrame({"estimate": [constant] * 6, "sex": [*"ffmmmm"], "race": [*"ababab"]})
-    result = inference.subgroup_search(tf.selection_rate, ["sex", "race"], times=50)(
-        data, estimate="estimate", pos_label=1, labels=[0, 1]
+    result = inference.subgroup_search(tf.selection_rate, ["sex", "race"])(
+        data, estimate="estimate", pos_label=1, labels=[0, 1], times=50
     )
     assert set(result[".p_value"]) == set(result[".p_adjusted"]) == {1.0}
     assert set(result[".difference"]) == {0.0}
@@ -278,16 +284,16 @@ def test_equal_outcomes_have_p_value_1(constant: int) -> None:
 def test_same_seed_gives_same_search_in_any_row_order(people: pl.DataFrame) -> None:
     options: list[dict[str, Any]] = [{}, {"group_by": "fold"}, {"group_by": ["fold", "sex"]}]
     for seed, item in itertools.product((0, 7), options):
-        search = inference.subgroup_search(tf.fall_out, ["race", "age"], times=100, seed=seed)
-        result = search(people, "truth", "estimate", **item)
+        search = inference.subgroup_search(tf.fall_out, ["race", "age"])
+        result = search(people, "truth", "estimate", **item, times=100, seed=seed)
         shuffled = people.sample(fraction=1, shuffle=True, seed=seed)
-        assert search(people, "truth", "estimate", **item).equals(result)
-        assert search(shuffled, "truth", "estimate", **item).equals(result)
+        assert search(people, "truth", "estimate", **item, times=100, seed=seed).equals(result)
+        assert search(shuffled, "truth", "estimate", **item, times=100, seed=seed).equals(result)
 
 
 def test_another_seed_changes_only_p_values(people: pl.DataFrame) -> None:
     one, other = (
-        inference.subgroup_search(tf.fall_out, ["race", "age"], times=100, seed=seed)(people, "truth", "estimate")
+        inference.subgroup_search(tf.fall_out, ["race", "age"])(people, "truth", "estimate", times=100, seed=seed)
         for seed in (0, 1)
     )
     chances = [".p_value", ".p_adjusted"]
@@ -302,7 +308,7 @@ def test_audits_on_every_engine(
     # pandas turns whole numbers with gaps into floats
     whole = people.drop_nulls()
     for audit in (
-        inference.subgroup_search(tf.fall_out, ["sex", "race"], times=50),
+        inference.subgroup_search(tf.fall_out, ["sex", "race"]),
         inference.linear_subgroup(tf.fall_out, ["age", "income"]),
     ):
         data = engine(whole)
@@ -322,7 +328,7 @@ def test_audits_on_every_engine(
 def test_outer_keys_keep_their_type(people: pl.DataFrame, dtype: Any, kind: str) -> None:
     typed = people.with_columns(pl.col("fold").cast(pl.String).cast(dtype))
     searched, split = (
-        inference.subgroup_search(tf.accuracy, ["sex"], times=20),
+        inference.subgroup_search(tf.accuracy, ["sex"]),
         inference.linear_subgroup(tf.accuracy, ["age"]),
     )
     result = (searched if kind == "search" else split)(typed, "truth", "estimate", group_by="fold")
@@ -332,14 +338,14 @@ def test_outer_keys_keep_their_type(people: pl.DataFrame, dtype: Any, kind: str)
 def test_side_column_keeps_its_type(people: pl.DataFrame) -> None:
     sides = tf.privileged(sex="m")
     metric = tf.accuracy(people, "truth", "estimate", group_by=sides)
-    result = inference.subgroup_search(tf.accuracy, ["race"], times=20)(people, "truth", "estimate", group_by=sides)
+    result = inference.subgroup_search(tf.accuracy, ["race"])(people, "truth", "estimate", group_by=sides, times=20)
     assert result.schema["side"] == metric.schema["side"]
 
 
 @pytest.mark.parametrize("group_by", [None, "fold"])
 def test_no_rows_give_an_empty_result(people: pl.DataFrame, group_by: str | None) -> None:
-    result = inference.subgroup_search(tf.accuracy, ["sex"], times=20)(
-        people[:0], "truth", "estimate", group_by=group_by
+    result = inference.subgroup_search(tf.accuracy, ["sex"])(
+        people[:0], "truth", "estimate", group_by=group_by, times=20
     )
     assert result.is_empty()
 
@@ -365,7 +371,7 @@ def test_p_value_of_two_groups_equals_hypergeometric(held: int, size: int, other
     middle = size * (held + others_held) / (size + others)
     exact = float(chance.pmf(possible)[np.abs(possible - middle) >= abs(held - middle) - 1e-9].sum())
     times = 20_000
-    result = inference.subgroup_search(tf.selection_rate, ["sex"], times=times)(data, estimate="estimate")
+    result = inference.subgroup_search(tf.selection_rate, ["sex"])(data, estimate="estimate", times=times)
     assert set(result[".subgroup"]) == {"sex=f", "sex=m"}
     for value in result[".p_value"]:
         assert value == pytest.approx(exact, abs=drawn(exact, times))
@@ -389,7 +395,7 @@ def test_p_values_equal_full_enumeration() -> None:
     every = {text: np.array([striking(deal, mine) for deal in deals]) for text, mine in members.items()}
     largest = np.max(list(every.values()), axis=0)
     times = 20_000
-    result = inference.subgroup_search(tf.selection_rate, [*features], times=times)(data, estimate="estimate")
+    result = inference.subgroup_search(tf.selection_rate, [*features])(data, estimate="estimate", times=times)
     assert len(result) == len(members) == 10
     for text, p_value, p_adjusted in result.select(".subgroup", ".p_value", ".p_adjusted").rows():
         own = striking(data["estimate"].to_numpy(), members[text]) - 1e-9
@@ -406,13 +412,13 @@ def test_only_denominator_rows_are_permuted() -> None:
     possible = np.arange(11)
     middle = 10 * 11 / 35
     exact = float(chance.pmf(possible)[np.abs(possible - middle) >= abs(6 - middle) - 1e-9].sum())
-    result = inference.subgroup_search(tf.fall_out, ["sex"], times=20_000)(data, "truth", "estimate")
+    result = inference.subgroup_search(tf.fall_out, ["sex"])(data, "truth", "estimate", times=20_000)
     assert result[".p_value"].to_list() == [pytest.approx(exact, abs=drawn(exact, 20_000))] * 2
 
 
 def test_adjusted_p_value_is_never_below_the_raw_one(people: pl.DataFrame) -> None:
-    result = inference.subgroup_search(tf.fall_out, ["sex", "race", "age"], depth=3, times=200)(
-        people, "truth", "estimate"
+    result = inference.subgroup_search(tf.fall_out, ["sex", "race", "age"], depth=3)(
+        people, "truth", "estimate", times=200
     )
     known = result.drop_nulls(".p_value")
     assert (known[".p_adjusted"] >= known[".p_value"]).all()
@@ -424,7 +430,7 @@ def test_adjusted_p_value_is_never_below_the_raw_one(people: pl.DataFrame) -> No
 def test_adjustment_covers_only_searched_subgroups() -> None:
     random = np.random.default_rng(4)
     data = pl.DataFrame({"estimate": random.integers(0, 2, 60), "race": ["a"] * 35 + [*"bcdef"] * 5})
-    one_only = inference.subgroup_search(tf.selection_rate, ["race"], min_n=6, times=500)(data, estimate="estimate")
+    one_only = inference.subgroup_search(tf.selection_rate, ["race"], min_n=6)(data, estimate="estimate", times=500)
     searched = one_only.filter(pl.col(".status") == "ok")
     assert searched[".subgroup"].to_list() == ["race=a"]
     assert searched[".p_adjusted"].to_list() == searched[".p_value"].to_list()
@@ -441,8 +447,8 @@ def test_familywise_error_rate_without_disparity() -> None:
             **{name: random.integers(0, 3, runs * rows) for name in features},
         }
     )  # fmt: skip
-    result = inference.subgroup_search(tf.selection_rate, features, times=times)(
-        data, estimate="estimate", group_by="run"
+    result = inference.subgroup_search(tf.selection_rate, features)(
+        data, estimate="estimate", group_by="run", times=times
     )
     smallest = result.group_by("run").agg(pl.col(".p_value", ".p_adjusted").min(), pl.len())
     assert set(smallest["len"]) == {66}
@@ -457,14 +463,14 @@ def test_permutation_costs_little_more_than_shuffling_rows() -> None:
     features = [f"x{index}" for index in range(8)]
     data = pl.DataFrame({name: random.integers(0, 4, rows) for name in features})
     outcomes = random.random(rows) < 0.5
-    search = inference.subgroup_search(tf.selection_rate, features, times=times)
+    search = inference.subgroup_search(tf.selection_rate, features)
     data = data.with_columns(estimate=outcomes)
     start = time.process_time()
     for _ in range(times):
         random.shuffle(outcomes)
     shuffles = time.process_time() - start
     start = time.process_time()
-    result = search(data, estimate="estimate")
+    result = search(data, estimate="estimate", times=times)
     assert len(result) == 8 * 4 + 28 * 16
     assert time.process_time() - start < 6 * shuffles
 
@@ -475,7 +481,7 @@ def test_planted_disparity_is_ranked_first() -> None:
     data = pl.DataFrame({"sex": random.choice(["f", "m"], rows), "race": random.choice(["a", "b", "c"], rows)})
     hurt = ((data["sex"] == "f") & (data["race"] == "c")).to_numpy()
     data = data.with_columns(estimate=random.random(rows) < np.where(hurt, 0.15, 0.5))
-    first = inference.subgroup_search(tf.selection_rate, ["sex", "race"], times=500)(data, estimate="estimate").row(
+    first = inference.subgroup_search(tf.selection_rate, ["sex", "race"])(data, estimate="estimate", times=500).row(
         0, named=True
     )
     assert first[".subgroup"] == "sex=f & race=c"

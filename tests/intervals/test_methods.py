@@ -18,7 +18,7 @@ from statsmodels.stats.proportion import confint_proportions_2indep, proportion_
 
 import tidyfair as tf
 from tidyfair.intervals.methods import METHODS, Case, choose
-from tidyfair.specs.options import INTERVALS
+from tidyfair.specs.option_table import INTERVALS
 
 VALUES = (
     "rate", "function_of_rate", "sum_of_rates", "area", "ranked", "calibration_error", "fit", "smooth", "resampled",

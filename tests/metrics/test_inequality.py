@@ -312,7 +312,7 @@ def test_gates_tests_and_tallies_of_scores_read_scores(people: pl.DataFrame) -> 
     expected = number(between(people, **SCORES))
     assert expected != number(between(people, **LABELS))
     assert number(between.compute(between.tally(people, **SCORES))) == expected
-    tested = tf.inference.disparity_test(between, times=99)(people, **SCORES)
+    tested = tf.inference.disparity_test(between)(people, **SCORES, times=99)
     assert close(number(tested), expected)
     assert close(number(tf.check(between, below=1)(people, **SCORES)), expected)
 

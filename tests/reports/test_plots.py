@@ -17,8 +17,7 @@ from conftest import CHROMIUM, in_a_browser
 
 import tidyfair as tf
 from tidyfair.datasets import lending
-from tidyfair.reports.charts import Picture
-from tidyfair.reports.line_charts import lines
+from tidyfair.reports.charts import Picture, lines
 from tidyfair.reports.svg import svg_of_two_themes, themed_svg
 from tidyfair.reports.theme import DARK, LIGHT
 
@@ -62,7 +61,7 @@ MADE: dict[str, Callable[[], Any]] = {
     "monitor by period": lambda: tf.inference.monitor(tf.demographic_parity("race"), below=0.1, period="fold")(
         LOANS, **DECIDED, group_by=["sex", "fold"]
     ),
-    "tests": lambda: tf.inference.disparity_test(APART, times=200)(LOANS, **DECIDED),
+    "tests": lambda: tf.inference.disparity_test(APART)(LOANS, **DECIDED, times=200),
     "groups": lambda: tf.metric_set(tf.accuracy, tf.sens, RATES("race")).by_group(LOANS, **LABELS, interval="exact"),
     "crossed groups": lambda: tf.demographic_parity("sex", "race").by_group(LOANS, **LABELS),
     "folds": lambda: FAIR(LOANS, **LABELS, group_by="fold"),
@@ -82,7 +81,7 @@ MADE: dict[str, Callable[[], Any]] = {
     "several models": lambda: tf.compare_models(FAIR, margin=0.01)(
         LOANS, "repaid", one="approved", others={"late": OTHER, "strict": STRICT}, pos_label="yes", times=20
     ),
-    "subgroups": lambda: tf.inference.subgroup_search(tf.selection_rate, ["sex", "race"], times=20)(LOANS, **DECIDED),
+    "subgroups": lambda: tf.inference.subgroup_search(tf.selection_rate, ["sex", "race"])(LOANS, **DECIDED, times=20),
     "probability": lambda: tf.inference.probability(tf.demographic_parity("race"), below=0.1)(LOANS, **DECIDED),
     "roc": lambda: tf.roc_curve(LOANS, **SCORES, group_by="race"),
     "precision and recall": lambda: tf.pr_curve(LOANS, **SCORES),
@@ -115,12 +114,16 @@ MADE: dict[str, Callable[[], Any]] = {
     "missing truths": lambda: tf.inference.missing_truth(LOANS, "repaid", "approved", by="sex", positive="yes"),
     "shrunken": lambda: tf.inference.shrunken_rates(tf.demographic_parity("race"), LOANS, **DECIDED),
     "smallest difference": lambda: tf.inference.smallest_difference({"a": 800, "b": 200}, 0.5, times=100),
-    "periods": lambda: tf.inference.compare_periods(tf.demographic_parity("sex"), period="fold", times=20)(
-        LOANS, **DECIDED, group_by="fold"
+    "periods": lambda: tf.inference.compare_periods(tf.demographic_parity("sex"), period="fold")(
+        LOANS, **DECIDED, group_by="fold", times=20
     ),
-    "change": lambda: tf.inference.compare_periods(
-        tf.demographic_parity("sex"), period="late", times=20, search="change"
-    )(LOANS.with_columns(late=pl.col("approved") != "yes"), estimate="approved", pos_label="yes", group_by="late"),
+    "change": lambda: tf.inference.compare_periods(tf.demographic_parity("sex"), period="late", search="change")(
+        LOANS.with_columns(late=pl.col("approved") != "yes"),
+        estimate="approved",
+        pos_label="yes",
+        group_by="late",
+        times=20,
+    ),
     "components": lambda: tf.inference.decompose(tf.sens, between="race", by=["sex", "age_band"])(
         LOANS, "repaid", "approved", pos_label="yes"
     ),
@@ -302,7 +305,7 @@ def test_thinned_curves_keep_their_area() -> None:
 
 
 def test_beside_draws_the_expected_range() -> None:
-    tested = tf.inference.disparity_test(APART, times=50)(LOANS, **DECIDED)
+    tested = tf.inference.disparity_test(APART)(LOANS, **DECIDED, times=50)
     for result in (RESULTS["verdicts"](), APART(LOANS, **LABELS)):
         rows = drawn(tf.autoplot(result, beside=tested))
         assert [row["expected_lower"] for row in rows] == tested[".expected_lower"].to_list()
@@ -593,8 +596,8 @@ def test_bands_of_many_lines_are_left_out_and_the_picture_says_so() -> None:
 
 def test_period_chart_draws_changes() -> None:
     months = LOANS.with_columns(month=pl.int_range(pl.len()) * 3 // pl.len())
-    tested = tf.inference.compare_periods(tf.demographic_parity("sex"), period="month", times=50)
-    result = tested(months, **DECIDED, group_by="month")
+    tested = tf.inference.compare_periods(tf.demographic_parity("sex"), period="month")
+    result = tested(months, **DECIDED, group_by="month", times=50)
     rows = drawn(tf.autoplot(result))
     assert [row["estimate"] for row in rows] == result[".change"].to_list()
     assert [row["what"] for row in rows] == ["0 to 1", "1 to 2"]

@@ -196,7 +196,7 @@ def test_tables_of_tests_show_what_their_interval_is_about() -> None:
     assert " to " in pairs[".disparity"][0]
     assert " to " not in pairs[".estimate"][0]
     assert {".other", ".p_value"} <= set(pairs.columns)
-    ranked = one_below_the_other(tf.inference.worst_groups(race, times=200)(loans, **call))
+    ranked = one_below_the_other(tf.inference.worst_groups(race)(loans, **call, times=200))
     assert {".p_worst", ".worst"} <= set(ranked.columns)
     other = (pl.col("score") > 0.4).replace_strict({True: "yes", False: "no"}, return_dtype=pl.String).alias("other")
     models = tf.compare_models(tf.accuracy)(loans, "repaid", one="approved", other=other, pos_label="yes")
@@ -237,8 +237,8 @@ def _rows_of(table: Any) -> list[list[str]]:
 
 def test_groups_beside_a_reference_are_a_table_of_a_journal() -> None:
     loans = lending(2_000).with_columns(race=pl.when(pl.int_range(pl.len()) % 9 > 0).then("race"))
-    compare = tf.compare_groups(tf.sens, by=["sex", ("sex", "race")], scale="ratio", min_n=30, conf_level=0.9)
-    compared = compare(loans, "repaid", "approved", pos_label="yes")
+    compare = tf.compare_groups(tf.sens, by=["sex", ("sex", "race")], scale="ratio", min_n=30)
+    compared = compare(loans, "repaid", "approved", pos_label="yes", conf_level=0.9)
     title, subtitle, head, by_sex, female, *rows = _rows_of(tf.as_table(compared, title="Table 1"))
     assert (title, subtitle) == (["Table 1"], ["Sensitivity"])
     assert head == ["Group", "n (%)", "Sensitivity (90% CI)", "Ratio (90% CI)", "P", "P, adjusted"]

@@ -124,7 +124,7 @@ def test_bins_are_groups_wherever_groups_are_named(people: pl.DataFrame) -> None
     assert tf.check(tf.demographic_parity(AGES, unknown="drop"), below=0.9)(people, **quiet).height == 1
     assert inference.pairwise(tf.demographic_parity(AGES, unknown="drop"))(people, **CALL).height == 6
     assert inference.stratified(tf.demographic_parity("sex"), within=AGES)(people, **CALL).height == 1
-    assert inference.subgroup_search(tf.selection_rate, ["sex", AGES], times=20)(people, **CALL).height > 4
+    assert inference.subgroup_search(tf.selection_rate, ["sex", AGES])(people, **CALL, times=20).height > 4
     filed = tf.audit("nyc_ll144", people, estimate="e", by=[AGES, ("sex", AGES)]).tables["selections"]
     assert set(NAMES) <= set(filed[".group"])
     page = tf.report(people, "y", "e", by=AGES)

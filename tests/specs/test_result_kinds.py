@@ -97,7 +97,7 @@ RESULTS: dict[str, tuple[ResultKind, Callable[[], Any]]] = {
         kinds.STRATA,
         lambda: audited("lending_adverse_impact", "segments", **DECIDED, to={"race": "White"}, within="age_band"),
     ),
-    "worst_groups": (kinds.WORST, lambda: inference.worst_groups(PARITY, times=50)(LOANS, **DECIDED)),
+    "worst_groups": (kinds.WORST, lambda: inference.worst_groups(PARITY)(LOANS, **DECIDED, times=50)),
     "shrunken_rates": (kinds.SHRUNKEN, lambda: inference.shrunken_rates(PARITY, LOANS, **DECIDED, times=50)),
     "additive rates": (
         kinds.SHRUNKEN,
@@ -106,11 +106,11 @@ RESULTS: dict[str, tuple[ResultKind, Callable[[], Any]]] = {
         ),
     ),
     "probabilistic_groups": (kinds.BOUNDS, bounds),
-    "disparity_test": (kinds.TESTS, lambda: inference.disparity_test(PARITY, times=20)(LOANS, **IN_FOLDS)),
+    "disparity_test": (kinds.TESTS, lambda: inference.disparity_test(PARITY)(LOANS, **IN_FOLDS, times=20)),
     "probability": (kinds.PROBABILITIES, lambda: inference.probability(PARITY, below=0.1)(LOANS, **DECIDED)),
     "subgroup_search": (
         kinds.SUBGROUPS,
-        lambda: inference.subgroup_search(tf.selection_rate, ["sex", "race"], times=20)(LOANS, **DECIDED),
+        lambda: inference.subgroup_search(tf.selection_rate, ["sex", "race"])(LOANS, **DECIDED, times=20),
     ),
     "certify_subgroups": (
         kinds.CERTIFICATE,
@@ -164,11 +164,11 @@ RESULTS: dict[str, tuple[ResultKind, Callable[[], Any]]] = {
         lambda: inference.monitor(PARITY, below=0.1, period="fold").by_group(LOANS, **IN_FOLDS),
     ),
     "compare_periods": (
-        kinds.PERIODS, lambda: inference.compare_periods(PARITY, period="fold", times=20)(LOANS, **IN_FOLDS)
+        kinds.PERIODS, lambda: inference.compare_periods(PARITY, period="fold")(LOANS, **IN_FOLDS, times=20)
     ),
     "compare_periods, searched": (
         kinds.CHANGES,
-        lambda: inference.compare_periods(PARITY, period="fold", search="change", times=20)(LOANS, **IN_FOLDS),
+        lambda: inference.compare_periods(PARITY, period="fold", search="change")(LOANS, **IN_FOLDS, times=20),
     ),
     "decompose": (
         kinds.COMPONENTS,

@@ -129,7 +129,7 @@ def test_thresholds_of_another_sample_are_fixed() -> None:
         expected = tf.spec(decided, "y", "e", interval="auto", **QUIET)
         assert_frame_equal(tf.spec(shifted, threshold=point, **options), expected)
     # a fixed one is accepted by tests, too
-    tf.inference.disparity_test(tf.equal_opportunity("g"), times=20)(shifted, "y", probs="p", threshold=point)
+    tf.inference.disparity_test(tf.equal_opportunity("g"))(shifted, "y", probs="p", threshold=point, times=20)
 
 
 def test_every_engine_chooses_the_same(engine: Callable[[pl.DataFrame], Any]) -> None:
@@ -209,7 +209,7 @@ def test_what_cannot_follow_a_chosen_threshold_is_refused() -> None:
     call: dict[str, Any] = {"truth": "y", "probs": "p", "threshold": point}
     fixed = "needs a fixed threshold: choose it on another sample"
     for verb in (
-        tf.inference.disparity_test(tf.equal_opportunity("g"), times=20),
+        tf.inference.disparity_test(tf.equal_opportunity("g")),
         tf.compare_groups(tf.sens, by="g"),
         tf.inference.worst_groups(tf.equal_opportunity("g")),
         tf.inference.monitor(tf.equal_opportunity("g"), below=0.2),

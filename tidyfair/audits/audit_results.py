@@ -187,18 +187,21 @@ class AuditResults:
         return "no margin is set" if self.margin is None else f"values up to {self.margin:,g} apart, {origin}"
 
     @cached_property
+    def parity_of(self) -> dict[tuple[str, str], GroupwiseMetric]:
+        """The disparities by their name and feature."""
+        return {(parity.name, parity.by.text): parity for parity in self.metrics.parities}
+
+    @cached_property
     def answers(self) -> dict[RowKey, Answer]:
         """The answer on each judged disparity (groups differ, are alike, or it is open), by the key of its row."""
-        differ = self.significance.outcomes
-        parities = {(parity.name, parity.by.text): parity for parity in self.metrics.parities}
-        answers: dict[RowKey, Answer] = {}
+        differ, answers = self.significance.outcomes, dict[RowKey, Answer]()
         for row in self.compared_results.iter_rows(named=True):
             key = key_of(row)
             if key not in differ:
                 continue
             # an open end is beyond every margin
             lower, upper = (math.inf if row[end] is None else row[end] for end in (".lower", ".upper"))
-            within = self.alike_within(parities[row[".metric"], row[".by"]])
+            within = self.alike_within(self.parity_of[row[".metric"], row[".by"]])
             if within and within[0] <= lower and upper <= within[1] and lower < math.inf:
                 answers[key] = "alike"
             else:
@@ -279,16 +282,14 @@ class Significance:
         if audit.level is None:
             return cls(error, None, {})
         compared = audit.compared_results.filter(pl.col(".by").is_not_null() & pl.col(".estimate").is_not_null())
-        draws = audit.draws_of_tests
-        tested = _tested(audit, draws, set(compared.select(".metric", ".by").rows())) if draws else None
+        tested = _tested(audit, set(compared.select(".metric", ".by").rows()))
         p_values = {} if tested is None else _by_key(tested, ".p_value")
         untested: dict[RowKey, GroupwiseMetric] = {}
-        named = list(zip(keys_of(compared), compared.select(".metric", ".by", ".lower", ".upper").rows(), strict=True))
-        for parity in audit.metrics.parities:
-            for key, (name, by, *ends) in named:
-                is_bounded = parity.aggregate.equality is not None and ends != [None, None]
-                if (name, by) == (parity.name, parity.by.text) and is_bounded and key not in p_values:
-                    untested[key] = parity
+        for key, row in zip(keys_of(compared), compared.iter_rows(named=True), strict=True):
+            parity = audit.parity_of[row[".metric"], row[".by"]]
+            is_bounded = parity.aggregate.equality is not None and (row[".lower"], row[".upper"]) != (None, None)
+            if is_bounded and key not in p_values:
+                untested[key] = parity
         outcomes = dict.fromkeys(untested, False)
         if tested is not None:
             # those without a test come last
@@ -333,19 +334,19 @@ def with_small_groups(groups: pl.DataFrame, results: pl.DataFrame) -> pl.DataFra
     return marked.with_columns(status.alias(".status")).drop(_SMALL)
 
 
-def _tested(audit: AuditResults, draws: int, compared: AbstractSet[tuple[str, str]]) -> pl.DataFrame | None:
+def _tested(audit: AuditResults, compared: AbstractSet[tuple[str, str]]) -> pl.DataFrame | None:
     """The permutation tests of disparities, for metrics where they are exact."""
     rates: list[GroupwiseMetric] = []
-    for parity in audit.metrics.parities:
+    for name, parity in audit.parity_of.items():
         aggregate = parity.aggregate
         has_test = parity.kind == "class" and aggregate.equality is not None and not aggregate.direction_is_unknown
-        if has_test and (parity.name, parity.by.text) in compared:
+        if has_test and name in compared:
             rates.append(parity)
-    if not rates:
+    if not rates or not audit.draws_of_tests:
         return None
     with without_notices():
-        test = disparity_test(*rates, times=draws, adjust="none")
-        return test.compute(audit.tally, **audit.reading_of_tests)
+        test = disparity_test(*rates, adjust="none")
+        return test.compute(audit.tally, times=audit.draws_of_tests, **audit.reading_of_tests)
 
 
 def _by_key(tested: pl.DataFrame, column: str) -> dict[RowKey, float]:

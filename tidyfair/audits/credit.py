@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, cast
+from typing import Any, ClassVar, cast
 
 import polars as pl
 
@@ -50,13 +50,9 @@ class StandardizedTable(AuditTable):
         columns: The columns as they are published.
     """
 
+    takes_reference: ClassVar[bool] = True
     of_residuals: bool = False
     spread: Spread = "all"
-
-    @property
-    def takes_reference(self) -> bool:
-        """True if the caller names the group that others are compared with."""
-        return True
 
     def frame(self, call: AuditCall, audit: NamedAudit) -> pl.DataFrame:
         """The tidy frame."""
@@ -134,21 +130,16 @@ class SegmentedTable(AuditTable):
         columns: The columns as they are published.
     """
 
+    takes_reference: ClassVar[bool] = True
     metric: Metric
-
-    @property
-    def takes_reference(self) -> bool:
-        """True if the caller names the group that others are compared with."""
-        return True
 
     def frame(self, call: AuditCall, audit: NamedAudit) -> pl.DataFrame:
         """The tidy frame."""
         call.refuse_weights(self.name, "within")
         groups = audit.group_options
         compared = [self.metric.difference(*by, to=reference_of(call, by), **groups) for by in call.features]
-        conf_level = call.reading.get("conf_level", 0.95)
-        reading = {name: value for name, value in call.reading.items() if name not in {"conf_level", "times", "seed"}}
-        test = stratified(*compared, within=call.within, adjust="none", conf_level=conf_level)
+        reading = {name: value for name, value in call.reading.items() if name not in {"times", "seed"}}
+        test = stratified(*compared, within=call.within, adjust="none")
         option = next((option for option in CUTS if is_list(call.counting.get(option))), None)
         cuts = [None]
         if option is not None:

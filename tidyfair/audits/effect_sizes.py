@@ -44,6 +44,10 @@ _Numbers: TypeAlias = dict[str, float | None]
 _BY_VALUE = ("highest", "lowest", "majority")
 """References that are the group with such a value, or the largest group, of each outer group."""
 _ADJUSTMENTS = ("holm", "bh", "by", "none")
+_KEYS = pl.selectors.starts_with("key ")
+"""The columns of the feature whose groups are compared."""
+_NUMBERS = (".spread", ".gap", ".disparity", ".lower", ".upper", ".std_error", ".p_value")
+"""The columns of a comparison, of which each kind of result has some."""
 
 
 @dataclass(frozen=True)
@@ -192,13 +196,13 @@ def standardized_differences(
     def compare(every: pl.DataFrame, group: pl.DataFrame, other: pl.DataFrame) -> _Numbers:
         return standardization.compared(Sample.of(group), Sample.of(other), Sample.of(every).deviation, z)
 
-    numbers = (".spread", ".disparity", ".lower", ".upper", ".std_error", ".p_value")
-    mean = ((pl.col("value") * pl.col("weight")).sum() / pl.col("weight").sum()).fill_nan(None)
-    weights = Column.if_given(case_weights, "case_weights")
-    measure = _Measure(STANDARDIZED, ".mean", mean, numbers, {".disparity": 0.0}, compare, weights=weights)
-    policy = Policy.of("standardized_differences()", min_n, min_share, unknown, unknown_values)
-    groups = _Groups("standardized_differences", by, to, policy, one_of("adjust", adjust, _ADJUSTMENTS), conf_level)
-    return groups.table(data, values, group_by, measure)
+    comparison = _Comparison(
+        "standardized_differences", STANDARDIZED, ".mean",
+        ((pl.col("value") * pl.col("weight")).sum() / pl.col("weight").sum()).fill_nan(None), {".disparity": 0.0},
+        compare, Policy.of("standardized_differences()", min_n, min_share, unknown, unknown_values),
+        one_of("adjust", adjust, _ADJUSTMENTS), conf_level, weights=Column.if_given(case_weights, "case_weights"),
+    )  # fmt: skip
+    return comparison.table(data, values, by, to, group_by)
 
 
 @refuse_unknown_keywords
@@ -263,14 +267,12 @@ def quantile_ratios(
         ends = {".lower": ratio * math.exp(-z * error), ".upper": ratio * math.exp(z * error)}
         return {".disparity": ratio, **ends, ".p_value": two_sided(math.log(ratio), error)}
 
-    numbers = (".disparity", ".lower", ".upper", ".p_value")
-    measure = _Measure(
-        QUANTILES, ".quantile", pl.col("value").quantile(share, "linear"), numbers, {".disparity": 1.0}, compare,
-        is_relative=True,
+    comparison = _Comparison(
+        "quantile_ratios", QUANTILES, ".quantile", pl.col("value").quantile(share, "linear"), {".disparity": 1.0},
+        compare, Policy.of("quantile_ratios()", min_n, min_share, unknown, unknown_values),
+        one_of("adjust", adjust, _ADJUSTMENTS), conf_level, is_relative=True,
     )  # fmt: skip
-    policy = Policy.of("quantile_ratios()", min_n, min_share, unknown, unknown_values)
-    groups = _Groups("quantile_ratios", by, to, policy, one_of("adjust", adjust, _ADJUSTMENTS), conf_level)
-    return groups.table(data, values, group_by, measure)
+    return comparison.table(data, values, by, to, group_by)
 
 
 def relative_gaps(
@@ -283,29 +285,8 @@ def relative_gaps(
         own, reference = (rows.select(value).item() for rows in (group, other))
         return {".gap": 1 - own / reference} if reference else {}
 
-    measure = _Measure(kind, ".estimate", value, (".gap", ".p_value"), {".gap": 0.0}, compare)
-    groups = _Groups("audit", by, to, policy, "none", 0.95)
-    return groups.table(data, values, group_by or None, measure).drop(".p_value", ".p_adjusted")
-
-
-@dataclass(frozen=True)
-class _Measure:
-    """A number of each group, and how that of a group is compared with that of another."""
-
-    kind: ResultKind
-    name: str
-    """The column of the number."""
-    value: pl.Expr
-    """The number, as an expression over the values of a group."""
-    numbers: tuple[str, ...]
-    """The columns of a comparison."""
-    equality: _Numbers
-    """The comparison of a group with itself."""
-    compare: Callable[[pl.DataFrame, pl.DataFrame, pl.DataFrame], _Numbers]
-    """The comparison of two groups, by all rows, and those of both; nothing where there is none."""
-    is_relative: bool = False
-    """True if it divides, so that values are above 0."""
-    weights: Column | None = None
+    comparison = _Comparison("audit", kind, ".estimate", value, {".gap": 0.0}, compare, policy, None, 0.95)
+    return comparison.table(data, values, by, to, group_by or None)
 
 
 def _error_of_logarithm(values: pl.Series, share: float) -> float:
@@ -345,41 +326,54 @@ def two_sided(distance: float, error: float) -> float:
 
 
 @dataclass(frozen=True)
-class _Groups:
-    """The groups that are compared, and with which of them."""
+class _Comparison:
+    """A number of each group, and how that of a group is compared with that of another."""
 
     function: str
-    by: Any
-    to: Any
+    kind: ResultKind
+    name: str
+    """The column of the number."""
+    value: pl.Expr
+    """The number, as an expression over the values of a group."""
+    equality: _Numbers
+    """The comparison of a group with itself."""
+    compare: Callable[[pl.DataFrame, pl.DataFrame, pl.DataFrame], _Numbers]
+    """The comparison of two groups, by all rows, and those of both; nothing where there is none."""
     policy: Policy
-    adjust: str
+    adjust: str | None
+    """The adjustment of p-values; None for comparisons that have none."""
     conf_level: float
+    is_relative: bool = False
+    """True if it divides, so that values are above 0."""
+    weights: Column | None = None
 
-    def table(self, data: object, values: ColumnLike, group_by: OuterGroups | None, measure: _Measure) -> Any:
+    def table(self, data: object, values: ColumnLike, by: Any, to: Any, group_by: OuterGroups | None) -> Any:
         """A row for each group of each feature, in a frame of the caller's kind."""
         source = open_frame(data, group_by)
         if source.sides:
             msg = f"{self.function}(): `group_by` takes columns, not privileged(…)."
             raise ArgumentError(msg)
         refuse_reserved("group_by", source.outer)
-        features = self._features()
+        features = self._features(by)
         for feature in features:
             refuse_outer(self.function, feature, source.outer)
-        rows = self._read(source, Column.of(values, "values"), features, measure)
+        rows = self._read(source, Column.of(values, "values"), features)
         outer = {f"outer {index}": key.name for index, key in enumerate(source.outer)}
         parts: list[pl.DataFrame] = []
         for index, feature in enumerate(features):
-            keys = [f"by {index} {part}" for part in range(len(feature.columns))]
-            reference = self._reference(rows, keys, feature)
-            for own in rows.partition_by(list(outer), maintain_order=True) if outer else [rows]:
-                compared = self._compared(own, keys, feature, reference, measure)
+            named = rows.rename({f"by {index} {part}": f"key {part}" for part in range(len(feature.columns))})
+            reference = self._reference(named, to, feature)
+            for own in named.partition_by(list(outer), maintain_order=True) if outer else [named]:
+                compared = self._compared(own, feature, reference)
                 parts.append(own.select(list(outer)).head(1).join(compared, how="cross") if outer else compared)
-        table = with_adjusted_p_values(pl.concat(parts), [], self.adjust)
-        return source.restore(with_level(measure.kind.frame(table.rename(outer)), self.conf_level))
+        table = pl.concat(parts)
+        if self.adjust is not None:
+            table = with_adjusted_p_values(table, [], self.adjust)
+        return source.restore(with_level(self.kind.frame(table.rename(outer)), self.conf_level))
 
-    def _features(self) -> list[By]:
+    def _features(self, by: Any) -> list[By]:
         """The features whose groups are compared."""
-        given = columns_of_features(self.by)
+        given = columns_of_features(by)
         if not given or not all(given):
             msg = f'{self.function}() compares the groups of a feature: `by="column"`, or a list of features.'
             raise ArgumentError(msg)
@@ -396,11 +390,11 @@ class _Groups:
             features.append(compared)
         return features
 
-    def _read(self, source: Source, values: Column, features: Sequence[By], measure: _Measure) -> pl.DataFrame:
+    def _read(self, source: Source, values: Column, features: Sequence[By]) -> pl.DataFrame:
         """The rows with a value: `value`, `weight`, and the columns of outer groups and features by their numbers."""
         wanted = {"value": ("values", values)}
-        if measure.weights is not None:
-            wanted["weight"] = ("case_weights", measure.weights)
+        if self.weights is not None:
+            wanted["weight"] = ("case_weights", self.weights)
         outer = [f"outer {index}" for index in range(len(source.outer))]
         wanted |= {name: ("group_by", key) for name, key in zip(outer, source.outer, strict=True)}
         for index, by in enumerate(features):
@@ -415,11 +409,9 @@ class _Groups:
             msg = f"{self.function}(): there are no rows with a value."
             raise ArgumentError(msg)
         check_size(cast("float", rows["value"].abs().max()), "values", values, is_exact=is_exact)
-        weights = pl.lit(1.0)
-        if measure.weights is not None:
-            weights = checked_weights(rows["weight"], measure.weights.name)
+        weights = pl.lit(1.0) if self.weights is None else checked_weights(rows["weight"], self.weights.name)
         rows = rows.with_columns(weights.alias("weight"))
-        if measure.is_relative and (rows["value"] <= 0).any():
+        if self.is_relative and (rows["value"] <= 0).any():
             least = rows["value"].min()
             msg = (
                 f"`values`: a ratio compares numbers above 0, and the column {values.name!r} holds {least}; take "
@@ -428,21 +420,19 @@ class _Groups:
             raise ColumnError(msg)
         return rows.sort(outer, nulls_last=True, maintain_order=True) if outer else rows
 
-    def _reference(self, rows: pl.DataFrame, keys: Sequence[str], by: By) -> str | tuple[tuple[object, ...], str]:
+    def _reference(self, rows: pl.DataFrame, to: Any, by: By) -> str | pl.DataFrame:
         """The rule by which the reference is chosen, or the key and the text of a named group, which must occur."""
-        named: Any = self.to
-        if isinstance(named, Mapping):
-            named = groups_by_feature(cast("Mapping[object, object]", named)).get(by.text)
+        named = groups_by_feature(cast("Mapping[Any, object]", to)).get(by.text) if isinstance(to, Mapping) else to
         if named in _BY_VALUE:
             return cast("str", named)
-        groups = _with_texts(rows.select(keys).unique().sort(keys, nulls_last=True), keys)
+        keys = rows.select(_KEYS).unique()
+        groups = keys.with_columns(texts_of(keys).alias(".group")).sort(_KEYS, nulls_last=True)
         if named is None:
             msg = f"{self.function}(): `to` has no reference for {by.text!r}; write `to={{{by.text!r}: …}}`."
             raise ArgumentError(msg)
         alike = named_groups(groups, named)
         if len(alike) == 1:
-            (key,) = alike
-            return key, groups[".group"][groups.select(keys).rows().index(key)]
+            return groups[groups.drop(".group").rows().index(alike[0])]
         texts = groups[".group"].unique(maintain_order=True).to_list()
         text = ":".join(map(str, cast("tuple[object, ...]", named))) if isinstance(named, tuple) else str(named)
         problem = f"`to` names no group of {by.text!r}, but {named!r}.{nearest(text, [*texts, *_BY_VALUE])}"
@@ -451,61 +441,42 @@ class _Groups:
         msg = f"{self.function}(): {problem} The groups: {listed(texts)}."
         raise ArgumentError(msg)
 
-    def _compared(
-        self,
-        rows: pl.DataFrame,
-        keys: Sequence[str],
-        by: By,
-        reference: str | tuple[tuple[object, ...], str],
-        measure: _Measure,
-    ) -> pl.DataFrame:
-        """The groups of a feature compared with one of them."""
+    def _compared(self, rows: pl.DataFrame, by: By, reference: str | pl.DataFrame) -> pl.DataFrame:
+        """The groups of a feature compared with one of them, or with none where that may not be compared."""
         of_group = pl.struct("value", "weight").alias("rows")
-        summed = (pl.len().cast(pl.Int64).alias(".n"), measure.value.alias(measure.name), of_group)
-        groups = rows.group_by(keys).agg(summed).sort(keys, nulls_last=True)
-        groups = _with_texts(groups, keys).with_columns((pl.col(".n") / pl.col(".n").sum()).alias(".share"))
-        status = pl.when(by.policy.is_unknown(groups.select(keys))).then(pl.lit(Status.UNKNOWN.value))
+        groups = rows.group_by(_KEYS).agg(pl.len().cast(pl.Int64).alias(".n"), self.value.alias(self.name), of_group)
+        groups = groups.sort(_KEYS, nulls_last=True).with_columns((pl.col(".n") / pl.col(".n").sum()).alias(".share"))
+        keys = groups.select(_KEYS)
+        status = pl.when(by.policy.is_unknown(keys)).then(pl.lit(Status.UNKNOWN.value))
         status = status.when(pl.col(".n") < by.policy.min_n).then(pl.lit(Status.BELOW_MIN_N.value))
         status = status.when(pl.col(".share") < by.policy.min_share).then(pl.lit(Status.BELOW_MIN_SHARE.value))
-        groups = groups.with_columns(status.otherwise(pl.lit(Status.OK.value)).alias(".status"))
-        index = _index_of(reference, groups, keys, measure.name)
-        text = reference[1] if isinstance(reference, tuple) else None
-        if index is not None:
-            text = groups[".group"][index]
+        groups = groups.with_columns(
+            texts_of(keys).alias(".group"), status.otherwise(pl.lit(Status.OK.value)).alias(".status")
+        )
         statuses = groups[".status"].to_list()
+        compared = [group for group, name in enumerate(statuses) if name == Status.OK.value]
+        if isinstance(reference, str):
+            values = groups[".n" if reference == "majority" else self.name].gather(compared)
+            farthest = values.arg_min() if reference == "lowest" else values.arg_max()
+            index = compared[farthest or 0] if compared else None
+            text = None if index is None else groups[".group"][index]
+        else:
+            text = reference[".group"][0]
+            index = next((group for group in compared if keys.row(group) == reference.row(0)[:-1]), None)
         numbers: list[_Numbers] = [{} for _ in statuses]
-        for group in (groups[".status"] == Status.OK.value).arg_true():
+        for group in compared:
             if index is None:
                 statuses[group] = Status.NO_REFERENCE.value
             elif group == index:
-                numbers[group] = measure.equality
+                numbers[group] = self.equality
             else:
-                numbers[group] = measure.compare(rows, *(groups["rows"][one].struct.unnest() for one in (group, index)))
+                numbers[group] = self.compare(rows, *(groups["rows"][one].struct.unnest() for one in (group, index)))
                 statuses[group] = Status.OK.value if numbers[group] else Status.ZERO_DENOMINATOR.value
-        shown = [pl.Series(name, [row.get(name) for row in numbers], dtype=pl.Float64) for name in measure.numbers]
-        table = groups.select(pl.lit(by.text).alias(".by"), ".group", ".n", ".share", measure.name)
-        reference_text = pl.lit(text, dtype=pl.String).alias(".reference")
-        table = table.with_columns(reference_text, *shown, pl.Series(".status", statuses, dtype=pl.String))
+        names = [name for name in self.kind.columns if name in _NUMBERS]
+        table = groups.select(
+            pl.lit(by.text).alias(".by"), ".group", ".n", ".share", self.name,
+            pl.lit(text, dtype=pl.String).alias(".reference"),
+            *(pl.Series(name, [row.get(name) for row in numbers], dtype=pl.Float64) for name in names),
+            pl.Series(".status", statuses, dtype=pl.String),
+        )  # fmt: skip
         return table.filter(pl.col(".status") != Status.UNKNOWN.value) if by.policy.unknown == "drop" else table
-
-
-def _with_texts(groups: pl.DataFrame, keys: Sequence[str]) -> pl.DataFrame:
-    """Groups with their texts as results show them, as the last column."""
-    return groups.with_columns(texts_of(groups.select(keys)).alias(".group"))
-
-
-def _index_of(
-    reference: str | tuple[tuple[object, ...], str], groups: pl.DataFrame, keys: Sequence[str], name: str
-) -> int | None:
-    """The index of the group that others are compared with; None if there is none that may be compared."""
-    is_compared = groups[".status"] == Status.OK.value
-    if isinstance(reference, tuple):
-        own_keys, (key, _) = groups.select(keys).rows(), reference
-        index = own_keys.index(key) if key in own_keys else None
-        return index if index is not None and is_compared[index] else None
-    candidates = is_compared.arg_true()
-    if candidates.is_empty():
-        return None
-    values = groups[".n" if reference == "majority" else name].gather(candidates)
-    farthest = values.arg_min() if reference == "lowest" else values.arg_max()
-    return candidates[farthest or 0]

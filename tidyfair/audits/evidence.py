@@ -66,18 +66,25 @@ def write_evidence(
         raise ArgumentError(msg) from error
     read = _columns_read(data, call)
     tally, reading = policy.counted(read, truth, estimate, **options)
-    _check_holdable(tally)
+    if tally.rows is not None and not tally.binned:
+        msg = "write_evidence() writes no rows, and areas under curves read them: give `score_bins=1000`."
+        raise ArgumentError(msg)
+    if tally.suppression is not None:
+        tally.check_all_rows_are_shown()
+        if tally.needs.anything or tally.clusters:
+            msg = "write_evidence(): with `suppress_below` only metrics of labels can be written, without clusters."
+            raise ArgumentError(msg)
     tables = [_table(tally, by) for by in policy.tables if policy.is_counted(tally, by)]
-    numbers = _numbers(policy, tally, reading, tables)
-    digest = _digest_of_rows(read) if tally.suppression is None else None
     content: dict[str, Any] = {
-        "format": _FORMAT, "version": _VERSION, "call": call, "tallies": tables, **numbers,
+        "format": _FORMAT, "version": _VERSION, "call": call, "tallies": tables,
         "made_by": {"tidyfair": version("tidyfair"), "polars": pl.__version__, "python": platform.python_version()},
-        "data": {"columns": {name: str(dtype) for name, dtype in read.schema.items()}, "sha256": digest},
+        "data": _described(read), **_numbers(policy, tally, reading, tables),
     }  # fmt: skip
+    if tally.suppression is not None:
+        content["data"]["sha256"] = None
     text = _text(content | {"sha256": _chain(content)})
     save(lambda part: part.write_text(text, "utf-8"), Path(path))
-    return policy.judged(tally, reading)
+    return pl.concat(policy.judged(tally, by, reading) for by in policy.tables)
 
 
 def verify_evidence(path: str | Path, data: object = None) -> pl.DataFrame:
@@ -106,11 +113,20 @@ def verify_evidence(path: str | Path, data: object = None) -> pl.DataFrame:
     reason = f"{changed[0]!r} or its digest was changed" if changed else ""
     if not reason and text != _text(content):
         reason = "the file is not written as it was"
-    rows = {"digests": reason}
+    rows, call = {"digests": reason}, content["call"]
     try:
-        rows |= _recomputed(content)
+        policy, columns = AuditPolicy(**call["policy"]), content["data"]["columns"]
+        empty = pl.DataFrame(schema={name: _DTYPES[dtype] for name, dtype in columns.items()})
+        like, reading = policy.counted(empty, call["truth"], call["estimate"], **call["options"])
+        for part, found in _numbers(policy, like, reading, content["tallies"]).items():
+            rows[part] = _difference(content[part], found)
         if data is not None:
-            rows["data"] = _reason_of_data(content, data)
+            read = _described(_columns_read(data, call))
+            rows["data"] = "" if read == content["data"] else "the rows are others"
+            if content["data"]["sha256"] is None:
+                rows["data"] = _NO_DIGEST
+            elif read["columns"] != columns:
+                rows["data"] = f"the columns are {listed(read['columns'])}, or of other types than in the file"
     except (ArgumentError, KeyError, TypeError, ValueError, AttributeError, pl.exceptions.PolarsError) as error:
         rows["numbers"] = f"cannot be computed: {error}"
     outcomes = {"": PASS, _NO_DIGEST: UNSURE}
@@ -140,22 +156,11 @@ def _columns_read(data: object, call: Mapping[str, Any]) -> pl.DataFrame:
     return frame
 
 
-def _check_holdable(tally: Tally) -> None:
-    """Refuse tallies with rows and, where small counts are suppressed, with anything but counts of labels."""
-    if tally.rows is not None and not tally.binned:
-        msg = "write_evidence() writes no rows, and areas under curves read them: give `score_bins=1000`."
-        raise ArgumentError(msg)
-    if tally.suppression is not None:
-        tally.check_all_rows_are_shown()
-        if tally.needs.anything or tally.clusters:
-            msg = "write_evidence(): with `suppress_below` only metrics of labels can be written, without clusters."
-            raise ArgumentError(msg)
-
-
-def _digest_of_rows(frame: pl.DataFrame) -> str:
-    """The digest of the distinct rows and their numbers, in an order that is the same whatever the order of rows."""
+def _described(frame: pl.DataFrame) -> dict[str, Any]:
+    """The columns of some rows, and the digest of the distinct rows and their numbers, whatever their order."""
     rows = frame.select(sorted(frame.columns)).group_by(pl.all()).len("\0rows").sort(pl.all(), nulls_last=True)
-    return hashlib.sha256(rows.write_csv().encode()).hexdigest()
+    digest = hashlib.sha256(rows.write_csv().encode()).hexdigest()
+    return {"columns": {name: str(dtype) for name, dtype in frame.schema.items()}, "sha256": digest}
 
 
 def _table(tally: Tally, by: str | None) -> dict[str, Any]:
@@ -204,20 +209,10 @@ def _numbers(
         tally = by_name.get(by, like)
         if by in by_name:
             numbers["groups"] += policy.values(tally, by, reading).to_dicts()
-        numbers["verdicts"] += policy.judged(tally, reading, by).to_dicts()
+        numbers["verdicts"] += policy.judged(tally, by, reading).to_dicts()
     for row in (*numbers["groups"], *numbers["verdicts"]):
         row |= {name: None for name, value in row.items() if isinstance(value, float) and not math.isfinite(value)}
     return numbers
-
-
-def _recomputed(content: Mapping[str, Any]) -> dict[str, str]:
-    """The reasons why groups and verdicts are not those of the tallies, empty where they are."""
-    call = content["call"]
-    policy = AuditPolicy(**call["policy"])
-    empty = pl.DataFrame(schema={name: _DTYPES[dtype] for name, dtype in content["data"]["columns"].items()})
-    like, reading = policy.counted(empty, call["truth"], call["estimate"], **call["options"])
-    numbers = _numbers(policy, like, reading, content["tallies"])
-    return {part: _difference(content[part], numbers[part]) for part in ("groups", "verdicts")}
 
 
 def _difference(stated: Sequence[Mapping[str, Any]], found: Sequence[Mapping[str, Any]]) -> str:
@@ -234,17 +229,6 @@ def _difference(stated: Sequence[Mapping[str, Any]], found: Sequence[Mapping[str
                 where = " ".join(str(other[key]) for key in (".by", ".group", ".metric") if other.get(key))
                 return f"{where}: {name} is {one.get(name)}, and the tallies give {other[name]}"
     return ""
-
-
-def _reason_of_data(content: Mapping[str, Any], data: object) -> str:
-    """The reason why data are not those of a file, empty where they are."""
-    stated = content["data"]["sha256"]
-    if stated is None:
-        return _NO_DIGEST
-    read = _columns_read(data, content["call"])
-    if {name: str(dtype) for name, dtype in read.schema.items()} != content["data"]["columns"]:
-        return f"the columns are {listed(read.columns)}, or of other types than in the file"
-    return "" if _digest_of_rows(read) == stated else "the rows are others"
 
 
 def _chain(content: Mapping[str, Any]) -> dict[str, str]:

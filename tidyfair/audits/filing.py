@@ -30,6 +30,7 @@ from tidyfair.specs import (
     refuse_unknown_keywords,
     show_keywords,
     string,
+    unknown_keyword,
     with_event,
 )
 from tidyfair.tallies import Suppression, open_frame
@@ -289,7 +290,7 @@ def audit(
     for keyword in keywords:
         if keyword not in known:
             kind = "argument of audit()"
-            raise ArgumentError.unknown_keyword(kind, keyword, known)
+            raise unknown_keyword(kind, keyword, known)
     if by is None:
         msg = 'audit() compares groups: name the feature, `by="column"`, or a list of them, `by=["sex", "race"]`.'
         raise ArgumentError(msg)

@@ -6,7 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from functools import partial
-from typing import Any, Literal, Self, cast
+from typing import Any, ClassVar, Literal, Self, cast
 
 import polars as pl
 
@@ -19,7 +19,7 @@ from tidyfair.intervals import Scale
 from tidyfair.metrics.classification import instances
 from tidyfair.specs import By, Column, Options, Policy, Treatment, crossed_text, display, key_columns
 from tidyfair.specs.result_kinds import UNKNOWN_ROWS
-from tidyfair.tallies import Cut, Suppression, Tally, key_names, open_frame
+from tidyfair.tallies import Cut, Suppression, Tally, open_frame
 
 __all__ = ["ComparisonTable", "NamedAudit", "ValuesTable"]
 
@@ -29,8 +29,6 @@ _HEADINGS = {
     ".top_fraction": "Best share", ".bin": "Band",
 }  # fmt: skip
 """The headings of columns that say what a row is about."""
-_COMPARISON_OPTIONS = ("conf_level", "times", "seed")
-"""The options of reading that `compare_groups` takes itself."""
 _ABOVE_MEDIAN = "\0above the median"
 CUTS = ("threshold", "top_k", "top_fraction")
 _ARGUMENTS = ("truth", "estimate", "probs", "threshold", "within", "complementary")
@@ -136,6 +134,10 @@ class AuditCall:
 class AuditTable(ABC):
     """A table of an audit."""
 
+    takes_reference: ClassVar[bool] = False
+    """True if the caller names the group that others are compared with."""
+    is_of_counts: ClassVar[bool] = False
+    """True if what it shows of groups are counts by labels, and nothing of suppressed groups."""
     name: str
     """Its name among the tables of the result."""
     heading: str
@@ -156,16 +158,6 @@ class AuditTable(ABC):
         if not self.columns:
             msg = f"The table {self.name!r}: `columns` lists at least one PublishedColumn(…)."
             raise ArgumentError(msg)
-
-    @property
-    def takes_reference(self) -> bool:
-        """True if the caller names the group that others are compared with."""
-        return False
-
-    @property
-    def is_of_counts(self) -> bool:
-        """True if what it shows of groups are counts by labels, and nothing of suppressed groups."""
-        return False
 
     @abstractmethod
     def frame(self, call: AuditCall, audit: NamedAudit) -> pl.DataFrame:
@@ -207,12 +199,12 @@ class ComparisonTable(AuditTable):
     derived: tuple[Callable[[pl.DataFrame], pl.DataFrame], ...] = ()
 
     @property
-    def takes_reference(self) -> bool:
+    def takes_reference(self) -> bool:  # pyright: ignore[reportIncompatibleVariableOverride] - some are fixed
         """True if the caller names the group that others are compared with."""
         return self.to is None
 
     @property
-    def is_of_counts(self) -> bool:
+    def is_of_counts(self) -> bool:  # pyright: ignore[reportIncompatibleVariableOverride] - some are of scores
         """True unless labels are made of the scores of all rows."""
         return self.cut is None
 
@@ -226,18 +218,16 @@ class ComparisonTable(AuditTable):
                 '`to={"race": "White", "sex": "male"}`.'
             )
             raise ArgumentError(msg)
-        options = {name: call.reading[name] for name in _COMPARISON_OPTIONS if name in call.reading}
         compared = compare_groups(
             self.metric, by=list(features), to=reference, scale=self.scale, test=self.test, adjust="none",
-            **audit.group_options, **options,
+            **audit.group_options,
         )  # fmt: skip
         comparison = cast("GroupComparison", compared)
         if self.cut == "median":
             call = call.above_median()
         tally = call.tally(comparison.metrics)
         tally = audit.with_complete_rows(tally, [metric.by for metric in comparison.metrics])
-        reading = {name: value for name, value in call.reading.items() if name not in _COMPARISON_OPTIONS}
-        frame = comparison.compute(tally, explain=True, **reading)
+        frame = comparison.compute(tally, explain=True, **call.reading)
         if audit.complete_rows:
             # the rows of a feature alone would not be those that it has unknown
             frame = frame.filter(pl.col(".status") != Status.UNKNOWN.value)
@@ -272,6 +262,7 @@ class ValuesTable(AuditTable):
         columns: The columns as they are published: of metrics, or of the columns `.n` and `.note`.
     """
 
+    is_of_counts: ClassVar[bool] = True
     metrics: tuple[Metric, ...]
     at_risk: bool = False
     crossed: bool = False
@@ -284,11 +275,6 @@ class ValuesTable(AuditTable):
             if column.column not in known:
                 kind = f"column of the table {self.name!r}:"
                 raise ArgumentError.unknown(kind, column.column, known)
-
-    @property
-    def is_of_counts(self) -> bool:
-        """True: values are of groups."""
-        return True
 
     def frame(self, call: AuditCall, audit: NamedAudit) -> pl.DataFrame:
         """The tidy frame."""
@@ -547,20 +533,12 @@ def crossings(features: tuple[tuple[Any, ...], ...]) -> tuple[tuple[Any, ...], .
 
 def unknown_rows(call: AuditCall, audit: NamedAudit) -> pl.DataFrame:
     """The rows of each outer group, and how many of them are of unknown groups, by feature and of any feature."""
-    policy = Policy(unknown_values=audit.unknown_values)
-    bys = [By.of(feature, "audit", policy) for feature in crossings(call.features)]
-    group_by = call.counting.get("group_by")
-    tally = metric_set(*(instances.difference(*by.features) for by in bys)).tally(call.data, group_by=group_by)
-    names = key_names(tally.keys, "outer")
-    outer = dict(zip(names, (column.name for column in tally.outer_columns), strict=True))
-    parts: list[pl.DataFrame] = []
-    for by in bys:
-        mask = by.policy.is_unknown(tally.keys_of_cells(by.columns))
-        rows = tally.cells.select(*names, "n", pl.when(mask).then("n").otherwise(0).alias("unknown"))
-        total = (pl.col("n").sum().alias(".n"), pl.col("unknown").sum().alias(".unknown"))
-        counted = rows.group_by(names, maintain_order=True).agg(*total).sort(names) if names else rows.select(*total)
-        parts.append(counted.rename(outer).select(*outer.values(), pl.lit(by.text).alias(".by"), ".n", ".unknown"))
-    counts = UNKNOWN_ROWS.frame(pl.concat(parts))
+    every = [instances.difference(*by, unknown_values=audit.unknown_values) for by in crossings(call.features)]
+    groups = metric_set(*every).by_group(call.data, group_by=call.counting.get("group_by"), on_undefined="ignore")
+    groups = open_frame(groups).to_polars()
+    is_unknown = pl.col(".status") == Status.UNKNOWN.value
+    rows = pl.col(".n").sum(), pl.col(".n").filter(is_unknown).sum().alias(".unknown")
+    counts = UNKNOWN_ROWS.frame(groups.group_by(*key_columns(groups), ".by", maintain_order=True).agg(rows))
     if call.suppression is not None:
         # how many rows are of unknown groups may be a small count
         counts = counts.with_columns(pl.lit(None, pl.Int64).alias(name) for name in (".n", ".unknown"))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Literal, TypeAlias
+from typing import Any, ClassVar, Literal, TypeAlias
 
 import polars as pl
 
@@ -59,13 +59,9 @@ def _with_pay(call: AuditCall, table: str, pay: Pay) -> tuple[pl.DataFrame, list
 class PayGapTable(AuditTable):
     """A table of how much less pay groups have than the reference; by categories of workers, if it needs `within`."""
 
+    takes_reference: ClassVar[bool] = True
     pay: Pay = "level"
     statistic: Literal["mean", "median"] = "mean"
-
-    @property
-    def takes_reference(self) -> bool:
-        """True if the caller names the group that others are compared with."""
-        return True
 
     def frame(self, call: AuditCall, audit: NamedAudit) -> pl.DataFrame:
         """The tidy frame."""

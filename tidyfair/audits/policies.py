@@ -85,7 +85,7 @@ class AuditPolicy:
     ) -> pl.DataFrame:  # fmt: skip
         """Judge predictions; takes the arguments of a metric. What the data or the call lack fails."""
         tally, reading = self.counted(data, truth, estimate, **options)
-        return self.judged(tally, reading)
+        return pl.concat(self.judged(tally, by, reading) for by in self.tables)
 
     def assert_holds(
         self, data: object, truth: ColumnLike | None = None, estimate: ColumnLike | None = None,
@@ -125,9 +125,9 @@ class AuditPolicy:
         """The features, after None for all rows."""
         return (None, *self.features)
 
-    def judged(self, tally: Tally, reading: Mapping[str, Any], *bys: str | None) -> pl.DataFrame:
-        """The verdicts on what a tally holds, of some features (None for all rows), or of all."""
-        rows = [row for by in bys or self.tables for row in self._judged(tally, by, reading)]
+    def judged(self, tally: Tally, by: str | None, reading: Mapping[str, Any]) -> pl.DataFrame:
+        """The verdicts on what a tally holds of a feature, or of all rows."""
+        rows = self._judged(tally, by, reading)
         schema = {name: pl.Float64 if name in _NUMBERS else pl.String for name in REQUIREMENTS.columns}
         return pl.DataFrame([{name: row.get(name) for name in schema} for row in rows], schema=schema)
 
@@ -146,25 +146,20 @@ class AuditPolicy:
         if not self.is_counted(tally, by):
             yield _row(by, None, "feature", f"the data have no columns {by}")
             return
-        given = frozenset(tally.given)
-        values = self.values(tally, by, reading)
+        values = self.values(tally, by, reading).filter(pl.col(".status") != Status.UNKNOWN.value)
         if by is not None:
-            least = values.filter(pl.col(".status") != Status.UNKNOWN.value)[".n"]
-            is_enough = not least.has_nulls() and (least >= self.least_n).all()
+            is_enough = not values[".n"].has_nulls() and (values[".n"] >= self.least_n).all()
             reason = "" if is_enough else "some group has fewer rows, or is suppressed"
-            yield _row(by, None, "rows", reason) | {".estimate": least.min(), ".limit": float(self.least_n)}
+            yield _row(by, None, "rows", reason) | {".estimate": values[".n"].min(), ".limit": float(self.least_n)}
         for name in self.metrics:
-            own = values.filter((pl.col(".metric") == name) & (pl.col(".status") != Status.UNKNOWN.value))
+            own = values.filter(pl.col(".metric") == name)
             lacking = own.filter(pl.col(".estimate").is_null())
-            without = lacking.select(pl.col(".group").fill_null("all rows"), ".status").rows()
-            texts = [f"{group} ({status})" for group, status in without]
-            reason = f"no value in {listed(texts)}" if texts else ""
+            texts = lacking.select(pl.format("{} ({})", pl.col(".group").fill_null("all rows"), ".status")).to_series()
+            reason = f"no value in {listed(texts)}" if len(texts) else ""
             yield _row(by, name, "value", reason if len(own) else _MISSING)
-        gate = self._gate(by, given)
-        judged: list[dict[str, Any]] = []
-        if gate is not None:
-            read = {name: value for name, value in reading.items() if name not in {"interval", "conf_level"}}
-            judged = gate.compute(tally, on_undefined="ignore", **read).to_dicts()
+        gate = self._gate(by, frozenset(tally.given))
+        read = {name: value for name, value in reading.items() if name not in {"interval", "conf_level"}}
+        judged = [] if gate is None else gate.compute(tally, on_undefined="ignore", **read).to_dicts()
         for name in self._limits(by):
             missing = _row(by, name, "limit", _MISSING) | {".limit": float(self.limits[name])}
             rows = [missing | row | {".reason": None} for row in judged if row[".metric"] == name]

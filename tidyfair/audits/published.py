@@ -110,7 +110,6 @@ _SMALL_P = 0.001
 """Below it a p-value is not written with all of its digits."""
 _WIDE = 8
 """The number of columns of a table that does not fit a narrow window."""
-_AS_IT_IS = PublishedColumn(column="", heading="")
 
 
 @dataclass(frozen=True)
@@ -120,37 +119,35 @@ class PublishedTable:
     heading: str
     values: pl.DataFrame
     columns: tuple[PublishedColumn, ...]
-    """The last columns of the values; those before are keys."""
+    """How each column of the values is written."""
     numbers: frozenset[str]
     """The headings of columns that hold numbers, or texts of them."""
 
     @classmethod
     def of(
-        cls, heading: str, frame: pl.DataFrame, keys: Sequence[tuple[str, str]], columns: tuple[PublishedColumn, ...],
+        cls, heading: str, frame: pl.DataFrame, keys: Sequence[tuple[str, str]], columns: Sequence[PublishedColumn],
         *, texts_of_numbers: Collection[str] = (),
     ) -> PublishedTable:  # fmt: skip
         """The keys of a frame, by name and heading, and its columns as they are published."""
+        columns = [*(PublishedColumn(column=name, heading=heading) for name, heading in keys), *columns]
         for column in columns:
             if column.column not in frame.columns:
                 hint, known = nearest(column.column, frame.columns), listed(frame.columns, shown=40)
                 msg = f"The table {heading!r} has no column {column.column!r}.{hint} The columns: {known}."
                 raise ArgumentError(msg)
-        series = [frame[name] for name, _ in keys] + [column.values(frame[column.column]) for column in columns]
-        headings = renamed([*(heading for _, heading in keys), *(column.heading for column in columns)])
-        values = pl.DataFrame(dict(zip(headings, series, strict=True)))
-        named_columns = zip(headings[len(keys) :], columns, strict=True)
-        are_texts = [name for name, column in named_columns if column.column in texts_of_numbers]
-        are_numbers = [name for name, dtype in values.schema.items() if dtype.is_numeric()]
-        return cls(heading, values, columns, frozenset([*are_texts, *are_numbers]))
+        headings = renamed([column.heading for column in columns])
+        named = dict(zip(headings, columns, strict=True))
+        values = pl.DataFrame({name: column.values(frame[column.column]) for name, column in named.items()})
+        are_texts = {name for name, column in named.items() if column.column in texts_of_numbers}
+        are_numbers = {name for name, dtype in values.schema.items() if dtype.is_numeric()}
+        return cls(heading, values, tuple(columns), frozenset(are_texts | are_numbers))
 
     @property
     def texts(self) -> pl.DataFrame:
         """The values as texts, with all their digits; notes where there are any, and groups as people write them."""
-        keys = self.values.width - len(self.columns)
-        written = [*([_AS_IT_IS] * keys), *self.columns]
         texts = [
             pl.Series(series.name, map(column.text, series), dtype=pl.String)
-            for series, column in zip(self.values, written, strict=True)
+            for series, column in zip(self.values, self.columns, strict=True)
         ]
         table = pl.DataFrame(texts).with_columns(map(_with_capitals, (own for own in texts if own.name in _GROUPS)))
         if _NOTE in table.columns and (table[_NOTE] == "").all():

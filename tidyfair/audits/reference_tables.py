@@ -29,7 +29,7 @@ from tidyfair.audits.references import (
     share_of_group,
 )
 from tidyfair.audits.usual_metrics import Feature
-from tidyfair.audits.variations import Variations, check_mean, variation_of, with_variation
+from tidyfair.audits.variations import VARIATIONS, Variations, check_mean, with_variation
 from tidyfair.calling import GroupwiseFactory, GroupwiseMetric, Metric, MetricSet, Run, comparison, metric_set
 from tidyfair.errors import ArgumentError, Status, in_short, listed, nearest
 from tidyfair.evaluation import GROUP_CELL, LEVEL, Evaluated
@@ -61,13 +61,10 @@ from tidyfair.specs import (
     Treatment,
     difference,
     flag,
-    how_often,
     is_value,
     one_of,
-    proper_share,
     refuse_unknown_keywords,
     show_keywords,
-    whole,
 )
 from tidyfair.specs.result_kinds import COMPARISONS, ResultKind
 from tidyfair.tallies import BLOCK, HIDDEN, Tally, check_tally
@@ -81,10 +78,7 @@ TableScale: TypeAlias = Literal["difference", "ratio", "odds_ratio", "standardiz
 _TESTS = ("interval", "fisher", "mid_p", "z", "welch")
 _ADJUSTMENTS = ("holm", "bh", "by", "none")
 _FAMILIES = ("all", "metric", "by")
-_REFUSED = {
-    **dict.fromkeys(("interval", "parts", "keep_rows"), ""),
-    **dict.fromkeys(("times", "seed", "conf_level"), " in the call; give it to compare_groups() itself"),
-}
+_REFUSED = dict.fromkeys(("interval", "parts", "keep_rows"), "")
 """The options of metrics that it does not accept, and why."""
 _NUMBERS = (
     ".estimate_lower", ".estimate_upper", ".estimate_reference", ".disparity", ".lower", ".upper", ".std_error",
@@ -112,7 +106,7 @@ class GroupComparison(GroupsCompared):
     follows_suppression: ClassVar[bool] = True
     accepted: ClassVar[type[Any]] = SurveyCallOptions
     refused: ClassVar[Mapping[str, str]] = _REFUSED
-    _in_words: ClassVar[tuple[str, ...]] = ("metrics", "times", "seed", "standardization")
+    _in_words: ClassVar[tuple[str, ...]] = ("metrics", "standardization")
     metrics: tuple[GroupwiseMetric, ...]
     to: tuple[object, ...]
     """The reference of each metric."""
@@ -120,9 +114,6 @@ class GroupComparison(GroupsCompared):
     test: Test
     adjust: str
     family: str
-    conf_level: float
-    times: int
-    seed: int
     standardization: Standardization
     """The way in which differences are standardized, where they are."""
 
@@ -169,10 +160,7 @@ class GroupComparison(GroupsCompared):
                 'compare_groups() with `suppress_below` compares with a group, not with "overall" or "rest"; name one.'
             )
             raise ArgumentError(msg)
-        options = replace(
-            options, interval="auto", on_undefined="ignore", conf_level=self.conf_level, times=self.times,
-            seed=self.seed,
-        )  # fmt: skip
+        options = replace(options, interval="auto", on_undefined="ignore")
         independent = tally.design is None and all(key.column.name == BLOCK for key in tally.clusters)
         independent = independent and tally.judge is None
         if "standardized" in self.scale and not independent:
@@ -243,7 +231,7 @@ class _Table:
         for family in compared:
             if self.scale[family.spec] != "standardized":
                 index = family.rows["row"].to_numpy()
-                limits = family.estimates.limits(z_value(self.settings.conf_level))
+                limits = family.estimates.limits(z_value(self.options.conf_level))
                 self.numbers[".estimate_lower"][index], self.numbers[".estimate_upper"][index] = limits
             has_context = family.spec in scales
             sides = self._contexts(family, beside) if has_context else self._references(family)
@@ -277,7 +265,7 @@ class _Table:
             reference=name,
             other=quantities.value[references],
             others=(hits[references], denominator[references]),
-            limits=quantities.compared(group, references, z_value(self.settings.conf_level), scale),
+            limits=quantities.compared(group, references, z_value(self.options.conf_level), scale),
             error=quantities.error_compared(group, references, scale),
             p_value=p_values(quantities, group, references, scale),
         )
@@ -336,7 +324,7 @@ class _Table:
 
     def _compare_samples(self, family: ComparedGroups, groups: Array, reference: int) -> None:
         """Fill the rows of the groups of a family whose means are compared by how far numbers vary."""
-        spec, z = family.spec, z_value(self.settings.conf_level)
+        spec, z = family.spec, z_value(self.options.conf_level)
         if spec not in self.variations:
             tally = self.evaluated.evaluator.tally
             self.variations[spec] = Variations.of(self.metrics[spec], tally, self.options)
@@ -443,9 +431,6 @@ def compare_groups(
     min_share: float = 0.0,
     unknown: Treatment = "apart",
     unknown_values: Iterable[object] | None = None,
-    conf_level: float = 0.95,
-    times: int = 10_000,
-    seed: int = 0,
 ) -> GroupComparison | PairwiseTest:
     """Compare each group with a reference: the table that many have to file, one row for each group.
 
@@ -475,24 +460,22 @@ def compare_groups(
         unknown: Rows whose group is missing or unknown are listed `"apart"`, never compared and part of no reference;
             or they are a `"group"` like all others; or they are not listed, `"drop"`.
         unknown_values: The values that mean unknown beside null; left out, texts such as "Unknown" do.
-        conf_level: Confidence level of each interval, which is not adjusted.
-        times: Number of replicates, for values whose interval has no closed form.
-        seed: Seed of the replicates.
 
     Returns:
-        A callable that takes what a metric takes, and gives one row for each group: outer keys, `.metric`, `.by`, the
-        features, `.group`, `.level`, `.estimator`, `.n`, `.share` (of the rows), `.estimate` with `.estimate_lower`
-        and `.estimate_upper`, `.reference`, `.estimate_reference`, `.scale`, `.disparity` with `.lower`, `.upper`,
-        `.std_error` (null where limits do not rest on one) and `.method`, `.statistic` and `.df` of the tests that have
-        them, `.p_value`, `.p_adjusted`,
-        `.test` and `.status`, which says why a group is not compared (`unknown`, `below_min_n`, `below_min_share`,
-        `no_reference` …), or that a disparity is `infinite`. Intervals and tests are those of a reference that is named
-        beforehand; that of the best of many groups looks better than it is. With `explain=True` there are, of rates:
-        `.numerator` and `.denominator` (the rows that count, and of how many), those of the reference, `.shortfall`
-        (how many more of the group would be selected at the rate of the reference; with weights, in weights),
-        `.shortfall_four_fifths` (the same at four fifths of that rate), `.deviations` (the standard deviations between
-        the two rates, pooled), and `.flip_flop` (the disparity if one selection moved from the reference to the group);
-        and `.spread`, what standardized differences are divided by.
+        A callable that takes what a metric takes: `conf_level=` is the level of each interval, which is not adjusted,
+        and `times=` and `seed=` are those of replicates, for values whose interval has no closed form. It gives one row
+        for each group: outer keys, `.metric`, `.by`, the features, `.group`, `.level`, `.estimator`, `.n`, `.share` (of
+        the rows), `.estimate` with `.estimate_lower` and `.estimate_upper`, `.reference`, `.estimate_reference`,
+        `.scale`, `.disparity` with `.lower`, `.upper`, `.std_error` (null where limits do not rest on one) and
+        `.method`, `.statistic` and `.df` of the tests that have them, `.p_value`, `.p_adjusted`, `.test` and `.status`,
+        which says why a group is not compared (`unknown`, `below_min_n`, `below_min_share`, `no_reference` …), or that
+        a disparity is `infinite`. Intervals and tests are those of a reference that is named beforehand; that of the
+        best of many groups looks better than it is. With `explain=True` there are, of rates: `.numerator` and
+        `.denominator` (the rows that count, and of how many), those of the reference, `.shortfall` (how many more of
+        the group would be selected at the rate of the reference; with weights, in weights), `.shortfall_four_fifths`
+        (the same at four fifths of that rate), `.deviations` (the standard deviations between the two rates, pooled),
+        and `.flip_flop` (the disparity if one selection moved from the reference to the group); and `.spread`, what
+        standardized differences are divided by.
 
     Raises:
         ArgumentError: For metrics without a feature, an unknown reference, a ratio of values that are not positive, an
@@ -514,8 +497,13 @@ def compare_groups(
         msg = 'compare_groups(): `spread` and `corrected` are about standardized differences, `scale="standardized"`.'
         raise ArgumentError(msg)
     if to == "each":
-        adjusted: dict[str, Any] = {"adjust": adjust, "family": family}
-        return _pairs_of_groups(members, scale, test, **adjusted, conf_level=conf_level, times=times, seed=seed)
+        if test in {"z", "welch"}:
+            msg = f'compare_groups(): pairs have the test "interval", "fisher" or "mid_p", not {test!r}.'
+            raise ArgumentError(msg)
+        return pairwise(
+            *members, scale=cast("Any", scale), test="interval" if test == "interval" else "fisher",
+            mid_p=test == "mid_p", adjust=adjust, family=family,
+        )  # fmt: skip
     references = _references(to, members)
     compared: list[GroupwiseMetric] = []
     for metric, reference, own_scale in zip(members, references, scales, strict=True):
@@ -529,18 +517,8 @@ def compare_groups(
     metric_set(*compared)  # refuses a metric that is compared twice
     return GroupComparison(
         tuple(compared), references, scales, cast("Any", one_of("test", test, _TESTS)),
-        one_of("adjust", adjust, _ADJUSTMENTS), one_of("family", family, _FAMILIES),
-        proper_share("conf_level", conf_level), how_often(times), whole("seed", seed, 0), standardization,
+        one_of("adjust", adjust, _ADJUSTMENTS), one_of("family", family, _FAMILIES), standardization,
     )  # fmt: skip
-
-
-def _pairs_of_groups(members: Sequence[GroupwiseMetric], scale: object, test: Test, **settings: Any) -> PairwiseTest:
-    """The comparison of every pair of groups."""
-    if test in {"z", "welch"}:
-        msg = f'compare_groups(): pairs have the test "interval", "fisher" or "mid_p", not {test!r}.'
-        raise ArgumentError(msg)
-    own: dict[str, Any] = {"mid_p": test == "mid_p", "test": "interval" if test == "interval" else "fisher"}
-    return pairwise(*members, scale=cast("Any", scale), **own, **settings)
 
 
 def _members(given: Sequence[object], features: Sequence[tuple[Any, ...]], policy: Policy) -> list[GroupwiseMetric]:
@@ -597,7 +575,7 @@ def _reference_of(metric: GroupwiseMetric) -> object:
 
 def _has_welch(test: str, metric: GroupwiseMetric, reference: object, scale: str) -> bool:
     """True if the groups of a metric are compared by Welch's test."""
-    is_mean = variation_of(metric.metrics[0]) is not None
+    is_mean = metric.metrics[0].definition in VARIATIONS
     return test == "welch" and is_mean and reference not in CONTEXTS and scale == "difference"
 
 

@@ -21,14 +21,13 @@ from tidyfair.evaluation import (
     slice_of,
 )
 from tidyfair.intervals import ComparedGroups, Estimates, Limits, Scale, of_all_outer_groups, p_values, z_value
-from tidyfair.specs import ALL_GROUPS, CONTEXTS, By, Column, Integers, Options, difference
+from tidyfair.specs import ALL_GROUPS, By, Column, Integers, Options, difference
 from tidyfair.tallies import SHARED_ROW, Key, Tally, centred, key_names, merged
 
 Floats: TypeAlias = np.ndarray[Any, Any]
 
 BY_VALUE = ("best", "highest", "lowest")
 """References that are the group with such a value."""
-REFERENCES = (*BY_VALUE, "majority", *CONTEXTS)
 IN_WORDS = (
     '"best", "highest" or "lowest" (the group with that value), "majority" (the largest group), "overall" (all rows) '
     'or "rest" (all others)'

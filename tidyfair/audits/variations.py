@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -19,7 +19,7 @@ from tidyfair.metrics.define import numeric_metric, prob_metric
 from tidyfair.metrics.probability import mean_score, score_total
 from tidyfair.metrics.regression import mean_prediction, mean_truth
 from tidyfair.specs import ONE_LABEL, By, Options
-from tidyfair.specs.formulas import Expr, Number, statistic
+from tidyfair.specs.formulas import Expr, Formula, Number, statistic
 from tidyfair.tallies import Tally
 
 _STATISTICS_OF_SCORES = (score_total,)
@@ -54,21 +54,16 @@ def score_variation(score_square: Number, score_total: Number, instances: Number
     return np.where(variation > _ROUNDED * score_square, variation, 0.0)
 
 
-_VARIATIONS = (
-    (mean_prediction, prediction_variation),
-    (mean_truth, variation_of_the_truth),
-    (mean_score, score_variation),
-)
-
-
-def variation_of(metric: Metric) -> Metric | None:
-    """The variation of what a metric is the mean of; None of other metrics."""
-    return next((variation for mean, variation in _VARIATIONS if metric.definition == mean.definition), None)
+VARIATIONS: Mapping[Formula, Metric] = {
+    mean_prediction.definition: prediction_variation, mean_truth.definition: variation_of_the_truth,
+    mean_score.definition: score_variation,
+}  # fmt: skip
+"""The variation of what a metric is the mean of."""
 
 
 def check_mean(metric: Metric, option: str) -> Metric:
     """The variation of what a metric is the mean of; refuse other metrics for an option."""
-    variation = variation_of(metric)
+    variation = VARIATIONS.get(metric.definition)
     if variation is None:
         msg = (
             f"compare_groups(): `{option}` is for means of numbers and scores (mean_prediction, mean_truth, "

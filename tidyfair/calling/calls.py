@@ -21,7 +21,6 @@ from tidyfair.specs import (
     GroupReadOptions,
     MetricSpec,
     Options,
-    OptionsOf,
     Prediction,
     SurveyCallOptions,
     SurveyCountOptions,
@@ -72,7 +71,7 @@ class Evaluable(ABC):
         return self
 
     def _options(
-        self, keywords: Mapping[str, Any], accepted: OptionsOf, *, truth: object = None, estimate: object = None
+        self, keywords: Mapping[str, Any], accepted: type[Any], *, truth: object = None, estimate: object = None
     ) -> Options:
         """The options of a call, without a confidence level if it asks for no intervals."""
         options = self.run.options(keywords, accepted, truth=truth, estimate=estimate)
@@ -145,62 +144,6 @@ class Evaluable(ABC):
                 `prediction_intervals.interval("lower", "upper", level=0.9)`, or quantiles, as a mapping from level to
                 column.
             options: Keyword arguments, listed below.
-            group_by: Columns whose groups (folds, models, months) get separate rows; or `privileged(…)`, for separate
-                rows of the two sides, named in a column `side`.
-            case_weights: Column of weights, finite and not negative. Intervals and tests treat them as sampling
-                weights, whose scale does not matter.
-            frequency_weights: Column of the number of equal rows that a row stands for, whole numbers from 0 on.
-            probs: Column of scores (probabilities of the event); with more than two labels a list of columns in the
-                order of the labels, or a mapping from label to column. For survival times, a mapping from evaluation
-                time to the column of survival probabilities, which adds `.eval_time`.
-            threshold: Scores at or above it select the event, instead of `estimate`. A list adds `.threshold`, and
-                `{"sex": {"female": 0.4, "male": 0.5}}` is a threshold for each group; `operating_point(…)` chooses one
-                from the data.
-            top_k: Number of rows with the highest scores to select in each outer group. Rows tied with the last one are
-                selected too, with a `SelectionWarning`.
-            top_fraction: The same as a share of the rows, or of their weight.
-            score_bins: Number of bins (at most 65,536) of equal width between 0 and 1, from whose counts ranking
-                metrics such as roc_auc are computed; a tally then keeps no scores. `.error_bound` is the largest
-                possible error of a value, null if unknown. Without it more than 100,000 distinct rows of another engine
-                are counted in 4,096 bins, with an `EngineWarning`; `"exact"` transfers them.
-            cluster: Column that identifies dependent rows, such as those of one patient, for intervals that allow for
-                it.
-            design: The design of a complex survey, made by `surveys.design` or `surveys.replicate_weights`, with its
-                weights; for `interval="auto"` of rates, means and areas, and their differences and ratios.
-            suppress_below: Counts from 1 to below this number are not shown, nor what would give one away, as groups
-                subtracted from a total do. Values of these groups are null (`suppressed`), and disparities leave them
-                out.
-            parts: A seed, needed for a tally of scores or numbers if intervals are to be computed: rows are assigned to
-                400 random parts. A call with `interval=` leaves out up to 20,000 rows one by one, and does this itself
-                with more.
-            keep_rows: Whether a tally keeps its rows even if counts suffice, for tests that permute them.
-            judged: Column of the labels of a judge, such as another model, for all rows, where `truth` holds labels of
-                people for few of them and is null elsewhere; or of its scores of the event between 0 and 1, read to
-                three decimals. Metrics of labels are estimated from both, by prediction-powered inference with power
-                tuning (Angelopoulos, Duchi and Zrnic, 2023).
-            label_probability: Column of the probability, by design, with which a row was drawn to be labeled by
-                people, such as that of its stratum; left out if rows of a group have the same.
-            pos_label: The label that is the event; needed unless labels are Boolean, 0/1 or -1/1. Where it does not
-                occur among several labels, everything is null (`unseen_event`).
-            labels: All labels in order, if the data do not declare them. Text of engines without levels (Spark, Ibis,
-                files in Dask, Arrow in DuckDB) does not, so labels that do not occur are unknown.
-            estimator: Treatment of more than two labels: "macro" (the default), "macro_weighted" or "micro" averages,
-                "hand_till" (the default of roc_auc), or "one_vs_rest", which compares groups label by label; "binary"
-                requires one label against the rest.
-            na_rm: Whether rows without a truth, estimate or score are left out (True), or make the metric null.
-            on_undefined: Groups without a value are left out with a warning ("warn") or silently ("ignore"), make
-                disparities null ("null"), or raise an error ("raise").
-            interval: `"auto"` adds `.lower`, `.upper`, `.std_error` and `.method` by the best method for each value;
-                `"analytic"` and `"exact"` (Clopper and Pearson, of rates) are in closed form, `"bootstrap"` and
-                `"bayes"` by replicates; the name of a method, such as `"jeffreys"` or `"agresti_caffo"`, asks for
-                that one (an error lists those that apply).
-            conf_level: Confidence level of intervals (0.95); needs `interval=`.
-            times: Number of replicates (10,000 of counts and sums, 1,000 of rows, or as many as `conf_level` needs).
-            seed: Random seed of the replicates; the same seed gives the same result.
-            explain: Whether to add `.n`, `.status`, `.group_min`, `.group_max`, `.level`, `.base_metric` (which of
-                several metrics it is the worst of), `.metrics_left_out`, `.groups_left_out`, `.groups_outside` (those
-                that are unknown, or too small) and `.left_out` (the metrics that these groups were left out of, and
-                why); and with `interval=` `.replicates_lost`, in how many replicates some group has no value.
 
         Returns:
             A tidy frame of the caller's kind with one row for each metric and outer group (and threshold of a list):
@@ -264,7 +207,7 @@ class Evaluable(ABC):
 
     def _framed(
         self, roles: Mapping[str, object], by: Mapping[str, object] | None, group_by: Mapping[str, object] | None,
-        ignore_index: object, options: Mapping[str, object], accepted: OptionsOf,
+        ignore_index: object, options: Mapping[str, object], accepted: type[Any],
     ) -> tuple[pl.DataFrame, dict[str, Any]]:  # fmt: skip
         """Convert arrays to a frame, and return the arguments that name its columns."""
         from tidyfair.tallies import frame_of_arrays  # noqa: PLC0415 - with what counts, at the first call

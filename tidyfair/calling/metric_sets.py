@@ -17,16 +17,16 @@ from tidyfair.calling.calls import INTERNAL, Evaluable, call_in_words, in_lines
 from tidyfair.calling.comparisons import COMPARISONS, Comparable
 from tidyfair.errors import AggregateError, ArgumentError, in_short, listed, nearest
 from tidyfair.escapes import visible
-from tidyfair.other_keywords import belongs_to_calls, hint
 from tidyfair.specs import (
     ALL_GROUPS,
     MACRO,
+    OF_CALLS,
+    OPTIONS,
     Aggregate,
     Better,
     By,
     Direction,
     FeatureLike,
-    GroupCallOptions,
     GroupOptions,
     Memberships,
     MetricSpec,
@@ -35,10 +35,12 @@ from tidyfair.specs import (
     Treatment,
     as_aggregate,
     display,
+    hint,
     one_of,
     privileged,
     refuse_unknown_settings,
     text,
+    unknown_keyword,
 )
 from tidyfair.specs.formulas import Formula, GroupPairs, Kind, arithmetic_of
 
@@ -518,13 +520,11 @@ class GroupwiseFactory(Comparable[GroupwiseMetric]):
         accepted = replace(self, aggregate=used).options
         for option in options:
             if option not in accepted:
-                if belongs_to_calls(option):
-                    msg = f"{_is_factory(name)} {hint(option, _OF_CALLS)}"
+                if any(option in OPTIONS[own].names_elsewhere.split() for own in OF_CALLS):
+                    msg = f"{_is_factory(name)} {hint(option, OF_CALLS)}"
                     raise ArgumentError(msg)
                 kind = f"option of {name}"
-                raise ArgumentError.unknown_keyword(
-                    kind, option, [*accepted, "aggregate", *GroupOptions.__annotations__, "name"]
-                )
+                raise unknown_keyword(kind, option, [*accepted, "aggregate", *GroupOptions.__annotations__, "name"])
         of_aggregate = {option: value for option, value in options.items() if option in used.options}
         if of_aggregate:
             used = replace(used, **of_aggregate)
@@ -604,8 +604,6 @@ class GroupwiseFactory(Comparable[GroupwiseMetric]):
 
 
 _INTERNAL_TO_FACTORIES = frozenset({"comparison_by", "explained", "fixed", "signature", "typical"})
-_OF_CALLS = frozenset({"data", "truth", "estimate", *GroupCallOptions.__annotations__})
-"""The arguments of a call on data."""
 _SIDES: dict[str, Direction] = {"higher": "maximize", "lower": "minimize"}
 """Directions by the values that are better."""
 _OTHER_WORDS = {
@@ -640,7 +638,7 @@ def _check_comparison(name: str, method: str, by: Sequence[object], groups: Mapp
 def _check_is_feature(by: Sequence[object], options: Mapping[str, object], name: str) -> None:
     """Refuse the arguments of a metric in a call of a factory."""
     has_frame = any(hasattr(feature, "columns") and not isinstance(feature, Privileged | Memberships) for feature in by)
-    if has_frame or not _OF_CALLS.isdisjoint(options):
+    if has_frame or not OF_CALLS.isdisjoint(options):
         raise ArgumentError(_is_factory(name))
 
 

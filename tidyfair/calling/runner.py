@@ -36,23 +36,18 @@ from tidyfair.evaluation import (
     with_features,
 )
 from tidyfair.specs import (
+    ELSEWHERE,
+    OPTIONS,
     RESERVED,
     By,
     CallOptions,
     Column,
-    ComputeOptions,
-    CountOptions,
-    DesignOptions,
-    GroupOptions,
-    GroupReadOptions,
-    JudgedOptions,
     MetricSpec,
     Options,
-    OptionsOf,
     Privileged,
-    SuppressionOptions,
     named_formulas,
     names_of,
+    unknown_keyword,
 )
 from tidyfair.specs.result_kinds import with_level
 from tidyfair.tallies import (
@@ -80,19 +75,6 @@ _HALF, _REVERSED = 0.5, 0.45
 """The concordance of a random order, and the one below which an order may be the reverse of the right one."""
 _COVERAGE = frozenset({"selected", "unselected", "instances"})
 """The statistics of the share of rows that have a prediction."""
-_OF_COMPARISONS = ("to", "signed", "aggregate", "name", *GroupOptions.__annotations__)
-"""Options given with the feature."""
-_STEPS: dict[OptionsOf | type[DesignOptions | JudgedOptions | SuppressionOptions], str] = {
-    DesignOptions: (
-        "is an option of values, disparities, and comparisons of groups or models; give it to these, or to `tally`"
-    ),
-    JudgedOptions: "is an option of values, disparities, gates, `compare_groups` and `compare_models`",
-    SuppressionOptions: "is an option of values, disparities, reports and audits; give it to these, or to `tally`",
-    CountOptions: "is an option of counting; give it to `tally`",
-    ComputeOptions: "is an option of computing; give it to `compute`",
-    GroupReadOptions: "applies to the values of groups; give it to `by_group`",
-}
-"""The steps of a call by their options, and what to say of an option of another step."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -134,7 +116,7 @@ class Run:
     # Options
 
     def options(
-        self, keywords: Mapping[str, Any], accepted: OptionsOf = CallOptions, *, truth: Any = None, estimate: Any = None
+        self, keywords: Mapping[str, Any], accepted: type[Any] = CallOptions, *, truth: Any = None, estimate: Any = None
     ) -> Options:
         """The options of a call, or of one of its steps, checked; and kept for the next call with the same ones."""
         values: tuple[object, ...] = (truth, estimate, *keywords.values())
@@ -153,6 +135,7 @@ class Run:
 
     def unknown_option(self, name: str, accepted: Iterable[str]) -> ArgumentError:
         """The error for an option that does not exist, or that belongs to another step."""
+        option = OPTIONS.get(name)
         for spec in self.specs:
             for metric, formula in spec.formulas:
                 if name in dict(formula.options):
@@ -160,7 +143,7 @@ class Run:
                     if spec.by is not None and _made_by(spec) == spec.name:
                         way_out = f"give it with the feature, `{spec.name}({spec.by!r}, {name}=…)`"
                     return ArgumentError(f"{name!r} is an option of a metric; {way_out}.")
-            if spec.by is not None and name in _OF_COMPARISONS:
+            if spec.by is not None and option is not None and option.step == "comparison":
                 way_out = f"`{_made_by(spec)}({spec.by!r}, {name}=…)`"
                 return ArgumentError(f"{name!r} is an option of a comparison; give it with the feature, {way_out}.")
             if spec.by is None and name in ("to", "signed"):
@@ -168,10 +151,9 @@ class Run:
                 return ArgumentError(
                     f"{name!r} is an option of a comparison, and {spec.name} makes none: write {way_out}."
                 )
-        for step, way_out in _STEPS.items():
-            if name in step.__annotations__:
-                return ArgumentError(f"{name!r} {way_out}.")
-        return ArgumentError.unknown_keyword("argument", name, ["data", "truth", "estimate", *accepted])
+        if option is not None and option.step in ELSEWHERE:
+            return ArgumentError(f"{name!r} {ELSEWHERE[option.step]}.")
+        return unknown_keyword("argument", name, ["data", "truth", "estimate", *accepted])
 
     # Counting
 

@@ -103,8 +103,7 @@ def audit(options: Namespace) -> int:
     }
     brief = partial(_document, audited, verdicts_only=True) if audited.verdicts else None
     code = audited.verdicts.exit_code if audited.verdicts else 0
-    outputs.finish(contents, partial(_document, audited), brief, notes, code)
-    return code
+    return outputs.finish(partial(_document, audited), contents, brief=brief, notes=notes, code=code)
 
 
 def _page(audited: _Audited) -> Report:
@@ -334,7 +333,7 @@ def _document(audited: _Audited, *, verdicts_only: bool = False) -> Document:
     known = [f"{fact} {value!r}" for fact, value in facts.items() if value is not None]
     title = f"Audit of {inputs.name}: {results.rows:,} rows, {', '.join(known)}"
     compared = inputs.policy.in_words if audited.metrics.bys else ""
-    return Document(title, tuple(headline), tuple(parts), tuple(remarks), compared)
+    return Document(title, headline, parts, remarks, compared)
 
 
 def _results_parts(audited: _Audited) -> list[Part]:

@@ -13,7 +13,7 @@ import polars as pl
 
 from tidyfair.calling import COMPARISONS, KINDS, PYTHON_ONLY, GroupwiseFactory, Metric
 from tidyfair.cli.fail_if import EXAMPLE_LIMITS, SIDES, known_names
-from tidyfair.cli.outputs import Outputs, Part, plain_rows
+from tidyfair.cli.outputs import Document, Outputs, Part, plain_rows
 from tidyfair.datasets import lending
 from tidyfair.errors import ArgumentError, nearest
 from tidyfair.escapes import visible
@@ -66,18 +66,16 @@ def metrics(options: Namespace) -> int:
         shown = [explanation_of(name) for name in options.name]
         print("\n\n".join(shown))
         return 0
-    every = catalogue()
-    outputs.write({"output": lambda: every, "json": lambda: {"metrics": plain_rows(every)}})
-    if outputs.files:
-        return 0
+    every, parts = catalogue(), list[Part]()
     for kind in every["kind"].unique(maintain_order=True):
         alike = every.filter(kind=kind)
         ranges = [f"{low:g} to {high:g}" for low, high in alike.select("lower", "upper").rows()]
         formula = pl.col("formula").fill_null("(several lines)")
         table = alike.select("name", formula, pl.Series("range", ranges), "direction")
-        Part(f"Metrics of kind {kind}", table).print()
-    print("`tidyfair metrics NAME` explains one, with its formula, source, and the disparities that are built on it.")
-    return 0
+        parts.append(Part(f"Metrics of kind {kind}", table))
+    hint = "`tidyfair metrics NAME` explains one, with its formula, source, and the disparities that are built on it."
+    contents = {"output": lambda: every, "json": lambda: {"metrics": plain_rows(every)}}
+    return outputs.finish(lambda: Document("", (), parts, [hint]), contents)
 
 
 def explanation_of(name: str) -> str:
@@ -203,13 +201,10 @@ def datasets(options: Namespace) -> int:
             msg = "`output` needs the name of a data set: `tidyfair datasets lending --output FILE`."
             raise ArgumentError(msg)
         description = {"name": "lending", "rows": "as many as asked for", "what": "simulated decisions on loans"}
-        Part("Example data", pl.DataFrame([description])).print()
-        return 0
+        return outputs.finish(lambda: Document("", (), [Part("Example data", pl.DataFrame([description]))]), {})
     if options.name != "lending":
         kind = "data set"
         raise ArgumentError.unknown(kind, options.name, ["lending"])
     data = lending(options.rows)
-    outputs.write({"output": lambda: data})
-    if not outputs.files:
-        Part(f"lending({options.rows})", data.head(10)).print()
-    return 0
+    head = Part(f"lending({options.rows})", data.head(10))
+    return outputs.finish(lambda: Document("", (), [head]), {"output": lambda: data})

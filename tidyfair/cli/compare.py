@@ -135,8 +135,7 @@ def compare(options: Namespace) -> int:
         "html": lambda: _page(document, pairs, options.line, document.headline[:count]).html(),
         "output": lambda: result, "json": content,
     }  # fmt: skip
-    outputs.finish(contents, lambda: document, brief if verdicts else None, notes, code)
-    return code
+    return outputs.finish(lambda: document, contents, brief=brief if verdicts else None, notes=notes, code=code)
 
 
 def _check_models(inputs: Inputs, one: str, others: Sequence[str]) -> None:
@@ -344,7 +343,7 @@ def _document(inputs: Inputs, pairs: Sequence[_Pair], verdicts: Sequence[Verdict
     at = "" if options.threshold is None else f" at {options.threshold:g}"
     *names, last = [options.one, *(pair.options.other for pair in pairs)]
     title = f"{', '.join(names)} and {last}{at}, compared on {inputs.name}"
-    return Document(title, tuple(headline), tuple(parts), compared=inputs.policy.in_words if inputs.features else "")
+    return Document(title, headline, parts, compared=inputs.policy.in_words if inputs.features else "")
 
 
 def _parts_of_pair(

@@ -18,7 +18,7 @@ from tidyfair.audits import LEAST_ROWS
 from tidyfair.inference.gates import Outside
 from tidyfair.metrics.catalog import metric_named
 from tidyfair.metrics.operating_points import operating_point
-from tidyfair.specs import DEFAULTS, REPLICATES, Estimator
+from tidyfair.specs import OPTIONS, REPLICATES, Estimator
 
 _ENDS_AND_STEP = 3
 _MOST_STEPS = 1_000
@@ -227,14 +227,14 @@ FLAGS: Mapping[str, Mapping[Flag, str]] = {
             "how far apart groups may be and count as alike, in the unit of the metrics (default: 0.05 between shares)"
         ),
         Flag("conf_level", "NUMBER", commands=_OPEN, type=_number): (
-            f"confidence level of the intervals (default: {DEFAULTS['conf_level']})"
+            f"confidence level of the intervals (default: {OPTIONS['conf_level'].default})"
         ),
         Flag("times", "NUMBER", commands=_OPEN, type=_whole): (
             f"number of replicates, of methods that draw them (default: {REPLICATES})"
         ),
         Flag(
             "seed", "NUMBER", commands=_OPEN, type=_whole
-        ): f"random seed of the replicates (default: {DEFAULTS['seed']})",
+        ): f"random seed of the replicates (default: {OPTIONS['seed'].default})",
         Flag("simultaneous", commands=("audit",), action="store_true"): (
             "widen the intervals of groups so that all of them hold at once"
         ),

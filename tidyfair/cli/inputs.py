@@ -18,7 +18,7 @@ from tidyfair.cli.terminal import watched
 from tidyfair.datasets import lending
 from tidyfair.errors import ArgumentError, ColumnError
 from tidyfair.metrics.catalog import metric_named
-from tidyfair.specs import DEFAULTS, Options, Policy, Privileged, ReadOptions, names_of, proper_share, telling
+from tidyfair.specs import OPTIONS, Options, Policy, Privileged, ReadOptions, names_of, proper_share, telling
 from tidyfair.tallies import open_frame, scan
 
 _EXAMPLE: dict[str, Any] = {"truth": "repaid", "estimate": "approved", "pos_label": "yes", "by": ["sex", "race"]}
@@ -53,7 +53,7 @@ class Inputs:
     @property
     def level(self) -> float:
         """The confidence level of intervals."""
-        return self.reading.get("conf_level", DEFAULTS["conf_level"])
+        return self.reading.get("conf_level", OPTIONS["conf_level"].default)
 
 
 def read_inputs(options: Namespace) -> Inputs:

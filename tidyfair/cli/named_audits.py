@@ -8,10 +8,9 @@ from typing import Any
 
 import polars as pl
 
-from tidyfair.audits import NAMED_AUDITS, FiledAudit, audit as file_audit
+from tidyfair.audits import NAMED_AUDITS, audit as file_audit
 from tidyfair.cli.inputs import GROUPS, read_inputs
 from tidyfair.cli.outputs import Document, Outputs, Part, plain_rows, records
-from tidyfair.cli.terminal import say
 from tidyfair.errors import ArgumentError
 from tidyfair.specs import Privileged
 
@@ -27,8 +26,7 @@ def file_named_audit(options: Namespace) -> int:
     """The tables of a named audit, printed or written to files, or the list of these audits."""
     name = str(vars(options)["as"])
     if name == "list":
-        _list_audits(options)
-        return 0
+        return _list_audits(options)
     for flag in _REFUSED:
         if getattr(options, flag):
             msg = f"`as={name}` decides what is computed, and does not accept `{flag}`."
@@ -55,28 +53,20 @@ def file_named_audit(options: Namespace) -> int:
 
     def content() -> dict[str, Any]:
         return {
-            "command": options.line, "audit": name, "data": {"name": inputs.name},
+            "audit": name, "data": {"name": inputs.name},
             "tables": {key: records(frame) for key, frame in filed.tables.items()},
-            "facts": dict(filed.facts), "statement": list(filed.statement), "exit_code": 0,
+            "facts": dict(filed.facts), "statement": list(filed.statement),
         }  # fmt: skip
 
-    outputs.write({"output": tables, "json": content, "markdown": filed.markdown, "html": filed.page})
-    if not outputs.files:
-        _print(filed)
-    return 0
+    def document() -> Document:
+        parts = [Part(table.heading, table.texts, up_to="Group") for table in filed.published_tables().values()]
+        return Document("", [f"{fact}: {text}" for fact, text in filed.facts.items()], parts, filed.statement)
+
+    contents = {"output": tables, "json": content, "markdown": filed.markdown, "html": filed.page}
+    return outputs.finish(document, contents)
 
 
-def _print(filed: FiledAudit) -> None:
-    """Print the tables of an audit, with its facts and its statement."""
-    for fact, text in filed.facts.items():
-        say(f"{fact}: {text}")
-    for table in filed.published_tables().values():
-        Part(table.heading, table.texts, up_to="Group").print()
-    for sentence in filed.statement:
-        say(sentence)
-
-
-def _list_audits(options: Namespace) -> None:
+def _list_audits(options: Namespace) -> int:
     """The list of named audits, printed or written to files."""
     outputs = Outputs.of(options)
     if "html" in outputs.files:
@@ -84,16 +74,8 @@ def _list_audits(options: Namespace) -> None:
         raise ArgumentError(msg)
     every = NAMED_AUDITS.values()
     table = pl.DataFrame({"name": [one.name for one in every], "audit": [one.title for one in every]})
-    document = Document("Named audits", (), (Part("", table),))
-    outputs.write(
-        {
-            "output": lambda: table,
-            "json": lambda: {"audits": plain_rows(table)},
-            "markdown": lambda: document.markdown(options.line, []),
-        }
-    )
-    if not outputs.files:
-        Part(document.title, table).print()
+    contents = {"output": lambda: table, "json": lambda: {"audits": plain_rows(table)}}
+    return outputs.finish(lambda: Document("Named audits", (), [Part("", table)]), contents)
 
 
 def _references(texts: Sequence[str] | None) -> dict[str, str] | None:

@@ -6,7 +6,7 @@ import json
 import os
 import sys
 from argparse import Namespace
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
@@ -65,34 +65,33 @@ class Outputs:
         check_outputs(on_disk, options.file, summary=_summary())
         return cls(files, options)
 
-    def write(self, contents: Mapping[str, Callable[[], Content]]) -> None:
-        """Write the files that are asked for, in this order; each content is made by its function."""
-        for flag, content_of in contents.items():
+    def finish(
+        self, document: Callable[[], Document], contents: Mapping[str, Callable[[], Content]], *,
+        brief: Callable[[], Document] | None = None, notes: Sequence[str] = (), code: int = 0,
+    ) -> int:  # fmt: skip
+        """Write the files that are asked for, in the order of contents, or print the document; return the exit code.
+
+        Args:
+            document: What is printed where no file is asked for, and written as Markdown unless `contents` has it.
+            contents: The functions that make the content of each file.
+            brief: What is printed where files have the rest.
+            notes: Sentences beside the document, and in those of JSON and Markdown.
+            code: The exit code, which is in JSON too.
+        """
+        markdown = {"markdown": lambda: document().markdown(self.options.line, notes)}
+        for flag, content_of in {**contents, **({} if "markdown" in contents else markdown)}.items():
             if flag not in self.files:
                 continue
             content, file = content_of(), self.files[flag]
             if isinstance(content, pl.DataFrame):
                 write(content, file)
-            else:
-                if isinstance(content, dict):
-                    # neither NaN nor infinite numbers; escaped beyond ASCII, so that a terminal obeys no character
-                    document = {"tidyfair": version("tidyfair"), **content}
-                    content = json.dumps(document, indent=2, allow_nan=False, default=str) + "\n"
-                _write_text(content, file)
-
-    def finish(
-        self, contents: Mapping[str, Callable[[], Content]], document: Callable[[], Document],
-        brief: Callable[[], Document] | None, notes: list[str], code: int,
-    ) -> None:  # fmt: skip
-        """Write the files, and print a document, or its brief form where files have the rest, and notes beside it."""
-
-        def json_content() -> Content:
-            content: Any = contents["json"]()
-            return {"command": self.options.line, **content, "exit_code": code, "notes": notes}
-
-        documents: dict[str, Callable[[], Content]] = {**contents, "json": json_content}
-        documents.setdefault("markdown", lambda: document().markdown(self.options.line, notes))
-        self.write(documents)
+                continue
+            if isinstance(content, dict):
+                known = {"tidyfair": version("tidyfair"), "command": self.options.line, **content}
+                # neither NaN nor infinite numbers; escaped beyond ASCII, so that a terminal obeys no character
+                known |= {"exit_code": code, "notes": [*notes]}
+                content = json.dumps(known, indent=2, allow_nan=False, default=str) + "\n"
+            _write_text(content, file)
         if not self.files:
             document().print()
         elif brief is not None and _STDOUT not in self.files.values():
@@ -100,6 +99,7 @@ class Outputs:
             brief().print()
         for text in notes:
             tell(f"note: {text}")
+        return code
 
 
 def _write_text(text: str, file: Path) -> None:
@@ -158,10 +158,10 @@ class Part:
 
     title: str
     table: pl.DataFrame
-    notes: tuple[tuple[str, int, str], ...] = ()
+    notes: Sequence[tuple[str, int, str]] = ()
     up_to: str = ""
     """The columns up to this one are repeated where the table is too wide for the terminal."""
-    remarks: tuple[str, ...] = ()
+    remarks: Sequence[str] = ()
 
     def print(self) -> None:
         """Print it; a terminal may lack the sign of a missing value."""
@@ -210,20 +210,22 @@ class Document:
     """A title, a headline of a few sentences, and tables."""
 
     title: str
-    headline: tuple[str, ...]
-    parts: tuple[Part, ...]
-    remarks: tuple[str, ...] = ()
+    headline: Sequence[str]
+    parts: Sequence[Part]
+    remarks: Sequence[str] = ()
     compared: str = ""
     """The groups that are compared."""
 
     def print(self) -> None:
         """Print all of it."""
-        say(self.title, bold=True)
+        if self.title:
+            say(self.title, bold=True)
         if self.compared:
             say(f"Compared: {self.compared}.")
         for sentence in self.headline:
             say(sentence)
-        say("")
+        if self.title or self.headline:
+            say("")
         for part in self.parts:
             part.print()
         for remark in self.remarks:
@@ -231,7 +233,7 @@ class Document:
         if self.remarks:
             say("")
 
-    def markdown(self, line: str, notes: list[str]) -> str:
+    def markdown(self, line: str, notes: Sequence[str] = ()) -> str:
         """The same in Markdown, with notes and the command line that made it."""
         paragraphs = [f"# {as_text(self.title)}"]
         if self.compared:

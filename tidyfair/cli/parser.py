@@ -12,7 +12,7 @@ from tidyfair.cli import audit, catalogue, compare, policies
 from tidyfair.cli.flags import FLAGS, as_flags
 from tidyfair.errors import nearest
 from tidyfair.escapes import visible
-from tidyfair.other_keywords import hint
+from tidyfair.specs import hint
 
 _ABOUT = """\
 Survival times, prediction intervals, rankings and pairs are evaluated in Python

@@ -41,6 +41,5 @@ def verify(options: Namespace) -> int:
 def _finish(options: Namespace, title: str, shown: pl.DataFrame, verdicts: pl.DataFrame) -> int:
     """Print the verdicts or write them, and return the exit code of the worst."""
     code = exit_code(verdicts[".verdict"])
-    document = Document(title, (), (Part("", shown),))
-    Outputs.of(options).finish({"json": lambda: {"verdicts": plain_rows(verdicts)}}, lambda: document, None, [], code)
-    return code
+    document = Document(title, (), [Part("", shown)])
+    return Outputs.of(options).finish(lambda: document, {"json": lambda: {"verdicts": plain_rows(verdicts)}}, code=code)

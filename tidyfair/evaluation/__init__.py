@@ -13,7 +13,7 @@ from tidyfair.evaluation.group_cells import (
 )  # fmt: skip
 from tidyfair.evaluation.group_index import GroupIndex, KeyCodes
 from tidyfair.evaluation.judged import JUDGED, JudgedEvaluator, JudgedValues, derivatives
-from tidyfair.evaluation.label_counts import LabelCounts
+from tidyfair.evaluation.statistics import LabelCounts
 from tidyfair.evaluation.labels import Labels, check_label, read_labels
 from tidyfair.evaluation.missing_predictions import lacks_prediction, missing_by_group, missing_in_words
 from tidyfair.evaluation.ranked_rows import Level, Rows, sorted_scores, weight_shares
@@ -21,7 +21,7 @@ from tidyfair.evaluation.replicates import RepeatedCells, Replicates, UnitsOfOne
 from tidyfair.evaluation.results import (
     EXPLANATION, LOST, Results, VALUE, frames_of, tidy_groups, tidy_results, with_features,
 )  # fmt: skip
-from tidyfair.evaluation.states import NO_LEVEL, OUTSIDE
+from tidyfair.evaluation.value_rows import NO_LEVEL, OUTSIDE
 from tidyfair.evaluation.statistics import CELLS, Cells, GROUP_CELL, LEVEL, pooled, statistics_of, sums_of
 from tidyfair.evaluation.value_rows import ValueRows
-from tidyfair.evaluation.values import values_of
+from tidyfair.evaluation.evaluator import values_of

@@ -12,7 +12,6 @@ import polars as pl
 
 from tidyfair.errors import Status, Undefined
 from tidyfair.evaluation.ranked_rows import Level, Rows, Scope, ordered_values
-from tidyfair.evaluation.values import ComputedValues
 from tidyfair.specs.formulas import Formula, GroupPairs, Influence, RowArrays, RowExpression, Sample
 from tidyfair.tallies import REST
 
@@ -26,6 +25,18 @@ class SurvivalSample:
     columns: Mapping[str, Array]
     """The columns by the names of parameters: `time`, `event`, `estimate`, `survival` …."""
     weight: Array | None
+
+
+@dataclass(frozen=True, eq=False)
+class ComputedValues:
+    """The values of formulas over rows, by their column, and the reasons of those that are undefined."""
+
+    numbers: Mapping[str, Array]
+    reasons: Mapping[str, Array]
+
+
+NOT_COMPUTED = ComputedValues({}, {})
+"""Stands for them where formulas are over sums."""
 
 
 def _no_values(formulas: Sequence[Formula], group_cells: int, levels: int) -> ComputedValues:

@@ -16,9 +16,8 @@ import numpy as np
 import polars as pl
 
 from tidyfair.errors import AggregateError, Status, Undefined, failures_of, listed
-from tidyfair.evaluation.states import LAST_DEFINED, NO_LEVEL, PART
 from tidyfair.evaluation.statistics import LEVEL
-from tidyfair.evaluation.value_rows import STATE, ValueRows
+from tidyfair.evaluation.value_rows import LAST_DEFINED, NO_LEVEL, PART, STATE, ValueRows
 from tidyfair.specs import (
     CONTEXTS,
     NO_ROW,
@@ -48,6 +47,8 @@ class _Groups:
     """The compared rows, sorted so that those of a run are consecutive."""
     code: Integers
     """One number for each row, whose order is that of the spec, outer group, part and label."""
+    is_in_place: bool
+    """True if these are all rows, in their order."""
 
     @classmethod
     def of(cls, rows: ValueRows, specs: Sequence[int]) -> _Groups:
@@ -61,15 +62,16 @@ class _Groups:
             key = rows.array(name)[chosen].astype(np.int64)
             lowest = key.min(initial=0)
             code = code * (key.max(initial=0) - lowest + 1) + key - lowest
-        is_in_order = (code[1:] >= code[:-1]).all()
+        is_in_order = bool((code[1:] >= code[:-1]).all())
         if not is_in_order:
             by_code = np.argsort(code, kind="stable")
             chosen, code = chosen[by_code], code[by_code]
-        return cls(rows, chosen, code)
+        return cls(rows, chosen, code, is_in_place=is_in_order and len(chosen) == len(spec))
 
     def column(self, name: str) -> Any:
         """A column as an array; numbers that are null are nan."""
-        return self.rows.array(name)[self.order]
+        values = self.rows.array(name)
+        return values if self.is_in_place else values[self.order]
 
     @cached_property
     def values(self) -> GroupValues:

@@ -14,9 +14,8 @@ from tidyfair.evaluation.evaluator import Evaluator, RequestedFormula
 from tidyfair.evaluation.group_cells import GroupCells, counting_rows_once, number_group_cells
 from tidyfair.evaluation.judged import JudgedEvaluator
 from tidyfair.evaluation.labels import NUMBERS, Labels, has_own_order, read_labels
-from tidyfair.evaluation.states import NO_LEVEL
 from tidyfair.evaluation.statistics import LabelReading
-from tidyfair.evaluation.value_rows import ValueRows, value_rows
+from tidyfair.evaluation.value_rows import NO_LEVEL, ValueRows, value_rows
 from tidyfair.specs import (
     Aggregate,
     Average,

@@ -16,11 +16,10 @@ from functools import cached_property
 import numpy as np
 
 from tidyfair.errors import ArgumentError, LabelError, Status, listed
-from tidyfair.evaluation.evaluator import Evaluator, RequestedFormula
+from tidyfair.evaluation.evaluator import Evaluator, RequestedFormula, Values, values_of
 from tidyfair.evaluation.group_cells import number_group_cells
 from tidyfair.evaluation.group_index import KeyCodes
 from tidyfair.evaluation.statistics import pooled, sums_of
-from tidyfair.evaluation.values import Values, values_of
 from tidyfair.specs import Array, Average, Booleans, By, Floats, Integers, Segments
 from tidyfair.specs.formulas import Formula
 from tidyfair.tallies import ESTIMATE, HIDDEN, SOURCES, is_centre, is_end

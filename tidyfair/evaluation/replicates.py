@@ -6,8 +6,9 @@ A replicate has the outer groups of the data once more, so that formulas and agg
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 import polars as pl
@@ -20,9 +21,8 @@ from tidyfair.evaluation.group_cells import complete_rows, number_group_cells, r
 from tidyfair.evaluation.group_index import KeyCodes
 from tidyfair.evaluation.ranked_rows import Rows
 from tidyfair.evaluation.results import frames_of
-from tidyfair.evaluation.states import PART, UNDEFINED
 from tidyfair.evaluation.statistics import GROUP_CELL, LEVEL, Cells
-from tidyfair.evaluation.value_rows import STATE, ValueRows
+from tidyfair.evaluation.value_rows import PART, STATE, UNDEFINED, ValueRows
 from tidyfair.specs import CONTEXTS, Array, Booleans, By, Floats, Integers, Segments
 from tidyfair.tallies import LABELS, Copies, Members, Tally, centred, is_centre, is_least, is_sum
 
@@ -114,70 +114,46 @@ class Replicates:
 
     @classmethod
     def of_sums(
-        cls, evaluated: Evaluated, specs: Collection[int], by: By | None, tally: Tally, sums: Mapping[str, Array]
-    ) -> Replicates:
-        """Values of some specs from arrays of replicates by cells of a tally, by the column of its cells."""
+        cls, evaluated: Evaluated, specs: Collection[int], by: By | None, tally: Tally, sums: Mapping[str, Array],
+        drawn: tuple[Integers, Integers] | None = None,
+    ) -> Replicates:  # fmt: skip
+        """Values of some specs from arrays of replicates by cells of a tally, by the column of its cells.
+
+        Of specs that read rows, `drawn` are those of all replicates, by their indices in a tally that has kept them,
+        and the replicate of each.
+        """
         own, copies = _of_groups(evaluated, specs, by, tally)
         times = len(next(iter(sums.values())))
 
-        def repeated(evaluator: Evaluator, cell: Integers | None) -> Evaluator:
-            drawn = sums if cell is None else {name: values[:, cell] for name, values in sums.items()}
-            cells = RepeatedCells(evaluator.tally, evaluated.labels, evaluator.cells, drawn)
-            return replace(evaluator, group_cells=evaluator.group_cells.repeated(times), cells=cells)
+        def repeated(evaluator: Evaluator, copies: Copies | None) -> Evaluator:
+            of_cells = sums if copies is None else {name: values[:, copies.cell] for name, values in sums.items()}
+            cells = RepeatedCells(evaluator.tally, evaluated.labels, evaluator.cells, of_cells)
+            replicates = replace(evaluator, group_cells=evaluator.group_cells.repeated(times), cells=cells)
+            if drawn is None:
+                return replicates
+            row, replicate = drawn if copies is None else _rows_of_copies(copies, *drawn)
+            columns: dict[str, Any] = {column.name: getattr(replicates, column.name) for column in fields(replicates)}
+            return _RowsDrawn(**columns, row=row, replicate=replicate, own=evaluator)
 
-        evaluator = repeated(own, None if copies is None else copies.cell)
+        evaluator = repeated(own, copies)
         for context, pool, beside in own.beside(by):
-            evaluator.pools[context] = repeated(pool, beside.cell)
-        return cls.by_evaluator(evaluated, specs, evaluator, times)
-
-    @classmethod
-    def of_rows(  # noqa: PLR0917 - rows, and the sums that belong to them
-        cls, evaluated: Evaluated, specs: Collection[int], by: By | None, tally: Tally, row: Integers,
-        replicate: Integers, times: int, sums: Mapping[str, Array] | None = None,
-    ) -> Replicates:  # fmt: skip
-        """Values of some specs from rows that a tally has kept, by their indices; sums are of all rows if None."""
-        own, copies = _of_groups(evaluated, specs, by, tally)
-
-        def drawn(evaluator: Evaluator, copies: Copies | None) -> Evaluator:
-            cells, of_cells = evaluator.cells, sums
-            if of_cells is None:
-                names = [name for name in ("n", "w", "w2") if name in cells.frame.columns]
-                of_cells = {name: np.tile(cells.frame[name].to_numpy(), (times, 1)) for name in names}
-            elif copies is not None:
-                of_cells = {name: values[:, copies.cell] for name, values in of_cells.items()}
-            repeated = RepeatedCells(evaluator.tally, evaluated.labels, cells, of_cells)
-            own_row, own_replicate = (row, replicate) if copies is None else _rows_of_copies(copies, row, replicate)
-            return _RowsDrawn(
-                evaluator.tally, own.labels, evaluator.group_cells.repeated(times), repeated, own.reading, own.specs,
-                own.tables, with_variances=False, row=own_row, replicate=own_replicate, own=evaluator,
-            )  # fmt: skip
-
-        evaluator = drawn(own, copies)
-        for context, pool, beside in own.beside(by):
-            evaluator.pools[context] = drawn(pool, beside)
-        return cls.by_evaluator(evaluated, specs, evaluator, times)
-
-    @classmethod
-    def by_evaluator(cls, evaluated: Evaluated, specs: Collection[int], evaluator: Evaluator, times: int) -> Replicates:
-        """Values of some specs by the evaluator of all replicates."""
+            evaluator.pools[context] = repeated(pool, beside)
         base = evaluated.values
         rows = np.flatnonzero(np.isin(base.array("spec"), list(specs)))
         names = [*_NUMBERS, *(name for name in CONTEXTS if name in base)]
         columns = {name: np.full((times, len(rows)), np.nan) for name in names}
-        requested, cells = base.array("requested")[rows], base.array(GROUP_CELL)[rows].astype(np.int64)
-        of_all = list(evaluated.evaluator.tables)
-        numbers_of_formulas: list[int] = np.unique(requested).tolist()
-        for number in numbers_of_formulas:
-            formula, own = of_all[number], requested == number
+        cells, levels = base.array(GROUP_CELL)[rows].astype(np.int64), base.array(LEVEL)[rows]
+        of_formulas, requested = Segments.of(base.array("requested")[rows]), list(evaluated.evaluator.tables)
+        for start, size in zip(of_formulas.starts.tolist(), of_formulas.sizes.tolist(), strict=True):
+            formula, run = requested[base.array("requested")[rows[start]]], slice(start, start + size)
             values = evaluator.values(formula)
-            first, size = evaluated.group_cells.spans[evaluated.specs[formula.spec].by]
-            group = cells[own] - first + np.arange(times)[:, None] * size
-            level, labels = base.array(LEVEL)[rows[own]], values.estimate.shape[1]
-            label = evaluated.label_index(level, labels, formula.average)
+            first, groups = evaluated.group_cells.spans[evaluated.specs[formula.spec].by]
+            labels = values.estimate.shape[1]
+            label = evaluated.label_index(levels[run], labels, formula.average)
             for name in names:
                 numbers = values.extra.get(name) if name in CONTEXTS else getattr(values, name)
                 if numbers is not None:
-                    columns[name][:, own] = numbers[group, label]
+                    columns[name][:, run] = numbers.reshape(times, groups, labels)[:, cells[run] - first, label]
         # groups that are not compared in the data are not compared in replicates
         columns["estimate"][:, np.isnan(base.array("estimate")[rows])] = np.nan
         return cls(evaluated, rows, columns)
@@ -238,31 +214,30 @@ class Replicates:
         return results
 
     def _value_rows(self) -> ValueRows:
-        """The values of all replicates, whose outer groups are numbered one replicate after the other."""
+        """The values of all replicates, spec by spec; outer groups are numbered one replicate after the other."""
         base, rows, times = self.evaluated.values, self.rows, self.times
-        arrays: dict[str, Array] = {name: values.ravel() for name, values in self.columns.items()}
+        specs = Segments.of(base.array("spec")[rows])
+
+        def in_order(values: Array) -> Array:
+            """Values of one replicate, or of all, as one column."""
+            every = np.broadcast_to(values, (times, len(rows)))
+            return np.concatenate([own.ravel() for own in np.split(every, specs.starts[1:], axis=1)])
+
+        arrays: dict[str, Array] = {name: in_order(values) for name, values in self.columns.items()}
         for name in ("spec", PART, GROUP_CELL, LEVEL, "metric", "is_reference"):
-            arrays[name] = np.tile(base.array(name)[rows], times)
-        replicate = np.repeat(np.arange(times), len(rows))
-        arrays["outer"] = np.tile(base.array("outer")[rows].astype(np.int64), times) + replicate * self._outers
-        was_defined = np.tile(~np.isnan(base.array("estimate")[rows]), times)
-        lost = np.isnan(arrays["estimate"]) & was_defined
-        state = np.where(was_defined, Status.OK.code, np.tile(base.array(STATE)[rows], times))
-        arrays[STATE] = np.where(lost, UNDEFINED, state)
+            arrays[name] = in_order(base.array(name)[rows])
+        first_outer = np.arange(times)[:, None] * self._outers
+        arrays["outer"] = in_order(base.array("outer")[rows].astype(np.int64) + first_outer)
+        was_defined = ~np.isnan(base.array("estimate")[rows])
+        state = np.where(was_defined, Status.OK.code, base.array(STATE)[rows])
+        arrays[STATE] = np.where(np.isnan(arrays["estimate"]) & in_order(was_defined), UNDEFINED, in_order(state))
 
         def frame() -> pl.DataFrame:
-            tiled = base.frame[rows[np.tile(np.arange(len(rows)), times)]]
+            tiled = base.frame[in_order(rows)]
             drawn = [pl.Series(name, arrays[name], nan_to_null=True) for name in self.columns if name in tiled.columns]
             return tiled.with_columns(*drawn, pl.Series("outer", arrays["outer"]))
 
         return ValueRows(arrays, frame)
-
-
-def _with_formulas(evaluated: Evaluated, specs: Collection[int], tally: Tally) -> Evaluator:
-    """The evaluator of an evaluation, for the formulas of some specs and another tally."""
-    evaluator = evaluated.evaluator
-    tables = {requested: table for requested, table in evaluator.tables.items() if requested.spec in specs}
-    return replace(evaluator, tally=tally, tables=tables, with_variances=False)
 
 
 def _of_groups(
@@ -275,8 +250,12 @@ def _of_groups(
         copies = members.of_groups
         tally = copies.tally
     group_cells, cells = number_group_cells(tally, evaluated.labels, [by])
-    evaluator = _with_formulas(evaluated, specs, tally)
-    return replace(evaluator, group_cells=group_cells, cells=cells, members=members, pools={}), copies
+    tables = {requested: table for requested, table in evaluated.evaluator.tables.items() if requested.spec in specs}
+    evaluator = replace(
+        evaluated.evaluator, tally=tally, tables=tables, with_variances=False, group_cells=group_cells, cells=cells,
+        members=members, pools={},
+    )  # fmt: skip
+    return evaluator, copies
 
 
 def _rows_of_copies(copies: Copies, row: Integers, replicate: Integers) -> tuple[Integers, Integers]:
@@ -330,7 +309,7 @@ class UnitsOfOneFeature:
         drawn_rows = of_rows[replicate, row]
         if (drawn_rows > 1).any():
             row, replicate = np.repeat(row, drawn_rows), np.repeat(replicate, drawn_rows)
-        return Replicates.of_rows(evaluated, specs, by, self.tally, row, replicate, len(times), sums)
+        return Replicates.of_sums(evaluated, specs, by, self.tally, sums, (row, replicate))
 
 
 def _merged(name: str, values: Array, drawn: Floats, starts: Integers) -> Array:

@@ -10,9 +10,8 @@ from tidyfair.evaluation.disparities import Disparities, Tidy, compare
 from tidyfair.evaluation.evaluated import Evaluated
 from tidyfair.evaluation.group_cells import UNGROUPED
 from tidyfair.evaluation.judged import JUDGED
-from tidyfair.evaluation.states import LAST_DEFINED, NO_LEVEL, OUTSIDE, PART, TEXTS, VALUED
 from tidyfair.evaluation.statistics import ERROR, GROUP_CELL, LEVEL
-from tidyfair.evaluation.value_rows import STATE
+from tidyfair.evaluation.value_rows import LAST_DEFINED, NO_LEVEL, OUTSIDE, PART, STATE, TEXTS, VALUED
 from tidyfair.specs import NO_ROW, Array, By, Integers
 from tidyfair.tallies import THRESHOLD
 

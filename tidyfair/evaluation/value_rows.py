@@ -11,15 +11,27 @@ import numpy as np
 import polars as pl
 
 from tidyfair.errors import Status
-from tidyfair.evaluation.evaluator import RequestedFormula
+from tidyfair.evaluation.evaluator import COLUMNS, RequestedFormula, Values
 from tidyfair.evaluation.group_cells import GroupCells
 from tidyfair.evaluation.labels import Labels
-from tidyfair.evaluation.states import NO_LEVEL, PART, TEXTS, UNDEFINED
 from tidyfair.evaluation.statistics import GROUP_CELL, LEVEL
-from tidyfair.evaluation.values import COLUMNS, Values
 from tidyfair.specs import DISTRIBUTION_BY_LABEL, Array, Average, Booleans, Integers, MetricSpec
 from tidyfair.specs.formulas import Formula
 
+TEXTS = [status.value for status in Status]
+"""The texts of all statuses, in the order of their codes."""
+VALUED = [status.value for status in Status if status.code <= Status.METRICS_LEFT_OUT.code]
+"""The statuses of values that are numbers, as texts."""
+LAST_DEFINED = Status.BELOW_MIN_SHARE.code
+"""Groups with a status up to this one have a value or are left out on purpose; all others have no value."""
+OUTSIDE = [Status.UNKNOWN.value, Status.BELOW_MIN_N.value, Status.BELOW_MIN_SHARE.value]
+"""The statuses of groups outside the policy of a metric, as texts."""
+UNDEFINED = len(Status)
+"""The code of groups without a value; their reasons, which may be free text, are stored separately."""
+NO_LEVEL = -1
+"""The level of values for all labels, or for the event."""
+PART = "part"
+"""The column that is 1 for metrics of a disparity that is subtracted from another one, and 0 for all other metrics."""
 STATE = "state"
 """The column of the status of each row as the code of its `Status`, or `UNDEFINED`."""
 _INTEGERS = {
@@ -37,21 +49,11 @@ _UNKNOWN = np.full((1, 1), np.nan)
 
 
 class ValueRows:
-    """The values of all specs by column: as arrays, and as a frame with texts, built on demand.
+    """The values of all specs by column: as arrays, or functions that make them, and as a frame with texts."""
 
-    Columns of texts are built on demand, too, by the functions of `texts`.
-    """
-
-    def __init__(
-        self,
-        arrays: Mapping[str, Array],
-        frame: Callable[[], pl.DataFrame],
-        texts: Mapping[str, Callable[[], Array]] | None = None,
-    ) -> None:
-        self._arrays = dict(arrays)
-        self._has_arrays = bool(arrays)
+    def __init__(self, columns: Mapping[str, Array | Callable[[], Array]], frame: Callable[[], pl.DataFrame]) -> None:
+        self._columns = dict(columns)
         self._frame = frame
-        self._texts = texts or {}
 
     @classmethod
     def of(cls, frame: pl.DataFrame) -> ValueRows:
@@ -63,26 +65,19 @@ class ValueRows:
         """All columns as a frame."""
         return self._frame()
 
-    def without(self, unlisted: Booleans) -> ValueRows:
-        """The rows outside a mask."""
-        kept = ~unlisted
-        arrays = {name: values[kept] for name, values in self._arrays.items()}
-        return ValueRows(arrays, lambda: self.frame.filter(pl.Series(kept)))
-
     def array(self, name: str) -> Array:
         """A column as an array; numbers that are null are nan."""
-        if name not in self._arrays:
-            if name in self._texts:
-                self._arrays[name] = self._texts[name]()
-            elif name == STATE:
-                self._arrays[name] = _codes_of(self.frame["status"])
-            else:
-                self._arrays[name] = self.frame[name].to_numpy()
-        return self._arrays[name]
+        column = self._columns.get(name)
+        if callable(column):
+            column = self._columns[name] = column()
+        elif column is None:
+            values = self.frame["status" if name == STATE else name]
+            column = self._columns[name] = _codes_of(values) if name == STATE else values.to_numpy()
+        return column
 
     def __contains__(self, name: str) -> bool:
         """Check for a column that only some calls have."""
-        return name in self._arrays or (not self._has_arrays and name in self.frame.columns)
+        return name in self._columns or (GROUP_CELL not in self._columns and name in self.frame.columns)
 
 
 def _codes_of(status: pl.Series) -> Integers:
@@ -102,193 +97,146 @@ def value_rows(
     na_rm: bool,
 ) -> ValueRows:
     """One row for each metric of a spec, label and group cell; values that are not compared are left out of it."""
-    runs = _Runs.of(requested, values, by_of_spec, group_cells, labels)
-    columns = _Columns(list(values.values()), runs.source)
+    rows = _Rows(requested, values, by_of_spec, group_cells, labels)
     number_of_formula: dict[Formula, int] = {}
     for metric in requested:
         number_of_formula.setdefault(metric.formula, len(number_of_formula))
 
     def to_rows(numbers: Sequence[float], dtype: type[Any] = np.int32) -> Array:
         """The numbers of the requested metrics as those of rows."""
-        return np.array(numbers, dtype=dtype)[runs.requested]
+        return np.array(numbers, dtype=dtype)[rows.requested]
 
     policies = [specs[metric.spec].policy for metric in requested]
     min_n, min_share = [policy.min_n for policy in policies], [policy.min_share for policy in policies]
     states = _States.of(
-        columns, group_cells, runs.group_cell,
-        too_few=columns["denominator"] < to_rows(min_n) if any(min_n) else None,
-        too_rare=_shares(columns["n"], runs, group_cells) < to_rows(min_share, float) if any(min_share) else None,
+        rows, group_cells,
+        too_few=rows["denominator"] < to_rows(min_n) if any(min_n) else None,
+        too_rare=rows.shares < to_rows(min_share, float) if any(min_share) else None,
         na_rm=na_rm, unseen=labels.unseen,
     )  # fmt: skip
     spec = to_rows([metric.spec for metric in requested])
+    is_reference = np.zeros(len(spec), dtype=bool)
+    for index, member in enumerate(specs):
+        reference = member.aggregate.reference if member.aggregate else None
+        if member.by is not None and reference is not None:
+            named = group_cells.find(member.by, reference, member.name)
+            is_reference |= (spec == index) & np.isin(rows.group_cell, named)
     names = np.array([metric.name for metric in requested], dtype=object)
+    extra = {name: rows[name] for of_formula in rows.values for name in of_formula.extra}
     arrays = {
         "spec": spec,
-        "requested": runs.requested,
+        "requested": rows.requested,
         PART: to_rows([metric.part for metric in requested]),
-        GROUP_CELL: runs.group_cell,
-        LEVEL: runs.level,
+        GROUP_CELL: rows.group_cell,
+        LEVEL: rows.level,
         "metric": to_rows([number_of_formula[metric.formula] for metric in requested]),
-        "outer": group_cells.outer[runs.group_cell],
+        "outer": rows.outer,
         STATE: states.codes,
         "estimate": states.compared,
-        "denominator": columns["denominator"],
-        "weight": columns["weight"],
-        "size": _without(columns["size"], states.excluded),
-        "is_reference": _references(specs, group_cells, spec, runs.group_cell),
+        "denominator": rows["denominator"],
+        "weight": rows["weight"],
+        "size": _without(rows["size"], states.excluded),
+        "is_reference": is_reference,
+        # rows beside suppressed cells say nothing about the size of a group
+        "n": _without(rows["n"], states.suppressed),
+        **extra,
     }
-    extra = columns.extra
+    listed = ~group_cells.unlisted[rows.group_cell]
 
     def frame() -> pl.DataFrame:
-        integers = {name: pl.Series(arrays[name], dtype=dtype) for name, dtype in _INTEGERS.items()}
         estimators = pl.Series([metric.average.name for metric in requested], dtype=pl.String)
-        numbers = dict(zip(extra, map(_numbers, extra.values()), strict=True))
-        return pl.DataFrame(
-            {
-                **integers,
-                "min_n": to_rows(min_n),
-                "min_share": to_rows(min_share, float),
-                "name": pl.Series(names, dtype=pl.String)[runs.requested],
-                "estimator": estimators[runs.requested],
-                "text": group_cells.text[runs.group_cell],
-                "excluded": states.excluded,
-                "status": pl.Series(states.texts(), dtype=pl.String),
-                "estimate": _numbers(states.compared),
-                "rate": _numbers(states.shown),
-                # rows beside suppressed cells say nothing about the size of a group
-                "n": _whole_numbers(columns["n"], states.suppressed),
-                "denominator": _whole_numbers(columns["denominator"], states.suppressed),
-                "counted_rows": _whole_numbers(columns["denominator"], None),
-                "rows": _whole_numbers(columns["rows"], None),
-                "share": _numbers(_shares(columns["n"], runs, group_cells)),
-                "weight": columns["weight"],
-                "size": _numbers(arrays["size"]),
-                "is_reference": arrays["is_reference"],
-                **numbers,
-            }
-        )
+        columns = {
+            **{name: pl.Series(arrays[name], dtype=dtype) for name, dtype in _INTEGERS.items()},
+            "min_n": to_rows(min_n),
+            "min_share": to_rows(min_share, float),
+            "name": pl.Series(names, dtype=pl.String)[rows.requested],
+            "estimator": estimators[rows.requested],
+            "text": group_cells.text[rows.group_cell],
+            "excluded": states.excluded,
+            "status": pl.Series(states.texts(), dtype=pl.String),
+            "estimate": _numbers(states.compared),
+            "rate": _numbers(states.shown),
+            "n": _whole_numbers(rows["n"], states.suppressed),
+            "denominator": _whole_numbers(rows["denominator"], states.suppressed),
+            "counted_rows": _whole_numbers(rows["denominator"], None),
+            "rows": _whole_numbers(rows["rows"], None),
+            "share": _numbers(rows.shares),
+            "weight": rows["weight"],
+            "size": _numbers(arrays["size"]),
+            "is_reference": is_reference,
+            **{name: _numbers(column) for name, column in extra.items()},
+        }
+        return pl.DataFrame(columns).filter(pl.Series(listed))
 
-    texts = {"name": lambda: names[runs.requested], "status": states.texts}
-    rows = ValueRows(arrays | extra | {"n": _without(columns["n"], states.suppressed)}, frame, texts)
-    unlisted = group_cells.unlisted[runs.group_cell]
-    return rows.without(unlisted) if unlisted.any() else rows
+    texts = {"name": lambda: names[rows.requested], "status": states.texts}
+    if listed.all():
+        return ValueRows(arrays | texts, frame)
+    return ValueRows({name: values[listed] for name, values in arrays.items()}, frame)
 
 
-@dataclass(frozen=True, eq=False)
-class _Runs:
+class _Rows:
     """The rows of each metric of a spec: one for each label and group cell, in runs of consecutive rows."""
 
-    group_cell: Integers
-    """The group cell of each row."""
-    source: Integers
-    """The index of each row among the values of all formulas, which follow each other label by label."""
-    label: Integers
-    """The index of the label of each row among those of its formula."""
-    level: Integers
-    """The label of each row, for metrics that results show a label for."""
-    requested: Integers
-    """The number of the metric of a spec that each row belongs to."""
-
-    @classmethod
-    def of(
-        cls,
+    def __init__(
+        self,
         requested: Sequence[RequestedFormula],
         values: Mapping[tuple[Formula, Average], Values],
         by_of_spec: Sequence[int],
         group_cells: GroupCells,
-        all_labels: Labels,
-    ) -> _Runs:
-        """The rows of the requested formulas, in their order."""
-        starts: dict[tuple[Formula, Average], tuple[int, Values]] = {}
-        start = 0
-        for key, of_formula in values.items():
-            starts[key] = start, of_formula
-            start += of_formula.estimate.size
-        count = len(group_cells.outer)
-        group_cells_of_spans = np.arange(count, dtype=np.int32)
-        spans = [*group_cells.spans.values()]
+        labels: Labels,
+    ) -> None:
+        self.values, self._group_cells, self._columns = list(values.values()), group_cells, dict[str, Array]()
+        # the values of all formulas follow each other label by label
+        starts = np.cumsum([0, *(of_formula.estimate.size for of_formula in self.values)])
+        start_of = dict(zip(values, starts.tolist(), strict=False))
+        count, spans = len(group_cells.outer), [*group_cells.spans.values()]
         columns: list[tuple[Integers, Integers, Integers, Integers]] = []
         for metric in requested:
             average = metric.average
-            start, of_formula = starts[metric.formula, average]
-            labels = of_formula.estimate.shape[1]
+            number_of_labels = values[metric.formula, average].estimate.shape[1]
             first, size = spans[by_of_spec[metric.spec]]
-            group_cell, label = group_cells_of_spans[first : first + size], np.zeros(size, dtype=np.int32)
-            if labels > 1:
-                label, group_cell = np.repeat(np.arange(labels, dtype=np.int32), size), np.tile(group_cell, labels)
-            if labels > 1 and average is DISTRIBUTION_BY_LABEL:
+            label, group_cell = np.indices((number_of_labels, size), dtype=np.int32)
+            if average is DISTRIBUTION_BY_LABEL:
                 # the labels of a group together, not the groups of a label
-                label, group_cell = (values.reshape(labels, size).T.ravel() for values in (label, group_cell))
+                label, group_cell = label.T, group_cell.T
+            label, group_cell = label.ravel(), group_cell.ravel() + np.int32(first)
             level = np.full(len(label), NO_LEVEL, dtype=np.int32)
             if average.shows_label:
-                level = np.array(all_labels.levels_of(average))[label]
-            source = group_cell + np.int64(start)
-            columns.append((group_cell, source + label * np.int64(count) if labels > 1 else source, label, level))
-        group_cells_of_rows, source, labels_of_rows, levels = map(np.concatenate, zip(*columns, strict=True))
+                level = np.array(labels.levels_of(average), dtype=np.int32)[label]
+            source = start_of[metric.formula, average] + label * np.int64(count) + group_cell
+            columns.append((group_cell, source, label, level))
+        self.group_cell, self.source, self.label, self.level = map(np.concatenate, zip(*columns, strict=True))
         sizes = [len(group_cell) for group_cell, *_ in columns]
-        number = np.repeat(np.arange(len(sizes), dtype=np.int32), sizes)
-        return cls(group_cells_of_rows, source, labels_of_rows, levels.astype(np.int32), number)
-
-
-class _Columns:
-    """The columns of the values of all rows, built on demand."""
-
-    def __init__(self, values: Sequence[Values], source: Integers) -> None:
-        self._values = values
-        self._source = source
-        self._columns: dict[str, Array] = {}
-
-    @property
-    def extra(self) -> dict[str, Array]:
-        """The columns that only some formulas have."""
-        extra: dict[str, Array] = {}
-        for values in self._values:
-            for name in values.extra:
-                extra[name] = self[name]
-        return extra
-
-    @property
-    def levels_left_out(self) -> Booleans | None:
-        """The averages that leave out labels without a value, as a mask; None if there are none."""
-        for values in self._values:
-            if values.levels_left_out.any():
-                return self["levels_left_out"]
-        return None
+        self.requested: Integers = np.repeat(np.arange(len(sizes), dtype=np.int32), sizes)
+        """The number of the metric of a spec that each row belongs to."""
 
     def __getitem__(self, name: str) -> Array:
+        """A column of values, made on demand; nan for formulas that do not have it."""
         if name not in self._columns:
             by_label: list[Array] = []
-            for values in self._values:
+            for values in self.values:
                 of_formula: Array = getattr(values, name) if name in COLUMNS else values.extra.get(name, _UNKNOWN)
                 if of_formula.shape != values.estimate.shape:
                     of_formula = np.broadcast_to(of_formula, values.estimate.shape)
                 by_label.append(of_formula.T.ravel())
-            self._columns[name] = np.concatenate(by_label)[self._source]
+            self._columns[name] = np.concatenate(by_label)[self.source]
         return self._columns[name]
 
-    def reasons(self, rows: Integers) -> Array:
-        """The reasons why some rows have no value."""
-        reasons = np.empty(len(rows), dtype=object)
-        source, start = self._source[rows], 0
-        for values in self._values:
-            end = start + values.estimate.size
-            chosen = (source >= start) & (source < end)
-            if chosen.any():
-                label, cell = np.divmod(source[chosen] - start, len(values.estimate))
-                reasons[chosen] = np.broadcast_to(values.reason, values.estimate.shape)[cell, label]
-            start = end
-        return reasons
+    @property
+    def outer(self) -> Integers:
+        """The outer group of each row."""
+        return self._group_cells.outer[self.group_cell]
 
-
-def _shares(rows: Array, runs: _Runs, group_cells: GroupCells) -> Array:
-    """The share of each group in the rows of all groups that are compared, and of those that are unknown."""
-    if group_cells.outer_rows is not None:
-        return rows / group_cells.outer_rows[group_cells.outer[runs.group_cell]]
-    number, label, outer = runs.requested.astype(np.int64), runs.label, group_cells.outer[runs.group_cell]
-    code = (number * (label.max(initial=0) + 1) + label) * (outer.max(initial=0) + 1) + outer
-    _, run = np.unique(code, return_inverse=True)
-    with np.errstate(invalid="ignore"):
-        return rows / np.bincount(run, np.nan_to_num(rows))[run]
+    @cached_property
+    def shares(self) -> Array:
+        """The share of each group in the rows of all groups that are compared, and of those that are unknown."""
+        if self._group_cells.outer_rows is not None:
+            return self["n"] / self._group_cells.outer_rows[self.outer]
+        number, label, outer = self.requested.astype(np.int64), self.label, self.outer
+        code = (number * (label.max(initial=0) + 1) + label) * (outer.max(initial=0) + 1) + outer
+        _, run = np.unique(code, return_inverse=True)
+        with np.errstate(invalid="ignore"):
+            return self["n"] / np.bincount(run, np.nan_to_num(self["n"]))[run]
 
 
 @dataclass(frozen=True, eq=False)
@@ -310,20 +258,20 @@ class _States:
 
     @classmethod
     def of(
-        cls, columns: _Columns, group_cells: GroupCells, group_cell: Integers, *,
+        cls, rows: _Rows, group_cells: GroupCells, *,
         too_few: Booleans | None, too_rare: Booleans | None, na_rm: bool, unseen: bool,
     ) -> _States:  # fmt: skip
-        excluded = group_cells.excluded[group_cell]
+        excluded = group_cells.excluded[rows.group_cell]
         # an event that does not occur may be a slip, so that nothing has a value
-        estimate = np.full(len(excluded), np.nan) if unseen else columns["estimate"]
+        estimate = np.full(len(excluded), np.nan) if unseen else rows["estimate"]
         undefined = np.flatnonzero(np.isnan(estimate))
-        reasons = columns.reasons(undefined)
+        reasons = rows["reason"][undefined] if len(undefined) else np.empty(0, dtype=object)
         suppressed = np.zeros(len(excluded), dtype=bool)
         suppressed[undefined] = reasons == Status.SUPPRESSED.value
         codes = np.full(len(excluded), Status.OK.code, dtype=np.int8)
         # the last status that applies counts
-        if (levels_left_out := columns.levels_left_out) is not None:
-            codes[levels_left_out] = Status.LEVELS_LEFT_OUT.code
+        if any(values.levels_left_out.any() for values in rows.values):
+            codes[rows["levels_left_out"]] = Status.LEVELS_LEFT_OUT.code
         codes[np.isinf(estimate)] = Status.INFINITE.code
         codes[undefined] = UNDEFINED
         left_out = suppressed | excluded
@@ -331,7 +279,7 @@ class _States:
             Status.BELOW_MIN_SHARE: too_rare,
             Status.BELOW_MIN_N: too_few,
             Status.SUPPRESSED: suppressed,
-            Status.MISSING_VALUES: None if na_rm else columns["rows"] > columns["n"],
+            Status.MISSING_VALUES: None if na_rm else rows["rows"] > rows["n"],
         }
         for status, mask in masks.items():
             if mask is not None:
@@ -341,18 +289,11 @@ class _States:
             codes[:] = UNDEFINED
             reasons[:] = Status.UNSEEN_EVENT.value
         else:
-            reasons[columns["n"][undefined] == 0] = Status.ZERO_DENOMINATOR.value
+            reasons[rows["n"][undefined] == 0] = Status.ZERO_DENOMINATOR.value
         codes[excluded] = Status.LEFT_OUT.code
-        codes[group_cells.unknown[group_cell]] = Status.UNKNOWN.code
-        return cls(
-            codes=codes,
-            undefined=undefined,
-            reasons=reasons,
-            compared=_without(estimate, left_out),
-            shown=_without(estimate, suppressed),
-            suppressed=suppressed,
-            excluded=excluded,
-        )
+        codes[group_cells.unknown[rows.group_cell]] = Status.UNKNOWN.code
+        compared, shown = _without(estimate, left_out), _without(estimate, suppressed)
+        return cls(codes, undefined, reasons, compared, shown, suppressed, excluded)
 
     def texts(self) -> Array:
         """The status of each row as results show it."""
@@ -360,17 +301,6 @@ class _States:
         is_undefined = self.codes[self.undefined] == UNDEFINED
         texts[self.undefined[is_undefined]] = self.reasons[is_undefined]
         return texts
-
-
-def _references(specs: Sequence[MetricSpec], group_cells: GroupCells, spec: Integers, group_cell: Integers) -> Booleans:
-    """The rows of groups that the user named as references, as a mask."""
-    is_reference = np.zeros(len(group_cell), dtype=bool)
-    for index, member in enumerate(specs):
-        reference = member.aggregate.reference if member.aggregate else None
-        if member.by is not None and reference is not None:
-            named = group_cells.find(member.by, reference, member.name)
-            is_reference |= (spec == index) & np.isin(group_cell, named)
-    return is_reference
 
 
 def _numbers(values: Array) -> pl.Series:

@@ -31,7 +31,6 @@ from tidyfair.specs import (
     Options,
     is_list,
     number,
-    proper_share,
     refuse_unknown_keywords,
 )
 from tidyfair.specs.result_kinds import FEATURE_CURVE, ResultKind
@@ -65,7 +64,6 @@ class FeatureCurve(CalledOnData):
     feature: str
     at: tuple[float, ...] = ()
     span: float | None = None
-    level: float = 0.95
     bins: Bins | None = None
     """The fine bins of the data."""
     centres: tuple[float, ...] = ()
@@ -105,10 +103,10 @@ class FeatureCurve(CalledOnData):
         refuse_several_cuts(self.subject, tally)
         (evaluated,) = self._run.evaluate(tally, options, are_features=False)
         keys = outer_keys_of(evaluated)
-        curves = enumerate(self._curves(evaluated, options.seed))
+        curves = enumerate(self._curves(evaluated, options))
         return pl.concat([no_rows(keys, _SHOWN), *(with_outer_key(keys, *curve) for curve in curves)])
 
-    def _curves(self, evaluated: Evaluated, seed: int) -> Iterator[pl.DataFrame]:
+    def _curves(self, evaluated: Evaluated, options: Options) -> Iterator[pl.DataFrame]:
         """The curve of each outer group."""
         evaluator, tally = evaluated.evaluator, evaluated.evaluator.tally
         ((requested, table),) = evaluator.tables.items()
@@ -151,7 +149,7 @@ class FeatureCurve(CalledOnData):
                 # a parabola says nothing beyond the rows that it is fitted to
                 at = np.array(self.at)
                 estimate[(at < x[own].min()) | (at > x[own].max())] = np.nan
-                factor = _factor((influence / error[:, None])[np.isfinite(error)], self.level, seed)
+                factor = _factor((influence / error[:, None])[np.isfinite(error)], options.conf_level, options.seed)
                 lower, upper = (estimate - factor * error).clip(low), (estimate + factor * error).clip(max=high)
                 if share_of(requested.formula) is not None:
                     # as many rows as the error is of, and no more than there are; half a row more at either end
@@ -231,7 +229,6 @@ def _factor(correlated: Floats, level: float, seed: int) -> float:
 @refuse_unknown_keywords
 def feature_curve(
     metric: Metric, feature: str, *, at: Sequence[float] | None = None, span: float | None = None,
-    conf_level: float = 0.95,
 ) -> FeatureCurve:  # fmt: skip
     """A metric as a smooth function of a continuous feature, such as sensitivity over age, with a band for all of it.
 
@@ -242,12 +239,12 @@ def feature_curve(
             quantiles.
         span: The share of rows that are near enough to a value to count for it, the nearest ones most; by default
             1.5 / n^(1/5), at least 50 rows. A smaller one shows more, and more chance.
-        conf_level: The level at which the band holds at all these values together.
 
     Returns:
-        A callable that takes what a metric takes (`group_by=` gives a curve of each group), and gives a row for each
-        value of the feature, `.at`: the `.estimate`, the ends of the band, `.lower` and `.upper` (null where nothing
-        is seen to vary), `.std_error`, and `.effective_n`, the rows that count. Rows without the feature are left out.
+        A callable that takes what a metric takes (`conf_level=` is the level at which the band holds at all these
+        values together, and `group_by=` gives a curve of each group), and gives a row for each value of the feature,
+        `.at`: the `.estimate`, the ends of the band, `.lower` and `.upper` (null where nothing is seen to vary),
+        `.std_error`, and `.effective_n`, the rows that count. Rows without the feature are left out.
 
     >>> from tidyfair import selection_rate
     >>> people = pl.DataFrame({"age": range(20, 80), "hired": [0] * 30 + [1] * 30})
@@ -264,6 +261,4 @@ def feature_curve(
     values = list(at) if is_list(at) else [] if at is None else [at]
     points = tuple(number("at", value, -np.inf) for value in values)
     width = None if span is None else number("span", span, 0, 1, inside=True)
-    return FeatureCurve(
-        metric, Column.of(feature, "feature").roots[0], points, width, proper_share("conf_level", conf_level)
-    )
+    return FeatureCurve(metric, Column.of(feature, "feature").roots[0], points, width)

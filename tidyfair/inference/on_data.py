@@ -27,7 +27,6 @@ from tidyfair.specs import (
     JudgedCallOptions,
     MetricSpec,
     Options,
-    OptionsOf,
     Policy,
     Prediction,
     ReadOptions,
@@ -37,6 +36,7 @@ from tidyfair.specs import (
     display,
     refuse,
     show_keywords,
+    unknown_keyword,
 )
 from tidyfair.specs.result_kinds import ResultKind, with_level
 from tidyfair.tallies import Source, Tally, check_tally, open_frame
@@ -153,7 +153,7 @@ class CalledOnData(ABC):
         return [f"{metric.name}({metric.by!r})" if metric.by else metric.name for metric in self._listed()]
 
     def _options(
-        self, run: Run, keywords: Mapping[str, Any], accepted: OptionsOf, *, truth: Any = None, estimate: Any = None
+        self, run: Run, keywords: Mapping[str, Any], accepted: type[Any], *, truth: Any = None, estimate: Any = None
     ) -> Options:
         """The checked options of a call, with those that are fixed here."""
         refuse_given(self.subject, keywords, self.refused)
@@ -332,7 +332,7 @@ def refuse_others(keywords: Iterable[str], accepted: type[Any], *arguments: str)
     """Refuse keywords that are not among the accepted options; `arguments` are the parameters beside these."""
     for name in keywords:
         if name not in accepted.__annotations__:
-            raise ArgumentError.unknown_keyword("argument", name, [*arguments, *accepted.__annotations__])
+            raise unknown_keyword("argument", name, [*arguments, *accepted.__annotations__])
 
 
 def refuse_points(function: str, specs: Iterable[MetricSpec], tally: Tally) -> None:

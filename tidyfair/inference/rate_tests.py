@@ -39,12 +39,9 @@ Family: TypeAlias = Literal["metric", "by", "all"]
 ADJUSTMENTS = ("holm", "bh", "by", "none")
 FAMILIES: tuple[Family, ...] = get_args(Family)
 _OUTER, _ROW = "\0outer", "\0row"
-REFUSED = {
-    **dict.fromkeys(("interval", "explain", "on_undefined", "score_bins", "parts", "keep_rows"), ""),
-    **dict.fromkeys(("times", "seed", "conf_level"), " in the call; give it to the test itself"),
-}
+REFUSED: dict[str, str] = dict.fromkeys(("interval", "explain", "on_undefined", "score_bins", "parts", "keep_rows"), "")
 """The options of metrics that no test accepts, and why."""
-REFUSED_OF_RATES = REFUSED | dict.fromkeys(
+REFUSED_OF_RATES: dict[str, str] = REFUSED | dict.fromkeys(
     ("case_weights", "cluster"), ": it counts rows; use `disparity_test` or intervals"
 )
 """The options of metrics that tests of rates do not accept, and why."""
@@ -113,7 +110,6 @@ class OuterGroup:
 
     case: Case
     outer: int
-    seed: int
 
     @cached_property
     def rows(self) -> pl.DataFrame:
@@ -128,7 +124,7 @@ class OuterGroup:
     @cached_property
     def random(self) -> np.random.Generator:
         """The random numbers: the same for all outer groups, so that they do not depend on names."""
-        return generator(self.seed, "rates")
+        return generator(self.case.options.seed, "rates")
 
     @property
     def texts(self) -> pl.Series:
@@ -152,12 +148,9 @@ class AdjustedTest(GroupwiseOnData, CalledOnTallies):
     refused: ClassVar[Mapping[str, str]] = REFUSED
     within: tuple[Column, ...] = ()
     """The strata; none of most tests."""
-    times: int = 1
-    seed: int = 0
     adjust: str = "none"
     family: str = "all"
     mid_p: bool = False
-    conf_level: float = 0.95
 
     def _check_call(self, keywords: Mapping[str, Any]) -> None:
         super()._check_call(keywords)
@@ -307,7 +300,7 @@ class OuterGroupTest(RateTest):
         keys = outer_keys_of(case.evaluated)
         yield no_rows(keys, self._schema)
         for outer in range(len(case.evaluated.group_cells.outer_keys)):
-            for tested in self._tested(OuterGroup(case, outer, self.seed)):
+            for tested in self._tested(OuterGroup(case, outer)):
                 yield with_outer_key(keys, outer, frame_of(tested, self._schema))
 
     @abstractmethod

@@ -21,7 +21,7 @@ from tidyfair.calling import MetricSet, metric_set
 from tidyfair.errors import ArgumentError, ColumnError, in_short, is_frame, listed
 from tidyfair.inference.gates import FAIL, PASS, UNSURE, Gate, UnfairError
 from tidyfair.reports import Report, need_packages, report
-from tidyfair.specs import CallOptions, Policy, cut_as_settings, flag, is_list, string
+from tidyfair.specs import CallOptions, Policy, cut_as_settings, flag, is_list, string, unknown_keyword
 from tidyfair.tallies import open_frame, write
 
 _REFUSED = {"group_by", "explain", "parts", "keep_rows", "top_k", "top_fraction", "score_bins"}
@@ -68,7 +68,7 @@ class Configuration:
         for name in given:
             if name not in known:
                 kind = "setting of evaluator_config"
-                raise ArgumentError.unknown_keyword(kind, name, known)
+                raise unknown_keyword(kind, name, known)
         settings = _checked({name: given[name] for name in own if name in given})
         # the minimum of a report
         stated = {"min_n": LEAST_ROWS} | {name: given[name] for name in group_options if name in given}

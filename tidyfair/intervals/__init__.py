@@ -1,16 +1,16 @@
 """Limits of values: evaluated groups and their tally come in, and lower and upper limits go out."""
 
 # pyright: reportUnusedImport=false
-from tidyfair.intervals.comparisons import scale_of
+from tidyfair.intervals.comparisons import (
+    ComparedGroups, EQUALITY, SCALES, Scale, check_positive, check_scale, compare_values, p_values, scale_of,
+)  # fmt: skip
 from tidyfair.intervals.critical_values import brownian_range_quantile, brownian_range_tail
 from tidyfair.intervals.draws import (
     Draws, Summary, clusters_of, designs_of, is_stratified, replicates_of, warn_of_few_clusters,
 )  # fmt: skip
 from tidyfair.intervals.estimates import Estimates, Shares
 from tidyfair.intervals.limits import families, group_intervals, of_all_outer_groups, result_intervals
-from tidyfair.intervals.pairs import (
-    ComparedGroups, EQUALITY, SCALES, Scale, check_positive, check_scale, compare_values, method_of, p_values,
-)  # fmt: skip
+from tidyfair.intervals.methods import method_of
 from tidyfair.intervals.progress import in_progress
 from tidyfair.intervals.proportions import (
     Limits, adjusted, clopper_pearson, correction, difference_limits, newcombe, root, shares_apart, squared, student,

@@ -37,6 +37,8 @@ from tidyfair.intervals.uncertainty import Uncertainty
 from tidyfair.specs import Array, Booleans, By, Floats, Integers, MetricSpec, Options
 from tidyfair.tallies import BLOCK, HIDDEN, LABELS, Tally
 
+_SUMS = ("n", "w", "w2")
+"""The columns of cells with their rows, and the weights of these."""
 _ROUNDED = 1e-12
 """The relative difference of sums of the same floats in another order is smaller."""
 _MANY_LOST = 0.05
@@ -79,10 +81,11 @@ def replicates_of(evaluated: Evaluated, design: Design, options: Options) -> Ite
     if design.of_rows:
         rows = tally.rows if tally.rows is not None else pl.DataFrame()
         rows, parts = drawn_rows(tally, rows, columns, strata=strata, times=options.replicates_of_rows, seed=seed)
-        ordered = replace(tally, rows=rows)
+        ordered, columns_of_sums = replace(tally, rows=rows), [name for name in _SUMS if name in tally.cells.columns]
         for times in parts:
             replicate, row = np.divmod(np.repeat(np.arange(times.size), times.ravel()), max(1, len(rows)))
-            yield Replicates.of_rows(evaluated, design.specs, design.by, ordered, row, replicate, len(times))
+            sums = {name: np.tile(tally.cells[name].to_numpy(), (len(times), 1)) for name in columns_of_sums}
+            yield Replicates.of_sums(evaluated, design.specs, design.by, ordered, sums, (row, replicate))
         return
     if tally.cut is not None and tally.cut.point is not None:
         drawn = drawn_decisions(

@@ -11,13 +11,20 @@ import polars as pl
 
 from tidyfair.errors import ArgumentError, listed
 from tidyfair.evaluation import LEVEL, LOST, NO_LEVEL, VALUE, Evaluated
-from tidyfair.intervals.comparisons import Family, FamilyWithRests, Intervals, in_blocks, shapes_of, usable_outers
+from tidyfair.intervals.comparisons import (
+    ComparedGroups,
+    Family,
+    FamilyWithRests,
+    Intervals,
+    in_blocks,
+    shapes_of,
+    usable_outers,
+)
 from tidyfair.intervals.critical_values import z_of_groups
 from tidyfair.intervals.draws import Draws
 from tidyfair.intervals.estimates import Estimates, Shares, Surveyed
 from tidyfair.intervals.inversion import Spread
 from tidyfair.intervals.methods import Case, required
-from tidyfair.intervals.pairs import ComparedGroups
 from tidyfair.intervals.proportions import z_value
 from tidyfair.intervals.shares import is_mean, share_of
 from tidyfair.intervals.uncertainty import Uncertainty, is_judged

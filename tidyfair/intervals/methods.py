@@ -136,3 +136,8 @@ def required(case: Case, interval: str, who: str) -> Method:
     compared = what.get(case.compared, f"the {case.compared}").replace("_", " ")
     msg = f"{who}: `interval={interval!r}` is no interval of {compared}; take {listed(ways)}."
     raise ArgumentError(msg)
+
+
+def method_of(values: Estimates, scale: str) -> str:
+    """The name of the method of the limits of pairs."""
+    return required(Case.of(values, scale), "auto", "values").name

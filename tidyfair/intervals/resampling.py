@@ -15,6 +15,7 @@ import math
 import zlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 import polars as pl
@@ -35,7 +36,6 @@ _MOST_DRAWN = 2**19
 """Counts that are drawn at once; the values of 100,000 cells then take less than 500 MB in all."""
 _CACHED, _ENOUGH_AT_ONCE = 2**17, 256
 """Counts of which the values stay in the cache of a processor, and replicates at once of which more are no faster."""
-_MOST_NUMBERS = 2**26
 MOST_ROWS = 2 * 10**9
 """The most rows that are drawn in all, which takes minutes."""
 MOST_SHUFFLED = 10**9
@@ -158,42 +158,34 @@ def drawn_clusters(tally: Tally, by: Sequence[Column], *, times: int, seed: int)
 
     Sums are summed again; extremes stay the same.
     """
+    from scipy.sparse import csr_array
+
     labels = [*LABELS, SCORE] if SCORE in tally.cells.columns else [*LABELS]
     keys, renamed = kept_keys(tally, by)
-    cell = [*renamed, *labels]
-    clusters = tally.names([key.column for key in tally.clusters])
+    cell, unit = [*renamed, *labels], [*tally.outer_names, *tally.names([key.column for key in tally.clusters])]
     merges = merged(name for name in tally.cells.columns if name not in {*tally.counted_by, *labels})
     columns = {name: merge(pl.col(name)) for name, merge in merges.items()}
-    sums = [name for name in columns if is_sum(name)]
-    keyed = list(dict.fromkeys([*cell, *clusters]))
+    keyed = list(dict.fromkeys([*cell, *unit]))
     cells = centred(tally.cells).group_by(keyed).agg(columns.values()).sort(keyed, nulls_last=True)
-    index, distinct = placed(cells, cell)
+    (index, distinct), (unit_of_cell, units) = placed(cells, cell), placed(cells, unit)
     fixed = cells.group_by(cell).agg(columns.values())
     fixed = distinct.join(fixed, on=cell, how="left", nulls_equal=True, maintain_order="left").rename(renamed)
     reduced = replace(tally, cells=fixed, keys=keys, rows=None)
-    outer, values = placed(cells, tally.outer_names)[0], cells.select(pl.col(sums).cast(pl.Float64)).to_numpy()
-    blocks: list[tuple[Array, Array]] = []
-    for rows in _runs_of(outer):
-        # the cells of an outer group, by their indices, and their sums: clusters by cells by sums
-        cluster, (own, position) = placed(cells[rows], clusters)[0], np.unique(index[rows], return_inverse=True)
-        shape = (int(cluster.max()) + 1, len(own), len(sums))
-        if math.prod(shape) > _MOST_NUMBERS:
-            too_many = "which is too many to draw from; take coarser clusters"
-            msg = f"There are {shape[0]} clusters in {shape[1]} cells, {too_many}."
-            raise ArgumentError(msg)
-        block = np.zeros(shape)
-        block[cluster, position] = values[rows]
-        blocks.append((own, block))
-    randoms = [generator(seed, "replicates of clusters") for _ in blocks]
+    # the sums of the cells of each cluster
+    sums: dict[str, Any] = {
+        name: csr_array((cells[name].cast(pl.Float64).to_numpy(), (unit_of_cell, index)), (len(units), len(fixed)))
+        for name in columns
+        if is_sum(name)
+    }
+    outer = placed(units, tally.outer_names)[0]
+    randoms = [generator(seed, "replicates of clusters") for _ in _runs_of(outer)]
 
     def parts() -> Iterator[dict[str, Array]]:
-        most = max((len(block) for _, block in blocks), default=0)
-        for start, end in runs_of_replicates(times, max(len(fixed) * len(sums), most)):
-            drawn = np.zeros((end - start, len(fixed), len(sums)))
-            for (own, block), random in zip(blocks, randoms, strict=True):
-                times_drawn = _drawn_evenly(len(block), end - start, random).astype(float)
-                drawn[:, own] = np.tensordot(times_drawn, block, axes=1)
-            replicates = {name: drawn[:, :, number] for number, name in enumerate(sums)}
+        for start, end in runs_of_replicates(times, max(len(fixed) * len(sums), len(units))):
+            drawn = np.zeros((end - start, len(units)))
+            for own, random in zip(_runs_of(outer), randoms, strict=True):
+                drawn[:, own] = _drawn_evenly(len(own), end - start, random)
+            replicates: dict[str, Array] = {name: drawn @ of_clusters for name, of_clusters in sums.items()}
             yield replicates | {"n": np.round(replicates["n"]).astype(np.int64)}
 
     return DrawnCells(reduced, parts())

@@ -12,9 +12,8 @@ import numpy as np
 from tidyfair.evaluation import GROUP_CELL, LEVEL, Evaluated, JudgedEvaluator, RequestedFormula
 from tidyfair.intervals.calibration_errors import CalibrationErrors
 from tidyfair.intervals.comparisons import Family
-from tidyfair.intervals.estimates import Estimates, MadeOfShares, Scale, Shares, Smooth
+from tidyfair.intervals.estimates import Estimates, Influences, JudgedShares, MadeOfShares, Scale, Shares, Smooth
 from tidyfair.intervals.jackknife import by_jackknife, has_jackknife
-from tidyfair.intervals.judged import by_judge, rates_by_judge
 from tidyfair.intervals.shares import (
     Share,
     SumOfShares,
@@ -32,6 +31,7 @@ from tidyfair.specs import (
     Array,
     Average,
     Booleans,
+    By,
     Floats,
     Integers,
     Options,
@@ -48,38 +48,36 @@ Kind: TypeAlias = Literal[
 Sampling: TypeAlias = Literal["rows", "strata", "replicate_weights", "judged"]
 
 
-def kind_of(tally: Tally, formula: Formula, average: Average) -> Kind | None:  # noqa: C901, PLR0911 - a table of kinds
+def kind_of(tally: Tally, formula: Formula, average: Average) -> Kind | None:
     """The kind of error that values of a formula have in closed form; None if by replicates only."""
-    if tally.design is not None:
-        return "smooth" if has_survey_error(formula, average, tally) else None
-    if tally.cut is not None and tally.cut.point is not None and "estimate" in formula.reads:
-        # the threshold varies with the rows, too
-        return None
-    is_of_one, clustered = average.by_label, bool(tally.cluster_names)
-    is_plain = not clustered and tally.weights is None
-    if is_judged(tally, formula) and tally.judge is not None:
-        is_plain = is_plain and tally.judge.probability is None
-    if not clustered and share_of(formula) is not None and (is_of_one or average is MULTICLASS):
-        return "rate"
-    if is_plain and is_share_of_flags(formula):
-        return "rate"
-    known = has_jackknife(formula, average, tally)
-    if formula.variation == "area":
-        return "area" if is_of_one and (known or not clustered) else None
-    if formula.variation == "calibration_error":
-        return "calibration_error"
-    if not known:
-        return None
-    if formula.variation == "ranked":
-        return "ranked"
-    if is_plain and formula.is_of_rows and formula.has_labels:
+    is_of_one, is_clustered, is_surveyed = average.by_label, bool(tally.cluster_names), tally.design is not None
+    judge = tally.judge if is_judged(tally, formula) else None
+    is_weighted = tally.weights is not None or (judge is not None and judge.probability is not None)
+    is_plain = not is_clustered and not is_weighted
+    # a threshold that is chosen from the rows varies with them, too
+    is_chosen = tally.cut is not None and tally.cut.point is not None and "estimate" in formula.reads
+    may_be_rate = not is_clustered and (is_of_one or average is MULTICLASS)
+    is_known = (has_survey_error if is_surveyed else has_jackknife)(formula, average, tally)
+    of, is_of_rows = formula.variation, formula.is_of_rows
+    # the first that applies counts; what tries formulas on tables is asked last
+    kinds: tuple[tuple[Kind | None, Callable[[], bool]], ...] = (
+        ("smooth", lambda: is_surveyed and is_known),
+        (None, lambda: is_surveyed or is_chosen),
+        ("rate", lambda: may_be_rate and share_of(formula) is not None),
+        ("rate", lambda: is_plain and is_share_of_flags(formula)),
+        ("area", lambda: of == "area" and is_of_one and (is_known or not is_clustered)),
+        (None, lambda: of == "area"),
+        ("calibration_error", lambda: of == "calibration_error"),
+        (None, lambda: not is_known),
+        ("ranked", lambda: of == "ranked"),
         # the fits of calibration lines say themselves how far they vary
-        return "fit"
-    if not (is_plain and is_of_one) or formula.is_of_rows:
-        return "smooth"
-    if rising_share_of(formula) is not None:
-        return "function_of_rate"
-    return "sum_of_rates" if sum_of_shares_of(formula) is not None else "smooth"
+        ("fit", lambda: is_plain and is_of_rows and formula.has_labels),
+        ("smooth", lambda: is_of_rows or not (is_plain and is_of_one)),
+        ("function_of_rate", lambda: rising_share_of(formula) is not None),
+        ("sum_of_rates", lambda: sum_of_shares_of(formula) is not None),
+        ("smooth", lambda: True),
+    )
+    return next(kind for kind, applies in kinds if applies())
 
 
 def is_judged(tally: Tally, formula: Formula) -> bool:
@@ -161,38 +159,20 @@ class Uncertainty:
 
     def estimates(self, number: int, rows: Integers, method: str = "") -> Estimates:
         """The estimates of some rows of a formula that has a kind of error, or by the jackknife if asked for."""
-        values: Any = self._estimates_of_groups(number, rows, method)
-        if not self.shares_rows or values.kind == "resampled" or self.tally.design is not None:
+        if number in self.resampled:
+            return self.resampled[number].at(rows)
+        requested, kind = self.requested[number], "smooth" if method == "jackknife" else self.kinds[number]
+        if kind == "rate" and not is_judged(self.tally, requested.formula):
+            values: Any = self._shares(rows)
+        elif kind == "area":
+            values = self._areas(requested, rows)
+        else:
+            values = self._of_groups(requested, rows, kind)
+        if not self.shares_rows or self.tally.design is not None:
             return values
-        requested = self.requested[number]
         if values.influences is None and has_jackknife(requested.formula, requested.average, self.tally):
             values = replace(values, influences=self._of_groups(requested, rows).influences)
         return replace(values, sampling="shared")
-
-    def _estimates_of_groups(self, number: int, rows: Integers, method: str) -> Estimates:
-        """The estimates of some rows of a formula, as those of groups that share no rows."""
-        requested, kind = self.requested[number], self.kinds[number]
-        if number in self.resampled:
-            return self.resampled[number].at(rows)
-        if method == "jackknife":
-            kind = "smooth"
-        is_of_judge = is_judged(self.tally, requested.formula)
-        if kind == "rate" and not is_of_judge:
-            return self._shares(rows)
-        if kind == "area":
-            return self._areas(requested, rows)
-        values = self._of_groups(requested, rows)
-        made_of = self._made_of(requested)
-        if is_of_judge or made_of is None or not isinstance(values, Smooth):
-            return values
-        return MadeOfShares.of(values, made_of)
-
-    def _made_of(self, requested: RequestedFormula) -> Share | SumOfShares | None:
-        """The share, or the sum of shares, that values of a formula are made of, where their limits are, too."""
-        kind = kind_of(self.tally, requested.formula, requested.average)
-        if kind == "function_of_rate":
-            return rising_share_of(requested.formula)
-        return sum_of_shares_of(requested.formula) if kind == "sum_of_rates" else None
 
     def _shares(self, rows: Integers) -> Shares:
         """Shares of rows, or of as many as weights leave of them."""
@@ -225,19 +205,24 @@ class Uncertainty:
         return Smooth(value, error, freedom, scale, below, above, influences=influences, kind="area")
 
     @np.errstate(divide="ignore", invalid="ignore")
-    def _of_groups(self, requested: RequestedFormula, rows: Integers) -> Smooth | Shares | CalibrationErrors:
+    def _of_groups(
+        self, requested: RequestedFormula, rows: Integers, kind: Kind | None = None
+    ) -> Smooth | Shares | CalibrationErrors:
         """Some values of a formula; those of all groups of its feature are computed once."""
         formula, by = requested.formula, self.evaluated.specs[requested.spec].by
         evaluator, average = self.evaluated.evaluator, requested.average
+        # the share, or the sum of shares, that values are made of, where their limits are, too
+        shares = {"function_of_rate": rising_share_of, "sum_of_rates": sum_of_shares_of}.get(kind or "")
+        made_of = None if shares is None else shares(formula)
+        is_by_judge = is_judged(self.tally, formula)
         # errors of calibration with the same bins have the same errors
         binned = formula if isinstance(formula, RowExpression) and formula.bins_of is not None else None
-        key = (formula if binned is None else (binned.bins_of, binned.options), average, by)
+        key = (formula if binned is None else (binned.bins_of, binned.options), average, by, is_by_judge and kind)
         if key not in self._estimates:
-            if isinstance(evaluator, JudgedEvaluator) and is_judged(self.tally, formula):
-                if kind_of(self.tally, formula, average) == "rate":
+            if isinstance(evaluator, JudgedEvaluator) and is_by_judge:
+                if kind == "rate":
                     self._estimates[key] = rates_by_judge(evaluator, requested, by)
                 else:
-                    made_of = self._made_of(requested)
                     self._estimates[key] = by_judge(evaluator, requested, by, self.scale(requested), made_of)
             elif self.tally.design is not None:
                 values = by_design(evaluator, requested, by, self.scale(requested))
@@ -251,7 +236,10 @@ class Uncertainty:
         labels = len(values) // max(1, groups)
         group = self.column(GROUP_CELL)[rows].astype(np.int64) - first
         index = group * labels + self.evaluated.label_index(self.column(LEVEL)[rows], labels, average)
-        return replace(values.at(index), value=self.column("estimate")[rows])
+        values = replace(values.at(index), value=self.column("estimate")[rows])
+        if made_of is None or is_by_judge or not isinstance(values, Smooth):
+            return values
+        return MadeOfShares.of(values, made_of)
 
     def scale(self, requested: RequestedFormula) -> Scale:
         """The scale on which the values of a formula are nearly normal."""
@@ -302,3 +290,39 @@ class Uncertainty:
     def weights(self, rows: Integers) -> Floats:
         """The weights of values in the mean of several groups; with case weights, those of all rows."""
         return self.column("denominator" if self.tally.weights is None else "weight")[rows].astype(float)
+
+
+# Labels of people for some rows and of a judge for all (prediction-powered inference)
+
+
+# Estimates are those of the labels of people alone, moved to the values of both, as if people had labeled more rows:
+# so many more that variances are as small as those of both. Small samples are thus treated as in all other calls.
+
+
+@np.errstate(divide="ignore", invalid="ignore")
+def rates_by_judge(evaluator: JudgedEvaluator, requested: RequestedFormula, by: By | None) -> JudgedShares:
+    """The values of a rate in the groups of a feature, by groups and labels."""
+    both = evaluator.judged(requested, by)
+    variance = both.segments.sum(both.of_people**2)
+    # the rows that the labels of people alone are of; all that count where these agree
+    rows = np.where(variance > 0, both.people * (1 - both.people) / variance, both.denominator) / both.ratio
+    error = np.sqrt(both.segments.sum(both.influence**2))
+    return JudgedShares(both.value.ravel(), rows.ravel(), known_error=error.ravel())
+
+
+@np.errstate(divide="ignore", invalid="ignore")
+def by_judge(
+    evaluator: JudgedEvaluator, requested: RequestedFormula, by: By | None, scale: Scale,
+    made_of: Share | SumOfShares | None,
+) -> Smooth:  # fmt: skip
+    """The values of other formulas, which may be made of shares, in the groups of a feature, by groups and labels."""
+    both = evaluator.judged(requested, by)
+    people = by_jackknife(evaluator.sources[0], requested, by, scale)
+    shift, ratio = (both.value - both.people).ravel(), both.ratio.ravel()
+    error = people.error * np.sqrt(ratio)
+    values = Smooth.about(people.below[0] + shift, error, people.freedom, scale, sampling="judged")
+    values = replace(values, value=both.value.ravel())
+    if both.cluster is not None and by is not None:
+        in_errors = both.influence / np.sqrt(both.segments.to_rows(both.segments.sum(both.influence**2)))
+        return replace(values, influences=Influences.of_units(in_errors, both.group, both.cluster, len(both.value)))
+    return values if made_of is None else MadeOfShares.of(people, made_of).moved(values, shift, ratio)

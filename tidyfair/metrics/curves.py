@@ -27,7 +27,15 @@ from tidyfair.evaluation import (
     sorted_scores,
 )
 from tidyfair.metrics.probability import bin_of, check_bins, isotonic_bounds, roc_auc
-from tidyfair.specs import CallOptions, ColumnLike, Frame, is_list, refuse_unknown_keywords, refuse_unknown_settings
+from tidyfair.specs import (
+    CallOptions,
+    ColumnLike,
+    Frame,
+    is_list,
+    refuse_unknown_keywords,
+    refuse_unknown_settings,
+    unknown_keyword,
+)
 from tidyfair.specs.formulas import Expr
 from tidyfair.tallies import SCORE, TRUTH, PolarsFrame, check_weights, open_frame
 
@@ -419,7 +427,7 @@ def _check_options(name: str, given: Mapping[str, Any], reading: Iterable[str]) 
     for option in given:
         if option not in counting:
             kind = f"argument of {name}"
-            raise ArgumentError.unknown_keyword(kind, option, ["data", "truth", *counting, *reading, *own])
+            raise unknown_keyword(kind, option, ["data", "truth", *counting, *reading, *own])
     if given.get("probs") is None:
         msg = f"{name} needs a column of scores; add `probs=`."
         raise ColumnError(msg)

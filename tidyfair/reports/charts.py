@@ -7,6 +7,7 @@ script.
 
 from __future__ import annotations
 
+import itertools
 import math
 import textwrap
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -19,7 +20,7 @@ import polars.selectors as cs
 
 from tidyfair.errors import ArgumentError
 from tidyfair.escapes import visible_texts, without_tags
-from tidyfair.reports.theme import FONT, LIGHT
+from tidyfair.reports.theme import FONT, LIGHT, SERIES
 
 MOST_PANELS, MOST_POINTS = 30, 5_000
 WIDTH, LEAST_WIDTH, NARROW = 640, 240, 480
@@ -400,3 +401,568 @@ def _described(table: pl.DataFrame) -> str:
     low, high = (f"{number_text(end, unit) if unit else f'{end:.3g}'}{name}" for end, unit, name in ends)
     text = f"{len(finite)} values from {low} to {high}." if len(finite) > 1 else f"One value, {low}."
     return f"{text} {remark}".rstrip()
+
+
+# Rows of dots
+
+_GOOD, _BAD, _OPEN = (LIGHT["good"], "circle"), (LIGHT["bad"], "cross"), (LIGHT["open"], "diamond")
+_VERDICTS = {
+    "pass": _GOOD, "fail": _BAD, "not enough evidence": _OPEN, "within": _GOOD, "above the limit": _BAD,
+    "below the limit": _BAD, "undecided": _OPEN, "better": _GOOD, "equivalent": (LIGHT["accent"], "circle"),
+    "not worse": (LIGHT["accent"], "square"), "different": (INK, "square"), "worse": _BAD, "not shown": _OPEN,
+}  # fmt: skip
+"""The color and the shape of verdicts."""
+_ROW, _TALL_ROW, _SHIFT = 26, 42, 9
+"""The height of a row; of one whose label stands above it, and by how much both stand beside its middle."""
+_LEAST_ROWS = 150
+"""The least width of a panel beside others."""
+_WITH_VALUES = 560
+"""The least width of a picture with values written beside their rows."""
+_OF_ONE = {"Metrics": "Value", "Differences": "Difference", "Ratios": "Ratio", "Disparities": "Disparity"}
+"""The title of the axis of a single panel, where that is no metric."""
+_MORE = "\N{HORIZONTAL ELLIPSIS}"
+_DRAWN = ("estimate", "lower", "upper", "limit", "expected_lower", "expected_upper", "raw", "mean")
+
+
+@dataclass(frozen=True)
+class _Layout:
+    """The pixels of labels, which are none where these stand above their rows, of panels, and of values beside them."""
+
+    labels: float
+    columns: int
+    panel: float
+    values: float
+    both: float
+    """The room for the values of two models, between the first part and the second."""
+    whole: float
+
+
+def _layout_of(table: pl.DataFrame, width: float, parts: int = 1) -> _Layout:
+    """The room in a picture of some width, where each panel has some parts side by side."""
+    widest = max(text_width(text) for text in table["what"]) + GAP
+    most = width * (0.38 if width < NARROW else 0.4)
+    labels = 0.0 if width < NARROW and widest > most else min(widest, most)
+    inner = width - labels
+    rows = table.group_by("panel", maintain_order=True).agg(pl.col("what").unique(maintain_order=True))["what"]
+    columns = 1
+    if parts == 1 and rows.n_unique() == 1:
+        # a panel has room for its heading, unless that is longer than half of the picture
+        heading = max(text_width(text) for text in table["panel"])
+        least = max(_LEAST_ROWS, min(heading, inner / 2 - COLUMN_GAP))
+        columns = columns_of(len(rows), inner, least)
+    inner -= COLUMN_GAP * (columns * parts - 1)
+    values = both = 0.0
+    if columns == 1 and width >= _WITH_VALUES and "outer" not in table.columns:
+        values = _room_of(_values_of(table))
+        both = _room_of(_both_of(table)) if parts > 1 else 0.0
+        both = both if inner - values - both >= parts * _LEAST_ROWS else 0.0
+    return _Layout(labels, columns, (inner - values - both) / (columns * parts), values, both, width)
+
+
+def _room_of(texts: Sequence[str]) -> float:
+    """The room for texts beside rows."""
+    return max(text_width(text, SMALL) for text in texts) + GAP
+
+
+def _values_of(table: pl.DataFrame) -> list[str]:
+    """Values with their intervals as text."""
+    texts: list[str] = []
+    for row in table.iter_rows(named=True):
+        unit = row.get("unit", "")
+        text = number_text(row["estimate"], unit)
+        # ends of intervals leave the unit to their value
+        low, high = (number_text(row.get(end), unit).removesuffix(unit).rstrip() for end in ("lower", "upper"))
+        if text and (low or high):
+            # ends that are not included
+            low, high = (
+                "> " * row.get("above", False) + (low or _MORE),
+                "< " * row.get("below", False) + (high or _MORE),
+            )
+            text = f"{text}  ({low} to {high})"
+        texts.append(text)
+    return texts
+
+
+def _both_of(table: pl.DataFrame) -> list[str]:
+    """The values of two models as text."""
+    pairs = table.select("one", "other").rows()
+    return [f"{number_text(one)} \N{RIGHTWARDS ARROW} {number_text(other)}" for one, other in pairs]
+
+
+def dots(picture: Picture, width: float) -> tuple[list[Vega], int]:
+    """A dot for each row, with its interval, a dashed limit, and what is expected behind it.
+
+    Columns: `panel`, `what`, `estimate`; optional are `lower` and `upper`, either of which can be missing, `limit`,
+    `expected_lower` and `expected_upper`, `verdict`, `raw` for a second value that is hollow, and `why` there is no
+    value. With `outer` there are ticks for several values of a row, and a dot at their `mean`.
+    """
+    layout = _layout_of(picture.table, width)
+    panels: list[Vega] = []
+    parts = picture.parts()
+    for name, part in parts.items():
+        span = picture.span_of(part)
+        ends = _ends_of(picture.rows_of_same_scale(part), span)
+        is_last = len(panels) >= len(parts) - layout.columns
+        alone = _OF_ONE.get(name, name) if len(parts) == 1 and name != part["what"][0] else ""
+        title = picture.x[0] or alone if is_last else ""
+        axes = replace(_axes_of_rows(part, ends, layout), title=title)
+        labels = _labels(axes, part, layout) if len(panels) % layout.columns == 0 else []
+        layers = _value_layers(axes, part, span.reference, picture, width - layout.labels)
+        layers += [*labels, *_texts_beside(axes, _values_of(part), part, layout.values)]
+        heading = name if len(parts) > 1 and name != part["what"][0] else ""
+        panels.append(_panel_of_rows(layers, part, layout, heading, "group" if layout.columns > 1 else "bounds"))
+    return panels, layout.columns
+
+
+def side_by_side(picture: Picture, width: float) -> tuple[list[Vega], int]:
+    """Two values of each row joined by a line, and their difference with its interval beside them.
+
+    Columns: `panel`, `what`, the two values `one` and `other`, their difference as `estimate`, `lower` and `upper`.
+    """
+    layout = _layout_of(picture.table, width, parts=2)
+    one, other = picture.names
+    colour = legend("model", {one: MUTED, other: ACCENT}, width - layout.labels)
+    panels: list[Vega] = []
+    parts = picture.parts()
+    for name, part in parts.items():
+        axes = _axes_of_rows(part, ends_of_axis([*part["one"], *part["other"]], picture.span_of(part)), layout)
+        models = part.drop("estimate").unpivot(
+            ["one", "other"], index="what", variable_name="model", value_name="estimate"
+        )
+        models = models.with_columns(pl.col("model").replace_strict({"one": one, "other": other}))
+        shape = {**colour, "scale": {"domain": [one, other], "range": ["diamond", "circle"]}}
+        channels = {"color": colour, "shape": shape, "tooltip": tooltip(models)}
+        layers = [
+            axes.layer("rule", "one", "other", color=MUTED, strokeWidth=2, opacity=0.5),
+            axes.layer("point", "estimate", table=models, channels=channels, filled=True, size=80, opacity=1),
+        ]
+        layers += [*_labels(axes, part, layout), *_texts_beside(axes, _both_of(part), part, layout.both)]
+        # both parts have a heading, so that their rows stand side by side
+        panels.append(_panel_of_rows(layers, part, layout, name if len(parts) > 1 else " ", "bounds"))
+        axes = _axes_of_rows(part, _ends_of(part, Span(reference=0)), layout)
+        layers = _value_layers(axes, part, 0, picture, width, INK)
+        layers += _texts_beside(axes, _values_of(part), part, layout.values)
+        panels.append(_panel_of_rows(layers, part, layout, "Change", "group"))
+    return panels, 2
+
+
+def over_time(picture: Picture, width: float) -> tuple[list[Vega], int]:
+    """Values in the order of periods, as dots are in rows, with their names below them."""
+    panels: list[Vega] = []
+    parts = picture.parts()
+    for name, part in parts.items():
+        span = picture.span_of(part)
+        ends = _ends_of(part, span)
+        inner = width - width_of_ticks(ends)
+        is_last = len(panels) == len(parts) - 1
+        title = picture.x[0] if is_last else None
+        axis = {"labelAngle": 0, "labelOverlap": True, "grid": False, "title": title}
+        scale = {"type": "band", "domain": part["what"].to_list()}
+        axes = Axes("y", ends, inner, {"x": nominal("what", scale=scale, axis=axis)})
+        layers = _value_layers(axes, part, span.reference, picture, inner)
+        line = axes.layer("line", "estimate", color=MUTED, strokeWidth=1, opacity=0.6)
+        heading = name if len(parts) > 1 else picture.y[0]
+        height = min(max(inner * 0.4, 170), 220)
+        panels.append(panel([line, *layers], part, inner, height, heading, limit=width))
+    return panels, 1
+
+
+def _ends_of(table: pl.DataFrame, span: Span) -> tuple[float, float]:
+    """The ends of the axis that shows all that is drawn of some rows."""
+    columns = [table[name] for name in _DRAWN if name in table.columns]
+    return ends_of_axis(itertools.chain(*columns), span)
+
+
+def _axes_of_rows(part: pl.DataFrame, ends: tuple[float, float], layout: _Layout) -> Axes:
+    """Rows with a thin line in each, along which the eye goes from its label to its dot."""
+    names = part["what"].unique(maintain_order=True).to_list()
+    shift = 0 if layout.labels else _SHIFT
+    middle = 0.5 + shift / _TALL_ROW
+    axis = {"labels": False, "title": None, "bandPosition": middle}
+    scale = {"type": "band", "domain": names, "padding": 0}
+    rows = {"y": nominal("what", scale=scale, axis=axis)}
+    return Axes("x", ends, layout.panel, rows, shift={"yOffset": shift}, unit=unit_of_part(part))
+
+
+def _panel_of_rows(layers: Sequence[Vega], part: pl.DataFrame, layout: _Layout, heading: str, frame: str) -> Vega:
+    """A panel of rows, with its heading above the labels ("bounds") or above the axis ("group")."""
+    has_limit = "limit" in part.columns and part["limit"].n_unique() == 1
+    place: Vega = {"offset": 20 if has_limit else 4, "frame": frame}
+    if frame == "bounds":
+        place["limit"] = layout.whole
+    step = {"step": _ROW if layout.labels else _TALL_ROW}
+    return panel(layers, part, layout.panel, step, heading, **place)
+
+
+def _labels(axes: Axes, part: pl.DataFrame, layout: _Layout) -> list[Vega]:
+    """The labels of rows, beside or above them."""
+    names = part.unique("what", keep="first", maintain_order=True).select("what")
+    room = layout.labels - GAP / 2 if layout.labels else layout.panel
+    shift = 0 if layout.labels else -_SHIFT - 2
+    place = {"x": {"value": -layout.labels}}
+    texts = axes.text("what", place, names, fontSize=TEXT, limit=room, yOffset=shift)
+    # beside rows there are no lines behind them
+    return texts[-1:] if layout.labels else texts
+
+
+def _texts_beside(axes: Axes, texts: Sequence[str], part: pl.DataFrame, room: float) -> list[Vega]:
+    """Texts of rows in a room at the right; none without it."""
+    if not room:
+        return []
+    table = part.select("what", pl.Series("text", texts, dtype=pl.String))
+    place = {"x": {"value": axes.length + room}}
+    return axes.text("text", place, table, color=MUTED, align="right")[-1:]
+
+
+def _value_layers(
+    axes: Axes, part: pl.DataFrame, reference: float | None, picture: Picture, room: float, ink: str = ACCENT
+) -> list[Vega]:
+    """The marks of a panel, from behind to front."""
+    layers: list[Vega] = []
+    if reference is not None:
+        layers.append(axes.line_at(reference, MUTED))
+    if "expected_lower" in part.columns:
+        size = 14 if axes.values == "x" else min(18, room / len(part) * 0.6)
+        # a thick rule would count its thickness as length, and push the panel aside
+        layers.append(axes.layer("bar", "expected_lower", "expected_upper", color=MUTED, opacity=0.28, size=size))
+    if "limit" in part.columns:
+        layers += _limits(axes, part, picture.limit)
+    verdict = _channels_of_verdicts(picture.table, room)
+    colour = {"color": verdict.get("color", {"value": ink})}
+    if "lower" in part.columns:
+        layers += intervals(axes, part, colour, strokeWidth=2, opacity=0.75)
+    shown = {"tooltip": tooltip(part)}
+    if "outer" in part.columns:
+        layers.append(axes.layer("tick", "estimate", channels={**colour, **shown}, thickness=2, opacity=0.55, size=16))
+        means = part.drop_nulls("mean").unique("what", keep="first", maintain_order=True)
+        return [*layers, axes.layer("point", "mean", table=means, color=SERIES[1], filled=True, size=80, opacity=1)]
+    if "raw" in part.columns:
+        layers.append(axes.layer("point", "raw", color=MUTED, size=60, strokeWidth=1.5, opacity=1))
+    channels = {**colour, **verdict, **shown}
+    layers.append(axes.layer("point", "estimate", channels=channels, filled=True, size=80, opacity=1))
+    if "why" in part.columns and (part["why"] != "").any():
+        layers += _reasons(axes, part, reference)
+    return layers
+
+
+def _limits(axes: Axes, part: pl.DataFrame, name: str) -> list[Vega]:
+    """The limit as a dashed line with its name where it is the same for all rows, else as a tick in each."""
+    limit = part["limit"][0]
+    if part["limit"].n_unique() > 1 or limit is None:
+        return [axes.layer("tick", "limit", color=INK, thickness=1.5, size=18)]
+    is_large = abs(limit) >= 1_000
+    text = number_text(limit, axes.unit) if axes.unit or is_large else f"{limit:.3g}"
+    table = pl.DataFrame({"at": [limit], "text": [f"{name} {text}"]})
+    if axes.values == "x":
+        share = axes.share(limit)
+        align = "left" if share < 0.2 else "right" if share > 0.8 else "center"
+        text = axes.text("text", {"x": axes.place("at"), "y": {"value": -8}}, table, align=align, yOffset=0)
+    else:
+        text = axes.text("text", {"x": {"value": "width"}, "y": axes.place("at")}, table, align="right", dy=-8)
+    return [axes.line_at(limit, INK, dashed=True), *text]
+
+
+def intervals(axes: Axes, part: pl.DataFrame, colour: Vega, **style: Any) -> list[Vega]:
+    """Intervals as lines; those that lack an end, or go on beyond the axis, have an arrow at its end."""
+    known = within_axis(axes, part)
+    return [axes.layer("rule", "from", "to", table=known, channels=colour, **style), *arrows(axes, known, colour)]
+
+
+def within_axis(axes: Axes, part: pl.DataFrame) -> pl.DataFrame:
+    """The rows with an interval, `from` and `to` within the axis, and whether it `goes_down` and `goes_up` beyond."""
+    low, high = axes.ends
+    lower, upper = pl.col("lower").fill_null(-math.inf), pl.col("upper").fill_null(math.inf)
+    has_any = pl.col("lower").is_not_null() | pl.col("upper").is_not_null()
+    # an end on the axis may be beyond it by the last digit
+    least = (high - low) * 1e-9
+    return part.filter(pl.col("estimate").is_finite() & has_any).with_columns(
+        lower.clip(low, high).alias("from"), upper.clip(low, high).alias("to"),
+        (lower < low - least).alias("goes_down"), (upper > high + least).alias("goes_up"),
+    )  # fmt: skip
+
+
+def arrows(axes: Axes, known: pl.DataFrame, colour: Vega) -> list[Vega]:
+    """Arrows at the ends of the axis, where intervals go on beyond it."""
+    down, up = ("left", "right") if axes.values == "x" else ("down", "up")
+    layers: list[Vega] = []
+    for goes_on, end, direction in (("goes_down", "from", down), ("goes_up", "to", up)):
+        beyond = known.filter(goes_on)
+        if not beyond.is_empty():
+            style: Vega = {"shape": f"triangle-{direction}", "filled": True, "size": 70, "opacity": 1}
+            layers.append(axes.layer("point", end, table=beyond, channels=colour, **style))
+    return layers
+
+
+def _reasons(axes: Axes, part: pl.DataFrame, reference: float | None) -> list[Vega]:
+    """Why rows have no value: beside the line of equality, on the side that has room, or at the left."""
+    table = part.filter(pl.col("why") != "").select("what", "why", at=pl.lit(reference, pl.Float64))
+    is_left = reference is not None and axes.share(reference) > 0.5
+    place = {"x": {"value": 0} if reference is None else axes.place("at")}
+    style: Vega = {"align": "right", "dx": -8} if is_left else {"dx": 8}
+    return axes.text("why", place, table, color=MUTED, fontStyle="italic", **style)
+
+
+def _channels_of_verdicts(table: pl.DataFrame, width: float) -> Vega:
+    """The color and the shape of dots by the verdicts of all panels, where there are any."""
+    if "verdict" not in table.columns:
+        return {}
+    given = {verdict: _VERDICTS[verdict] for verdict in _VERDICTS if verdict in set(table["verdict"])}
+    colour = legend("verdict", {verdict: colour for verdict, (colour, _) in given.items()}, width)
+    shapes = {"domain": list(given), "range": [shape for _, shape in given.values()]}
+    return {"color": colour, "shape": {**colour, "scale": shapes}}
+
+
+# Lines
+
+_LEAST_LINES = 250
+_LEAST_SQUARE, _LARGEST_SQUARE = 155, 420
+_SHARE_OF_HEIGHT, _LEAST_HEIGHT, _LARGEST_HEIGHT = 0.55, 170, 260
+MOST_BANDS = 3
+"""The most lines of a panel that have bands."""
+_REACH = 0.75
+"""The share of the height of lines at which intervals are cut, so that a wide one does not flatten the lines."""
+_DASHES = [[1, 0], [7, 3], [2, 2], [9, 3, 2, 3], [4, 4], [12, 3], [7, 2, 2, 2, 2, 2], [1, 4]]
+"""The dashes of series, in their order."""
+_LONG_SYMBOL = 500
+_APART = 7
+"""The pixels between the intervals of different lines at the same point."""
+_ARROWS_APART = 24
+"""The least number of pixels between the arrows of a band."""
+
+
+def lines(picture: Picture, width: float) -> tuple[list[Vega], int]:
+    """A line for each series, a panel for each part.
+
+    Columns: `panel`, `series`, `x`, `y`, `lower` and `upper` where there are intervals, the `rows` of points where
+    they are of several, and `dashed` where each line has another beside it. Of more series than there are colors, the
+    lowest and the highest have one.
+    """
+    table, colours = _with_keys(picture.table)
+    parts = table.partition_by("panel", maintain_order=True)
+    columns = columns_of(len(parts), width, _LEAST_SQUARE if picture.square else _LEAST_LINES)
+    room = (width - COLUMN_GAP * (columns - 1)) / columns
+    colour = legend("key", colours, width - 40, symbolType="stroke", symbolStrokeWidth=2.5, symbolSize=_LONG_SYMBOL)
+    if len(colours) == 1:
+        colour["legend"] = None
+    # lines can be told apart without colors, too
+    dash = {**colour, "scale": {"domain": list(colours), "range": _DASHES[: len(colours)]}}
+    panels: list[Vega] = []
+    for part in parts:
+        across, axes = _axes_of_lines(picture, part, room)
+        height = min(max(room * _SHARE_OF_HEIGHT, _LEAST_HEIGHT), _LARGEST_HEIGHT)
+        placed = _beside_each_other(part, picture, across)
+        layers = _reference_lines(axes, across, picture, picture.span_of(part))
+        layers += _line_layers(axes, across, placed, picture, {"color": colour, "detail": nominal("series")}, dash)
+        height = across.length if picture.square else height
+        heading = part["panel"][0] if len(parts) > 1 else ""
+        panels.append(panel(layers, placed, across.length, height, heading, picture.y[0], limit=room))
+    return panels, columns
+
+
+def _axes_of_lines(picture: Picture, part: pl.DataFrame, room: float) -> tuple[Axes, Axes]:
+    """The horizontal and the vertical axis of a panel in a column of so many pixels."""
+    if picture.square:
+        ends = x_ends = (0.0, 1.0)
+    else:
+        heights: list[float | None] = []
+        for other in picture.rows_of_same_scale(part).partition_by("panel"):
+            heights += _heights(other)
+        ends = ends_of_axis(heights, picture.span_of(part))
+        x_ends = ends_of_axis([*part["x"], picture.at], picture.x_span)
+    inner = room - width_of_ticks(ends)
+    length, unit = min(inner, _LARGEST_SQUARE) if picture.square else inner, unit_of_part(part)
+    across = Axes("x", x_ends, length, {}, picture.x[0], unit=unit if picture.square else "")
+    return across, Axes("y", ends, inner, {"x": across.place("x")}, unit=unit)
+
+
+def _heights(part: pl.DataFrame) -> list[float | None]:
+    """The values that the vertical axis shows: those of lines, and intervals as far as these leave lines their room."""
+    values = part["estimate"].to_list()
+    if not _has_intervals(part):
+        return values
+    finite = part.filter(pl.col("estimate").is_finite())["estimate"]
+    low, high = finite.min(), finite.max()
+    ends = part.select("lower", "upper")
+    if isinstance(low, float) and isinstance(high, float) and low < high:
+        reach = (high - low) * _REACH
+        ends = ends.select(pl.all().clip(low - reach, high + reach))
+    return [*values, *ends["lower"], *ends["upper"]]
+
+
+def _has_intervals(part: pl.DataFrame) -> bool:
+    """True where intervals are drawn: those of many lines would hide each other."""
+    return "lower" in part.columns and part["series"].n_unique() <= MOST_BANDS
+
+
+def _line_layers(
+    axes: Axes, across: Axes, part: pl.DataFrame, picture: Picture, channels: Vega, dash: Vega
+) -> list[Vega]:
+    """The marks of a panel, from behind to front."""
+    layers: list[Vega] = []
+    if _has_intervals(part) and picture.points:
+        layers += intervals(axes, part, channels, strokeWidth=1.5, opacity=0.6)
+    elif _has_intervals(part):
+        known = within_axis(axes, part)
+        slot = ((pl.col("x") - across.ends[0]) / across.pixel // _ARROWS_APART).alias("slot")
+        keys = ["series", "goes_down", "goes_up", "slot"]
+        few = known.with_columns(slot).unique(keys, keep="first", maintain_order=True)
+        band = axes.layer("area", "from", "to", table=known, channels=channels, opacity=0.14)
+        layers += [band, *arrows(axes, few, channels)]
+    in_order = {**channels, "order": {"field": "order", "type": "quantitative"}}
+    if "dashed" in part.columns:
+        style: Vega = {"strokeWidth": 1.5, "strokeDash": [1, 3], "strokeCap": "round", "clip": True}
+        layers.append(axes.layer("line", "dashed", channels=in_order, **style))
+    front = part.filter("front")
+    if len(front) < len(part):
+        behind = part.filter(~pl.col("front"))
+        layers.append(axes.layer("line", "estimate", table=behind, channels=in_order, strokeWidth=1, opacity=0.5))
+    pointed = {"tooltip": tooltip(part)}
+    shown = {**in_order, "strokeDash": dash, **pointed}
+    layers.append(axes.layer("line", "estimate", table=front, channels=shown, strokeWidth=2, strokeJoin="round"))
+    if picture.points:
+        layers.append(
+            axes.layer("point", "estimate", channels={**channels, **pointed}, filled=True, size=40, opacity=1)
+        )
+    return layers
+
+
+def _reference_lines(axes: Axes, across: Axes, picture: Picture, span: Span) -> list[Vega]:
+    """The diagonal, the line of equality or of no change, and the value that is marked."""
+    layers: list[Vega] = []
+    if picture.diagonal:
+        corners = pl.DataFrame({"x": [0.0, 1.0], "estimate": [0.0, 1.0]})
+        style: Vega = {"color": MUTED, "strokeDash": DASHES, "strokeWidth": 1.25}
+        layers.append(axes.layer("line", "estimate", table=corners, **style))
+    if span.reference is not None:
+        layers.append(axes.line_at(span.reference, MUTED))
+    if picture.at is not None:
+        text = pl.DataFrame({"at": [picture.at], "text": [f"{picture.at:.4g}"]})
+        side: Vega = {"align": "right", "dx": -5} if across.share(picture.at) > 0.5 else {"dx": 5}
+        layers.append(across.line_at(picture.at, INK, dashed=True))
+        layers += across.text("text", {"x": across.place("at"), "y": {"value": 9}}, text, **side)
+    return layers
+
+
+def _beside_each_other(part: pl.DataFrame, picture: Picture, across: Axes) -> pl.DataFrame:
+    """Points with `x` where they are drawn, and `point` where they belong."""
+    if not picture.points or picture.square or not _has_intervals(part):
+        return part
+    names = part["series"].unique(maintain_order=True).to_list()
+    numbers = pl.col("series").replace_strict(names, range(len(names)), return_dtype=pl.Float64)
+    shift = (numbers - (len(names) - 1) / 2) * _APART * across.pixel
+    return part.with_columns(pl.col("x").alias("point"), pl.col("x") + shift)
+
+
+def _with_keys(table: pl.DataFrame) -> tuple[pl.DataFrame, dict[str, str]]:
+    """Lines with the `key` of their series, and whether it stands in `front`; and the colors of keys."""
+    table = table.with_columns(pl.int_range(pl.len()).alias("order"))
+    names = table["series"].unique(maintain_order=True).to_list()
+    if len(names) <= len(SERIES):
+        colours = dict(zip(names, SERIES, strict=False))
+        return table.with_columns(pl.col("series").alias("key"), pl.lit(value=True).alias("front")), colours
+    means = (
+        table.group_by("series", maintain_order=True)
+        .agg(pl.col("estimate").mean())
+        .drop_nulls("estimate")
+        .sort("estimate")
+    )
+    low, high = means["series"][0], means["series"][-1]
+    others = f"{len(names) - 2} others"
+    keys = {high: f"highest: {high}", low: f"lowest: {low}"}
+    key = pl.col("series").replace_strict(keys, default=others).alias("key")
+    colours = {keys[high]: ACCENT, keys[low]: SERIES[1], others: MUTED}
+    return table.with_columns(key, pl.col("series").is_in(list(keys)).alias("front")), colours
+
+
+def scatter(picture: Picture, width: float) -> tuple[list[Vega], int]:
+    """Models by two measures, with their names.
+
+    Columns: `panel`, `series` (the name), `x`, `estimate`, `front` (is on the frontier), `base` (is the baseline).
+    """
+    colours = {"on the frontier": ACCENT, "not on it": MUTED, "the baseline": LIGHT["series-2"]}
+    front, other, base = map(pl.lit, colours)
+    key = pl.when("base").then(base).when("front").then(front).otherwise(other)
+    parts = picture.parts()
+    columns = columns_of(len(parts), width, _LEAST_LINES)
+    room = (width - COLUMN_GAP * (columns - 1)) / columns
+    inner = room - max(width_of_ticks(ends_of_axis(part["estimate"], Span())) for part in parts.values())
+    x = fitting(picture.x, inner, SMALL)
+    across = Axes("x", ends_of_axis(picture.table["x"], Span()), inner, {}, x)
+    colour = legend("key", colours, width)
+    shape = {**colour, "scale": {"domain": list(colours), "range": ["circle", "circle", "diamond"]}}
+    panels: list[Vega] = []
+    for name, part in parts.items():
+        axes = Axes("y", ends_of_axis(part["estimate"], Span()), inner, {"x": across.place("x")})
+        table = part.with_columns(key.alias("key"), (pl.col("x") > sum(across.ends) / 2).alias("right"))
+        channels = {"color": colour, "shape": shape, "tooltip": tooltip(table)}
+        frontier = table.filter("front").sort("x")
+        layers = [
+            axes.layer("line", "estimate", table=frontier, color=ACCENT, strokeWidth=1.25, opacity=0.6),
+            axes.layer("point", "estimate", channels=channels, filled=True, size=90, opacity=1),
+        ]
+        for side, align, dx in ((table.filter("right"), "right", -9), (table.filter(~pl.col("right")), "left", 9)):
+            style: Vega = {"align": align, "dx": dx, "dy": -8, "fontSize": TEXT, "limit": inner / 2}
+            layers += axes.text("series", {"y": axes.place("estimate")}, side, **style)
+        y = fitting(picture.y, room, SMALL)
+        height = min(320, max(220, room * 0.45))
+        panels.append(panel(layers, table, inner, height, name, y, limit=room))
+    return panels, columns
+
+
+# Cells
+
+_WEAKEST, _STRONGEST = 0.06, 0.5
+"""The opacity of the lowest value, and of the highest, on which letters in ink can still be read, light or dark."""
+_LEAST_CELL, _LARGEST_CELL, _CELL_HEIGHT = 46, 150, 38
+
+
+def heat_map(picture: Picture, width: float) -> tuple[list[Vega], int]:
+    """Two features crossed, a value in a cell, which is the darker the higher.
+
+    Columns: `panel`, `row`, `column`, `estimate`, the `text` in the cell, and `below` it in small letters.
+    """
+    table = picture.table
+    rows, columns = (table[name].unique(maintain_order=True).to_list() for name in ("row", "column"))
+    row_title, column_title = map(shown, picture.names)
+    labels = min(max(text_width(text) for text in [row_title, *rows]) + GAP, 0.33 * width)
+    parts = picture.parts()
+    beside = columns_of(len(parts), width - labels, max(_LEAST_CELL * len(columns), 150))
+    room = (width - labels - COLUMN_GAP * (beside - 1)) / beside
+    cell = min(room / len(columns), _LARGEST_CELL)
+    names: Vega = {
+        "labelColor": INK, "labelFontSize": TEXT, "labelAngle": 0, "labelOverlap": False, "grid": False,
+        "titleAngle": 0, "titleAlign": "left", "titleAnchor": "start", "titleBaseline": "bottom",
+    }  # fmt: skip
+    of_columns = {"orient": "top", "title": column_title, "labelLimit": cell - 4, "titleLimit": cell * len(columns)}
+    of_rows = {
+        "title": row_title, "titleX": -labels, "titleY": -26, "titleLimit": labels, "labelAlign": "left",
+        "labelPadding": labels, "labelLimit": labels - GAP,
+    }  # fmt: skip
+    across = nominal("column", scale={"type": "band", "domain": columns, "padding": 0}, axis={**names, **of_columns})
+    strength = {"field": "strength", "type": "quantitative", "scale": None, "legend": None}
+    rectangle = {"type": "rect", "color": ACCENT, "stroke": LIGHT["background"], "cornerRadius": 2}
+    text: Vega = {"type": "text", "color": INK, "fontSize": TEXT, "dy": -6}
+    small: Vega = {**text, "dy": 8, "fontSize": SMALL - 1, "opacity": 0.75}
+    panels: list[Vega] = []
+    for name, part in parts.items():
+        axis = {**names, **of_rows} if len(panels) % beside == 0 else None
+        place = {"x": across, "y": nominal("row", scale={"type": "band", "domain": rows, "padding": 0}, axis=axis)}
+        layers: list[Vega] = [
+            {"mark": rectangle, "encoding": {**place, "opacity": strength, "tooltip": tooltip(part)}},
+            {"mark": text, "encoding": {**place, "text": nominal("text")}},
+            {"mark": small, "encoding": {**place, "text": nominal("below")}},
+        ]
+        heading = name if len(parts) > 1 else ""
+        frame = "group" if beside > 1 else "bounds"
+        size = (cell * len(columns), _CELL_HEIGHT * len(rows))
+        panels.append(panel(layers, _with_strength(part), *size, heading, limit=room, frame=frame))
+    return panels, beside
+
+
+def _with_strength(part: pl.DataFrame) -> pl.DataFrame:
+    """Cells with the strength of their color."""
+    value = pl.when(pl.col("estimate").is_finite()).then(pl.col("estimate"))
+    low, high = value.min(), value.max()
+    share = pl.when(high > low).then((value - low) / (high - low)).otherwise(0.5)
+    strength = pl.when(value.is_not_null()).then(_WEAKEST + share * (_STRONGEST - _WEAKEST)).otherwise(0.0)
+    return part.with_columns(strength.alias("strength"))

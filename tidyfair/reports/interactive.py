@@ -13,7 +13,6 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
-from importlib.resources import files
 from typing import Any, cast
 
 import polars as pl
@@ -28,6 +27,7 @@ from tidyfair.metrics.classification import precision, selection_rate, sens, spe
 from tidyfair.reports.blocks import Content, prose
 from tidyfair.reports.findings import feature_in_words, group_in_words, names_of_groups, percent
 from tidyfair.reports.sections import thresholds_of
+from tidyfair.reports.theme import text_of_file
 from tidyfair.specs import By
 from tidyfair.tallies import open_frame
 
@@ -226,8 +226,3 @@ def _completed(values: pl.DataFrame) -> pl.DataFrame:
 def _number_among(known: Sequence[object], column: str) -> pl.Expr:
     """The numbers of the values of a column in a list."""
     return pl.col(column).replace_strict(known, range(len(known)), return_dtype=pl.Int64)
-
-
-def text_of_file(name: str) -> str:
-    """The text of a file beside this module: the script of the controls, or their style, in colors of the page."""
-    return files("tidyfair.reports").joinpath(name).read_text("utf-8")

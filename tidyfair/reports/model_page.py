@@ -8,7 +8,7 @@ import polars as pl
 
 from tidyfair.metrics import in_prose, short_title
 from tidyfair.reports.blocks import Content, Facts, Figure, Section, Table
-from tidyfair.reports.comparison_plots import direction_of
+from tidyfair.reports.pictures import direction_of
 from tidyfair.reports.plot_input import PlotInput, by_words
 from tidyfair.reports.reproduction import how_to_repeat
 from tidyfair.reports.tables import Note, one_below_the_other

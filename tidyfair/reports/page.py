@@ -32,7 +32,7 @@ from tidyfair.inference.partial_knowledge import worst_groups
 from tidyfair.intervals import in_progress, share_of
 from tidyfair.reports.blocks import Content, Findings, Section, html_of, markdown_of
 from tidyfair.reports.findings import Finding, feature_in_words, finding_on, remarks_on, units_of
-from tidyfair.reports.interactive import Explorer, explorer_of, script_policy, text_of_file
+from tidyfair.reports.interactive import Explorer, explorer_of, script_policy
 from tidyfair.reports.model_page import contents_of_models
 from tidyfair.reports.reproduction import call_of, how_to_repeat
 from tidyfair.reports.sections import (
@@ -44,7 +44,7 @@ from tidyfair.reports.sections import (
     facts_of,
     scores_sections,
 )
-from tidyfair.reports.style import STYLE
+from tidyfair.reports.theme import page_style
 from tidyfair.reports.verdicts import verdicts_explained, verdicts_of_gate
 from tidyfair.specs import (
     Policy,
@@ -79,9 +79,9 @@ class Report:
         """One page that needs no network, and runs no scripts but those of an interactive report."""
         sections = "".join(part.html() for part in in_progress(self.parts, "drawing the report"))
         links = [f'<li><a href="#{part.anchor}">{as_html(part.heading)}</a></li>' for part in self.parts]
-        style, scripts = STYLE, ""
+        style, scripts = page_style("page.css"), ""
         if any(isinstance(block, Explorer) for block in self.opening):
-            style, scripts = STYLE + text_of_file("explorer.css"), script_policy()
+            style, scripts = page_style("page.css", "explorer.css"), script_policy()
         body = (
             f"<main>\n<header>\n<h1>{as_html(self.title)}</h1>\n{html_of(self.opening[:1], 'facts')}\n</header>\n"
             f'<div class="opening">\n{html_of(self.opening[1:], "opening")}\n</div>\n'

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict, dataclass, replace
 from functools import cached_property
 from itertools import chain, permutations, takewhile
@@ -150,6 +151,25 @@ class PlotInput:
     def panel(self) -> pl.Expr:
         """The metric of a value of a group, its label, and the feature."""
         return self.metric() + of_level() + by_text()
+
+    def text(self, template: str, frame: pl.DataFrame) -> pl.Expr:
+        """A text of each row, such as `{pair} ({.pairs})`: braces have columns, or the words of a row."""
+        words: dict[str, Callable[[], pl.Expr]] = {
+            "metric": self.metric, "panel": self.panel, "label": self.label, "pair": pair_text,
+            "outer": lambda: pl.col(OUTER) if self.outer else pl.lit("all rows"),
+            "label or difference": lambda: pl.when(pl.col(".metric").is_null()).then(pl.lit("Difference")).otherwise(
+                self.label()
+            ),
+        }  # fmt: skip
+        parts: list[pl.Expr] = []
+        for name in re.findall(r"{(.+?)}", template):
+            if name in words:
+                parts.append(words[name]())
+            elif frame.schema[name].is_integer() or frame.schema[name] == pl.String:
+                parts.append(pl.col(name))
+            else:
+                parts.append(pl.lit(texts_of(frame.select(name))))
+        return pl.format(re.sub(r"{.+?}", "{}", template), *parts)
 
     def with_counts(self, frame: pl.DataFrame, label: pl.Expr) -> tuple[pl.Series, str]:
         """Labels of groups with the rows that their metrics are shares of, and the note on these.

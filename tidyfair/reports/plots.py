@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, cast
 
@@ -12,12 +12,12 @@ import polars as pl
 
 from tidyfair.errors import ArgumentError, in_short, listed
 from tidyfair.escapes import renamed
-from tidyfair.reports import comparison_plots, curve_plots, value_plots
 from tidyfair.reports.charts import LEAST_WIDTH, WIDTH, Picture, shown
+from tidyfair.reports.pictures import PICTURES, groups_plot, is_crossed, models_plot, results_plot
 from tidyfair.reports.plot_input import Form, PlotInput, with_outer_text
 from tidyfair.reports.tables import NO_UNITS, Units
-from tidyfair.specs import number, one_of, refuse_unknown_settings, result_kinds as kinds, string, whole
-from tidyfair.specs.result_kinds import ResultKind, kind_of
+from tidyfair.specs import number, one_of, refuse_unknown_settings, string, whole
+from tidyfair.specs.result_kinds import kind_of
 from tidyfair.tallies import open_frame
 
 if TYPE_CHECKING:
@@ -95,7 +95,7 @@ def picture_of(
     if kind is not None:
         one_of("kind", kind, ["dots", "heat map", "frontier"])
     kind_of_result = kind_of(frame)
-    draw = _PICTURES.get(kind_of_result) if kind_of_result else None
+    draw = PICTURES.get(kind_of_result) if kind_of_result else None
     if kind_of_result is None or draw is None:
         msg = (
             "autoplot() draws results of tidyfair: values, groups, tests, gates, pairs, models, means, curves; and has "
@@ -104,12 +104,12 @@ def picture_of(
         raise ArgumentError(msg)
     plot = PlotInput.of(kind_of_result, frame)
     expected = None if beside is None else _expected_of(beside, draw, plot.outer)
-    if kind == "heat map" and (draw is not value_plots.groups_plot or not value_plots.is_crossed(plot.frame)):
+    if kind == "heat map" and (draw is not groups_plot or not is_crossed(plot.frame)):
         msg = (
             "A heat map is drawn of `by_group` values of two features that are crossed, as `demographic_parity(a, b)`."
         )
         raise ArgumentError(msg)
-    if kind == "frontier" and draw is not comparison_plots.models_plot:
+    if kind == "frontier" and draw is not models_plot:
         msg = "A frontier is drawn of `compare_models` of a metric and disparities."
         raise ArgumentError(msg)
     if at is not None and plot.cut is None:
@@ -135,7 +135,7 @@ def _pixels_of(width: int | str | None) -> float:
 
 def _way_out(columns: frozenset[str]) -> str:
     """The columns without which a frame would be a result, as a sentence."""
-    odd = {kind: kind.odd(columns) for kind in _PICTURES if kind.known_by <= columns}
+    odd = {kind: kind.odd(columns) for kind in PICTURES if kind.known_by <= columns}
     if not odd:
         return ""
     nearest = min(odd, key=lambda kind: len(odd[kind]))
@@ -164,33 +164,8 @@ def _expected_of(beside: Any, draw: Callable[[PlotInput], Picture], outer: list[
     if not {".metric", ".by", ".expected_lower", ".expected_upper"} <= set(expected.columns):
         msg = "`beside` is what `disparity_test(…)` has given for the same metrics."
         raise ArgumentError(msg)
-    if draw is not value_plots.results_plot:
+    if draw is not results_plot:
         msg = "`beside` is drawn behind disparities, and `result` holds none."
         raise ArgumentError(msg)
     common = [name for name in outer if name in expected.columns]
     return with_outer_text(expected.select(pl.col("^\\..*$"), *common), common)
-
-
-_PICTURES: Mapping[ResultKind, Callable[[PlotInput], Picture]] = {
-    kinds.METRICS: value_plots.results_plot, kinds.VERDICTS: value_plots.results_plot,
-    kinds.LOOK: value_plots.results_plot, kinds.GROUPS: value_plots.groups_plot,
-    kinds.SHRUNKEN: value_plots.groups_plot, kinds.WORST: value_plots.groups_plot,
-    kinds.GROUPS_OF_LOOKS: value_plots.groups_plot, kinds.BOUNDS: value_plots.bounds_plot,
-    kinds.MISSING_TRUTH: value_plots.missing_truth_plot, kinds.CONFUSION: value_plots.confusion_plot,
-    kinds.COMPARISONS: comparison_plots.comparison_plot, kinds.FOUR_FIFTHS: comparison_plots.comparison_plot,
-    kinds.STANDARDIZED: comparison_plots.comparison_plot, kinds.QUANTILES: comparison_plots.comparison_plot,
-    kinds.PAIRS: comparison_plots.pairs_plot, kinds.PAIRED: comparison_plots.paired_plot,
-    kinds.STRATA: comparison_plots.strata_plot, kinds.TESTS: comparison_plots.tests_plot,
-    kinds.PROBABILITIES: comparison_plots.probabilities_plot, kinds.SUBGROUPS: comparison_plots.subgroups_plot,
-    kinds.CERTIFICATE: comparison_plots.subgroups_plot, kinds.HALVES: comparison_plots.halves_plot,
-    kinds.SENSITIVITY: comparison_plots.sensitivity_plot, kinds.MODELS: comparison_plots.models_plot,
-    kinds.SMALLEST: comparison_plots.smallest_differences_plot, kinds.RESAMPLES: comparison_plots.resamples_plot,
-    kinds.SUMMARIES: comparison_plots.summaries_plot, kinds.FRONTIER: comparison_plots.frontier_plot,
-    kinds.LOOKS: comparison_plots.looks_plot, kinds.PERIODS: comparison_plots.periods_plot,
-    kinds.CHANGES: comparison_plots.located_plot, kinds.COMPONENTS: comparison_plots.components_plot,
-    kinds.ROC_CURVE: curve_plots.roc_plot, kinds.PR_CURVE: curve_plots.precision_recall_plot,
-    kinds.GAIN_CURVE: curve_plots.gain_plot, kinds.LIFT_CURVE: curve_plots.lift_plot,
-    kinds.CALIBRATION_CURVE: curve_plots.calibration_plot, kinds.CUMULATIVE_CURVE: curve_plots.cumulative_plot,
-    kinds.RISK_COVERAGE_CURVE: curve_plots.risk_coverage_plot, kinds.FEATURE_CURVE: curve_plots.feature_plot,
-}  # fmt: skip
-"""The picture of each kind of result that has one."""

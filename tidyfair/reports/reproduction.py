@@ -5,10 +5,10 @@ from __future__ import annotations
 import math
 import operator
 import sys
-from collections.abc import Iterable, Mapping
-from functools import singledispatch
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from importlib.metadata import version
 from platform import python_version
+from types import UnionType
 from typing import Any
 
 from tidyfair.calling import COMPARISONS, GroupwiseFactory, GroupwiseMetric, Metric, MetricSet, comparison
@@ -56,41 +56,9 @@ def call_of(call: Mapping[str, Any]) -> str:
     return "\n".join([*lines, f"tdf.report(data, {', '.join(arguments)})"])
 
 
-@singledispatch
 def _in_code(value: object) -> str | None:
     """The code that makes an argument; None where that is not known."""
-    return "None" if value is None else None
-
-
-@_in_code.register(str)
-@_in_code.register(int)
-def _(value: str | int) -> str:
-    return repr(value)
-
-
-@_in_code.register(float)
-def _(value: float) -> str:
-    # without the types of numpy
-    return repr(float(value)) if math.isfinite(value) else f"float('{float(value)}')"
-
-
-@_in_code.register(list)
-@_in_code.register(tuple)
-def _(value: list[object] | tuple[object, ...]) -> str | None:
-    known = _all_in_code(value)
-    if known is None:
-        return None
-    if isinstance(value, list):
-        return f"[{', '.join(known)}]"
-    return f"({', '.join(known)}{',' if len(known) == 1 else ''})"
-
-
-@_in_code.register(dict)
-def _(value: dict[object, object]) -> str | None:
-    keys, contents = _all_in_code(value), _all_in_code(value.values())
-    if keys is None or contents is None:
-        return None
-    return f"{{{', '.join(map('{}: {}'.format, keys, contents))}}}"
+    return next((code(value) for kind, code in _CODE.items() if isinstance(value, kind)), None)
 
 
 def _all_in_code(values: Iterable[object]) -> list[str] | None:
@@ -100,7 +68,7 @@ def _all_in_code(values: Iterable[object]) -> list[str] | None:
     return known if len(known) == len(texts) else None
 
 
-def _call_in_code(function: str, arguments: Iterable[object], options: Mapping[str, object]) -> str | None:
+def _call_in_code(function: str, arguments: Iterable[object] = (), **options: object) -> str | None:
     """The code of a call; None where the code of a part is not known."""
     positional, named = _all_in_code(arguments), _all_in_code(options.values())
     if positional is None or named is None:
@@ -108,108 +76,85 @@ def _call_in_code(function: str, arguments: Iterable[object], options: Mapping[s
     return f"{function}({', '.join([*positional, *map('{}={}'.format, options, named)])})"
 
 
-@_in_code.register(Column)
-def _(value: Column) -> str | None:
-    return _in_code(value.source)
+def _sequence(value: Sequence[object]) -> str | None:
+    """The code of a list or a tuple."""
+    known = _all_in_code(value)
+    if known is None:
+        return None
+    return f"[{', '.join(known)}]" if isinstance(value, list) else f"({', '.join(known)}{',' * (len(known) == 1)})"
 
 
-@_in_code.register(Bins)
-def _(value: Bins) -> str | None:
-    name = {"name": value.name}
+def _mapping(value: Mapping[object, object]) -> str | None:
+    """The code of a mapping."""
+    keys, contents = _all_in_code(value), _all_in_code(value.values())
+    return None if keys is None or contents is None else f"{{{', '.join(map('{}: {}'.format, keys, contents))}}}"
+
+
+def _bins(value: Bins) -> str | None:
+    """The code of the groups of a number."""
     if value.edges is None:
-        return _call_in_code("tdf.quantile_groups", [value.column, len(value.labels)], name)
-    return _call_in_code("tdf.bins", [value.column, list(value.edges)], {"labels": list(value.labels), **name})
+        return _call_in_code("tdf.quantile_groups", [value.column, len(value.labels)], name=value.name)
+    return _call_in_code("tdf.bins", [value.column, list(value.edges)], labels=list(value.labels), name=value.name)
 
 
-@_in_code.register(OperatingPoint)
-def _(value: OperatingPoint) -> str | None:
+def _operating_point(value: OperatingPoint) -> str | None:
+    """The code of the threshold at which a metric reaches a limit."""
     metric = metric_named(value.metric)
     if metric is None or value.on is not None:
         return None
     by = {"by": tuple(column.source for column in value.by)} if value.by else {}
     limit = {"at_most" if value.is_at_most else "at_least": value.limit}
-    return _call_in_code("tdf.operating_point", [metric], {**limit, **by})
+    return _call_in_code("tdf.operating_point", [metric], **limit, **by)
 
 
-@_in_code.register(Survival)
-def _(value: Survival) -> str | None:
-    options: dict[str, object] = {}
-    if isinstance(value.censoring, tuple):
-        options["censoring"] = dict(value.censoring)
-    elif value.censoring is not None:
-        # an estimate from the user's own data
+def _survival(value: Survival) -> str | None:
+    """The code of survival times; None for an estimate of censoring from the user's own data."""
+    if value.censoring is not None and not isinstance(value.censoring, tuple):
         return None
-    if value.censoring_by:
-        options["censoring_by"] = list(value.censoring_by)
-    return _call_in_code("tdf.survival.outcome", [value.time, value.event], options)
+    options = {"censoring": value.censoring and dict(value.censoring), "censoring_by": list(value.censoring_by or ())}
+    given = {name: option for name, option in options.items() if option}
+    return _call_in_code("tdf.survival.outcome", [value.time, value.event], **given)
 
 
-@_in_code.register(PredictionInterval)
-def _(value: PredictionInterval) -> str | None:
-    return _call_in_code("tdf.prediction_intervals.interval", [value.lower, value.upper], {"level": value.level})
-
-
-@_in_code.register(Privileged)
-def _(value: Privileged) -> str | None:
-    options = {"unprivileged": _conditions(value.unprivileged)} if value.unprivileged else {}
-    return _call_in_code("tdf.privileged", _conditions(value.conditions), options)
-
-
-@_in_code.register(Memberships)
-def _(value: Memberships) -> str | None:
-    return _call_in_code("tdf.memberships", value.given, value.settings)
-
-
-def _conditions(conditions: tuple[tuple[tuple[str, tuple[object, ...]], ...], ...]) -> list[dict[str, object]]:
-    """Conditions as a user writes them."""
-    return [
-        {name: values[0] if len(values) == 1 else list(values) for name, values in condition}
-        for condition in conditions
+def _privileged(value: Privileged) -> str | None:
+    """The code of privileged groups, with conditions as a user writes them."""
+    sides = [
+        [{name: values[0] if len(values) == 1 else list(values) for name, values in condition} for condition in side]
+        for side in (value.conditions, value.unprivileged)
     ]
+    return _call_in_code("tdf.privileged", sides[0], **({"unprivileged": sides[1]} if sides[1] else {}))
 
 
-@_in_code.register(Gate)
-def _(gate: Gate) -> str | None:
+def _gate(gate: Gate) -> str | None:
+    """The code of a gate whose metrics have one limit."""
     first = gate.metrics.metrics[0]
     if first.name == four_fifths.__name__ and isinstance(first, GroupwiseMetric):
         selected = dict(gate.options).get("pos_label")
         options: dict[str, Any] = {} if selected is None else {"pos_label": selected}
         options["conf_level"] = gate.conf_level
         if four_fifths(*first.by.features, **options) == gate:
-            return _call_in_code("tdf.four_fifths", first.by.features, options)
+            return _call_in_code("tdf.four_fifths", first.by.features, **options)
     if gate.options or len(set(gate.limits)) > 1:
         return None
     side, limit = gate.limits[0]
-    return _call_in_code("tdf.check", [gate.metrics], {side: limit, "conf_level": gate.conf_level})
+    return _call_in_code("tdf.check", [gate.metrics], **{side: limit}, conf_level=gate.conf_level)
 
 
-@_in_code.register(MetricSet)
-def _(metrics: MetricSet) -> str | None:
-    return _in_code(metrics.metrics[0]) if len(metrics) == 1 else _call_in_code("tdf.metric_set", metrics, {})
-
-
-@_in_code.register(Aggregate)
-def _(aggregate: Aggregate) -> str | None:
-    place = places().get(aggregate.kind)
-    return place and _call_in_code(f"tdf.{place}", [], _options_of_aggregate(aggregate))
-
-
-@_in_code.register(Metric)
-def _(metric: Metric) -> str | None:
+def _metric(metric: Metric) -> str | None:
+    """The code of a metric; None for one of the user's own."""
     if metric_named(metric.name) == metric:
         return f"tdf.{places()[metric.name]}"
     base = _in_code(metric.base)
     if metric.base is None or base is None:
-        # the user's own
         return None
     options = {name: value for name, value in metric.options.items() if metric.base.options.get(name) != value}
     if options:
-        return _call_in_code("tdf.metric_tweak", [metric.base, metric.name], options)
-    return _call_in_code(f"{base}.alias", [metric.name], {})
+        return _call_in_code("tdf.metric_tweak", [metric.base, metric.name], **options)
+    return _call_in_code(f"{base}.alias", [metric.name])
 
 
-@_in_code.register(GroupwiseMetric)
-def _(metric: GroupwiseMetric) -> str | None:
+def _groupwise_metric(metric: GroupwiseMetric) -> str | None:
+    """The code of a disparity that a factory of the library makes."""
     features = metric.by.features
     for function, factory in _factories_of(metric):
         try:
@@ -219,7 +164,7 @@ def _(metric: GroupwiseMetric) -> str | None:
             # another factory may have these options
             continue
         if is_same:
-            return _call_in_code(function, features, options)
+            return _call_in_code(function, features, **options)
     return None
 
 
@@ -261,3 +206,34 @@ def _options_of_aggregate(aggregate: Aggregate) -> dict[str, Any]:
     own = {name: getattr(aggregate, name, None) for name in ("to", "signed", "alpha", "weighted")}
     options = {name: value for name, value in own.items() if value is not None and value is not False}
     return options if aggregate.across == "worst" else {**options, "across": aggregate.across}
+
+
+_CODE: Mapping[type | UnionType, Callable[[Any], str | None]] = {
+    type(None): repr,
+    str | int: repr,
+    # without the types of numpy
+    float: lambda value: repr(float(value)) if math.isfinite(value) else f"float('{float(value)}')",
+    list: _sequence,
+    tuple: _sequence,
+    dict: _mapping,
+    Column: lambda column: _in_code(column.source),
+    Bins: _bins,
+    OperatingPoint: _operating_point,
+    Survival: _survival,
+    PredictionInterval: lambda interval: _call_in_code(
+        "tdf.prediction_intervals.interval", [interval.lower, interval.upper], level=interval.level
+    ),
+    Privileged: _privileged,
+    Memberships: lambda groups: _call_in_code("tdf.memberships", groups.given, **groups.settings),
+    Gate: _gate,
+    MetricSet: lambda metrics: (
+        _in_code(metrics.metrics[0]) if len(metrics) == 1 else _call_in_code("tdf.metric_set", metrics)
+    ),
+    Aggregate: lambda aggregate: (
+        _call_in_code(f"tdf.{places()[aggregate.kind]}", **_options_of_aggregate(aggregate))
+        if aggregate.kind in places() else None
+    ),
+    Metric: _metric,
+    GroupwiseMetric: _groupwise_metric,
+}  # fmt: skip
+"""The code of each type of argument."""

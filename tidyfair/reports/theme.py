@@ -1,13 +1,15 @@
-"""Colors and type of pictures, light and dark: one list for charts, the SVG in pages, and the style of pages."""
+"""Colours and type, light and dark: one list for charts, the SVG in pages, and the style of pages."""
 
 from __future__ import annotations
+
+from importlib.resources import files
 
 LIGHT = {
     "ink": "#1b1f24", "muted": "#667080", "rule": "#dfe3e8", "background": "#ffffff", "accent": "#0072b2",
     "good": "#00795a", "bad": "#c2410c", "open": "#9a6700", "series-2": "#d55e00", "series-3": "#009e73",
     "series-4": "#cc79a7", "series-5": "#e69f00", "series-6": "#56b4e9", "series-8": "#8c6d31",
 }  # fmt: skip
-"""Colors of pictures by what they mean. No two are equal, so that each can be told by its value in an SVG."""
+"""Colours of pictures by what they mean. No two are equal, so that each can be told by its value in an SVG."""
 DARK = {
     "ink": "#e8eaed", "muted": "#9aa4b2", "rule": "#343a42", "background": "#14171a", "accent": "#56b4e9",
     "good": "#3fbf94", "bad": "#ff8a5b", "open": "#e3b341", "series-2": "#f5793a", "series-3": "#2fc79a",
@@ -29,3 +31,20 @@ def variables(colours: dict[str, str]) -> str:
     '--ink: #1b1f24;'
     """
     return " ".join(f"--{name}: {value};" for name, value in colours.items())
+
+
+def text_of_file(name: str) -> str:
+    """The text of a script or a style beside this module."""
+    return files("tidyfair.reports").joinpath(name).read_text("utf-8")
+
+
+def page_style(*names: str) -> str:
+    """The style of a page with the colors of both themes; print is always light."""
+    light, dark = variables(LIGHT), variables(DARK)
+    colours = f"""
+:root {{ color-scheme: light dark; {light} --wash: #f6f7f9;
+  --shade: rgb(0 0 0 / 0.2); }}
+@media screen and (prefers-color-scheme: dark) {{ :root {{ {dark} --wash: #1c2025;
+  --shade: rgb(255 255 255 / 0.22); }} }}
+"""
+    return colours + "".join(map(text_of_file, names)).replace("FONT", FONT)

@@ -27,11 +27,13 @@ from tidyfair.specs.metric_specs import MetricSpec, average_of, compared_columns
 from tidyfair.specs.notebook_html import display
 from tidyfair.specs.numeric_bins import Bins, bins, quantile_bins
 from tidyfair.specs.operating_points import OperatingPoint, with_event
+from tidyfair.specs.option_table import (
+    ELSEWHERE, Estimator, Flag, OF_CALLS, OPTIONS, Option, hint, unknown_keyword,
+)  # fmt: skip
 from tidyfair.specs.options import (
-    CallOptions, ComputeOptions, CountOptions, DEFAULTS, DesignOptions, Estimator, GroupCallOptions, GroupOptions,
-    GroupReadOptions, JudgedCallOptions, JudgedOptions, Options, OptionsOf, OuterGroups, REPLICATES, ReadOptions,
-    SuppressionOptions, SurveyCallOptions, SurveyCountOptions, Threshold, refuse, refuse_unknown_keywords,
-    show_keywords,
+    CallOptions, ComputeOptions, CountOptions, GroupCallOptions, GroupOptions, GroupReadOptions, JudgedCallOptions,
+    Options, OuterGroups, REPLICATES, ReadOptions, SurveyCallOptions, SurveyCountOptions, Threshold, refuse,
+    refuse_unknown_keywords, show_keywords,
 )  # fmt: skip
 from tidyfair.specs.polars_versions import (
     columns_of, from_physical, gives_a_value_per_row, in_batches, is_beyond_numpy, is_row_separable, largest_integer,

@@ -11,7 +11,7 @@ from typing import Any, TypeGuard, cast
 
 from tidyfair.errors import ArgumentError, in_short
 
-_LEAST_TIMES, _MOST_TIMES = 20, 10**7
+LEAST_TIMES, MOST_TIMES = 20, 10**7
 _LARGEST = 2**63 - 1
 """The largest whole number of 64 bits."""
 _PERCENT, _LEAST_PERCENT = 100, 2
@@ -32,7 +32,7 @@ def whole(name: str, value: object, least: int, most: int = _LARGEST, *, of: str
 
 def how_often(value: object) -> int:
     """A number of draws, large enough for a 5% level (20 or more)."""
-    return whole("times", value, _LEAST_TIMES, _MOST_TIMES)
+    return whole("times", value, LEAST_TIMES, MOST_TIMES)
 
 
 def number(name: str, value: object, least: float, most: float = math.inf, *, inside: bool = False) -> float:

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from functools import cached_property
-from typing import Any, Literal, TypeAlias, TypedDict, TypeVar, get_args
+from textwrap import fill
+from typing import Any, Literal, TypeAlias, TypedDict, TypeVar
 
 from tidyfair.errors import ArgumentError, in_short
-from tidyfair.specs.arguments import flag, how_often, one_of, proper_share, whole
 from tidyfair.specs.columns import ColumnLike
 from tidyfair.specs.forecasts import Prediction, TruthLike
-from tidyfair.specs.groups import Policy, Privileged, Treatment
+from tidyfair.specs.groups import Privileged, Treatment
 from tidyfair.specs.operating_points import OperatingPoint
+from tidyfair.specs.option_table import OPTIONS, Estimator, Interval, OnUndefined, Option
 from tidyfair.specs.signatures import explaining
 from tidyfair.specs.survey_designs import Design, ReplicateWeights, SurveyDesign
 
@@ -24,15 +25,6 @@ Threshold: TypeAlias = "float | Sequence[float] | _Thresholds | OperatingPoint"
 Scores: TypeAlias = "ColumnLike | Sequence[ColumnLike] | Mapping[Any, ColumnLike]"
 """The column of scores of the event; or one for each label, in their order or by label."""
 OuterGroups: TypeAlias = "ColumnLike | Privileged | Iterable[ColumnLike | Privileged]"
-Estimator: TypeAlias = Literal["binary", "macro", "macro_weighted", "micro", "hand_till", "one_vs_rest"]
-OnUndefined: TypeAlias = Literal["warn", "ignore", "null", "raise"]
-Interval: TypeAlias = Literal[
-    "auto", "analytic", "bootstrap", "bayes", "exact", "wilson", "clopper_pearson", "jeffreys", "agresti_coull", "wald",
-    "newcombe", "agresti_caffo", "miettinen_nurminen", "katz", "mover", "delong", "influence", "folded_normal",
-    "jackknife", "information", "pairwise", "simultaneous", "test_inversion", "prediction_powered",
-]  # fmt: skip
-ON_UNDEFINED: tuple[OnUndefined, ...] = get_args(OnUndefined)
-INTERVALS: tuple[Interval, ...] = get_args(Interval)
 
 
 # The keywords of calls, for type checkers; `__call__` explains them
@@ -54,27 +46,13 @@ class CountOptions(TypedDict, total=False):
     keep_rows: bool
 
 
-class DesignOptions(TypedDict, total=False):
-    """The option of calls whose intervals support survey designs."""
+class SurveyCountOptions(CountOptions, total=False):
+    """The options of counting rows, with survey designs, judges and suppression."""
 
     design: Design | None
-
-
-class JudgedOptions(TypedDict, total=False):
-    """The options of calls that estimate from labels of people and of a judge together."""
-
     judged: ColumnLike | None
     label_probability: ColumnLike | None
-
-
-class SuppressionOptions(TypedDict, total=False):
-    """The option of counts that are published."""
-
     suppress_below: int | None
-
-
-class SurveyCountOptions(CountOptions, DesignOptions, JudgedOptions, SuppressionOptions, total=False):
-    """The options of counting rows, with survey designs, judges and suppression."""
 
 
 class ReadOptions(TypedDict, total=False):
@@ -101,11 +79,14 @@ class CallOptions(CountOptions, ComputeOptions, total=False):
     """The options of a call."""
 
 
-class JudgedCallOptions(CallOptions, JudgedOptions, total=False):
-    """The options of a call, with judges."""
+class JudgedCallOptions(CallOptions, total=False):
+    """The options of a call, with the labels of a judge."""
+
+    judged: ColumnLike | None
+    label_probability: ColumnLike | None
 
 
-class SurveyCallOptions(CallOptions, DesignOptions, JudgedOptions, SuppressionOptions, total=False):
+class SurveyCallOptions(CallOptions, SurveyCountOptions, total=False):
     """The options of a call, with survey designs, judges and suppression."""
 
 
@@ -128,12 +109,6 @@ class GroupOptions(TypedDict, total=False):
     min_share: float
     unknown: Treatment
     unknown_values: Iterable[object] | None
-
-
-OptionsOf: TypeAlias = (
-    type[CountOptions] | type[SurveyCountOptions] | type[ReadOptions] | type[ComputeOptions] | type[CallOptions]
-    | type[JudgedCallOptions] | type[SurveyCallOptions] | type[GroupReadOptions] | type[GroupCallOptions]
-)  # fmt: skip
 
 
 REPLICATES, REPLICATES_OF_ROWS = 10_000, 1_000
@@ -180,10 +155,10 @@ class Options:
     """True if parts may be single rows, because the tally is not kept."""
 
     def __post_init__(self) -> None:
-        for name in ("keep_rows", "na_rm", "explain", "simultaneous"):
-            flag(name, getattr(self, name))
-        one_of("on_undefined", self.on_undefined, ON_UNDEFINED)
-        self._check_interval()
+        for name, check in _CHECKS:
+            value = getattr(self, name)
+            if value is not None:
+                object.__setattr__(self, name, check(name, value))
         if self.design is not None:
             self._check_design(self.design)
         if self.judged is not None or self.label_probability is not None:
@@ -191,28 +166,6 @@ class Options:
         if self.simultaneous and self.interval is None:
             msg = '`simultaneous` needs intervals: add `interval="auto"`.'
             raise ArgumentError(msg)
-        proper_share("conf_level", self.conf_level)
-        if self.times is not None:
-            object.__setattr__(self, "times", how_often(self.times))
-        if self.suppress_below is not None:
-            whole("suppress_below", self.suppress_below, 1)
-        object.__setattr__(self, "seed", whole("seed", self.seed, 0))
-        if isinstance(self.group_by, Iterator):
-            # it is read more than once
-            object.__setattr__(self, "group_by", tuple(self.group_by))
-
-    def _check_interval(self) -> None:
-        """Refuse what is no name of a method."""
-        if isinstance(self.interval, bool):  # pyright: ignore[reportUnnecessaryIsInstance] - user input
-            msg = (
-                '`interval` is the name of a method: write `interval="auto"` for the recommended one, or leave it out.'
-            )
-            raise ArgumentError(msg)
-        if str(self.interval).casefold() in _YES:
-            msg = f'`interval=` is the name of a method, not {in_short(self.interval)}: write `interval="auto"`.'
-            raise ArgumentError(msg)
-        if self.interval is not None:
-            one_of("interval", self.interval, INTERVALS)
 
     def _check_design(self, design: object) -> None:
         """Refuse an invalid design, and options that conflict with a design."""
@@ -278,8 +231,8 @@ class Options:
         return given
 
 
-_YES = {"1", "95%", "ci", "default", "on", "t", "true", "y", "yes"}
-"""Words that ask for intervals without a method."""
+_CHECKS = [(option.name, option.check) for option in OPTIONS.values() if option.check is not None]
+"""The options that are checked without the others."""
 _IN_CLOSED_FORM = (None, "auto", "analytic")
 """The intervals that follow a design, or use the labels of a judge."""
 _IN_DESIGN = {
@@ -291,34 +244,37 @@ _IN_DESIGN = {
     "judged": "give the weights of the rows as `case_weights` and the clusters as `cluster`",
 }
 """The options that cannot be combined with a design, and the reasons."""
-DEFAULTS: dict[str, object] = {option.name: option.default for option in fields(Options)}
 _OF_ROWS = frozenset({"data", "tally"})
 """The arguments that methods read rows or counts from."""
-_OF_GROUPS = {option.name: getattr(Policy, option.name) for option in fields(Policy)}
+_LISTED = "options: Keyword arguments, listed below.\n"
+"""The line of a docstring after which the options are listed."""
 
 
 def show_keywords(options: type[Any], *, without: Iterable[str] = ()) -> Callable[[Function], Function]:
     """Have `help()` and editors show the keywords that a function takes as `**options`, except those of `without`.
 
+    They are listed in its docstring where it says so (`_LISTED`), in the order of the table of options.
     A method that needs data, or a tally, says so where it is called without them.
     """
     omitted = set(without)
 
-    def shown(function: Function) -> Function:
+    def with_keywords(function: Function) -> Function:
         signature = inspect.signature(function)
         *named, _ = signature.parameters.values()
         # data are required: without them the error is one of ours
         named = [item.replace(default=item.empty) if item.name == "data" else item for item in named]
         explicit = {parameter.name for parameter in named}
-        skipped = omitted | explicit
-        defaults = DEFAULTS | _OF_GROUPS
+        shown = {name: hint for name, hint in options.__annotations__.items() if name not in omitted | explicit}
         keywords: list[inspect.Parameter] = []
-        for name, hint in options.__annotations__.items():
-            if name not in skipped:
-                # the types as they are written
-                written = getattr(hint, "__forward_arg__", str(hint))
-                keyword = inspect.Parameter.KEYWORD_ONLY
-                keywords.append(inspect.Parameter(name, keyword, default=defaults[name], annotation=written))
+        for name, hint in shown.items():
+            # the types as they are written
+            written, default = getattr(hint, "__forward_arg__", str(hint)), OPTIONS[name].default
+            keyword = inspect.Parameter.KEYWORD_ONLY
+            keywords.append(inspect.Parameter(name, keyword, default=default, annotation=written))
+        if function.__doc__ is not None and _LISTED in function.__doc__:
+            documented = [option for option in OPTIONS.values() if option.sentence and option.name in shown]
+            lines = _LISTED + "".join(map(_documentation, documented))
+            function.__doc__ = function.__doc__.replace(_LISTED, lines)
         function.__signature__ = signature.replace(parameters=[*named, *keywords])  # pyright: ignore[reportFunctionMemberAccess] - as the standard library has it
         this, *arguments = signature.parameters.values()
         needs_data = this.name == "self" and any(
@@ -326,7 +282,14 @@ def show_keywords(options: type[Any], *, without: Iterable[str] = ()) -> Callabl
         )
         return explaining(function, returns_callable=False, of_calls=()) if needs_data else function
 
-    return shown
+    return with_keywords
+
+
+def _documentation(option: Option) -> str:
+    """The lines on an option in a docstring."""
+    indent = " " * 12
+    text = fill(f"{option.name}: {option.sentence}", 120, initial_indent=indent, subsequent_indent=f"{indent}    ")
+    return f"{text}\n"
 
 
 def refuse_unknown_keywords(function: Function) -> Function:

@@ -9,7 +9,7 @@ from functools import wraps
 from typing import Any, TypeVar, cast
 
 from tidyfair.errors import ArgumentError, is_frame
-from tidyfair.other_keywords import hint
+from tidyfair.specs.option_table import hint, unknown_keyword
 
 _SHOWN = 6
 """The most keywords that a message lists."""
@@ -149,7 +149,7 @@ class _Parameters:
             if self.returns_callable and is_of_calls and not has_counterpart:
                 raise ArgumentError(self._data_too_early(f"`{name}`"))
             kind = f"argument of {self.name}()"
-            raise ArgumentError.unknown_keyword(kind, name, self.known)
+            raise unknown_keyword(kind, name, self.known)
         missing = [name for name in self.required[len(given) :] if name not in keywords]
         missing += [name for name in self.required_keywords if name not in keywords]
         if missing:

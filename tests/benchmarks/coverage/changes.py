@@ -55,10 +55,16 @@ def _search(data: pl.DataFrame, **options: Any) -> pl.DataFrame:
     """The searches of all runs, a part of them with each seed: critical values of one seed are wrong together."""
     results: list[pl.DataFrame] = []
     for seed in range(_SEEDS):
-        test = tdf.inference.compare_periods(
-            _PARITY, period="period", search="change", times=SHUFFLES, adjust="none", seed=seed, **options
+        test = tdf.inference.compare_periods(_PARITY, period="period", search="change", adjust="none", **options)
+        results.append(
+            test(
+                data.filter(pl.col("run") % _SEEDS == seed),
+                group_by=["run", "period"],
+                **_CALL,
+                times=SHUFFLES,
+                seed=seed,
+            )
         )
-        results.append(test(data.filter(pl.col("run") % _SEEDS == seed), group_by=["run", "period"], **_CALL))
     return pl.concat(results)
 
 
@@ -120,7 +126,7 @@ def found(runs: int, random: np.random.Generator) -> Table:
     ]  # fmt: skip
     fewer = max(1, runs // 8)
     # p-values that can be significant after adjustment for 39 pairs of periods
-    neighbours = tdf.inference.compare_periods(_PARITY, period="period", times=5 * SHUFFLES, adjust="none")
+    neighbours = tdf.inference.compare_periods(_PARITY, period="period", adjust="none")
     for name, stream, first, change, window in settings:
         data = stream.drawn(fewer, random)
         result = _search(data, window=window)
@@ -129,7 +135,7 @@ def found(runs: int, random: np.random.Generator) -> Table:
         covered = change_covered = of_neighbours = np.nan
         if not np.isnan(change):
             some = data.filter(pl.col("run") < fewer // 3)
-            of_neighbours = _any_rejected(neighbours(some, group_by=["run", "period"], **_CALL))
+            of_neighbours = _any_rejected(neighbours(some, group_by=["run", "period"], **_CALL, times=5 * SHUFFLES))
             covered = known.select(pl.lit(first).is_between(".period_lower", ".period_upper")).to_series().mean()
             change_covered = group.select(pl.lit(change).is_between(".lower", ".upper")).to_series().mean()
         width = known.select(pl.col(".period_upper") - pl.col(".period_lower") + 1).to_series().median()

@@ -194,8 +194,8 @@ def strata(runs: int, random: np.random.Generator) -> Table:
         truth = float((rates[1] - rates[0]).mean())
         data = grouped([_in_strata(random.binomial(rows, rate, (fewer, count)), rows) for rate in rates])
         metric = tdf.demographic_parity("group", aggregate=tdf.difference(to=0))
-        test = tdf.inference.stratified(metric, within="stratum", adjust="none", conf_level=LEVEL)
-        result = test(data, estimate="hired", frequency_weights="rows", group_by="run")
+        test = tdf.inference.stratified(metric, within="stratum", adjust="none")
+        result = test(data, estimate="hired", frequency_weights="rows", group_by="run", conf_level=LEVEL)
         limits = Limits(result[".lower"].to_numpy(), result[".upper"].to_numpy(), 0.0)
         rejected = [
             float((result[name] <= 1 - LEVEL).fill_null(value=False).mean())

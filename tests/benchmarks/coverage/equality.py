@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from functools import partial
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
@@ -64,10 +65,8 @@ def of_rates(runs: int, random: np.random.Generator) -> Table:
         hits = setting.hits(fewer, random)
         data, shares = _rows(setting, hits), list[float]()
         for options in asked:
-            test = tdf.inference.disparity_test(
-                tdf.demographic_parity("group"), times=SHUFFLES, adjust="none", **options
-            )
-            shares.append(rejected(test(data, estimate="hired", group_by="run")[".p_value"]))
+            test = tdf.inference.disparity_test(tdf.demographic_parity("group"), adjust="none", **options)
+            shares.append(rejected(test(data, estimate="hired", group_by="run", times=SHUFFLES)[".p_value"]))
         shares.append(rejected(rivals.chi_squared(hits, np.array(setting.sizes))))
         table.add(f"{name} | {setting}", *shares)
     return table.close()
@@ -116,9 +115,9 @@ def of_metrics(runs: int, random: np.random.Generator) -> Table:
     return table.close()
 
 
-def _test_of(metric: tdf.types.Metric) -> tdf.inference.DisparityTest:
+def _test_of(metric: tdf.types.Metric) -> Callable[..., pl.DataFrame]:
     gap = tdf.new_groupwise_metric(metric, "gap", tdf.difference())("group")
-    return tdf.inference.disparity_test(gap, times=SHUFFLES, adjust="none")
+    return partial(tdf.inference.disparity_test(gap, adjust="none"), times=SHUFFLES)
 
 
 def pairs(runs: int, random: np.random.Generator) -> Table:
@@ -146,8 +145,8 @@ def pairs(runs: int, random: np.random.Generator) -> Table:
         # one call for each run, because Holm's family is that of a call
         parts = data.partition_by("run", include_key=False)
         for options in asked.values():
-            test = tdf.inference.pairwise(tdf.demographic_parity("group"), times=1_000, **options)
-            outcomes = [_outcome(test(part, estimate="hired", labels=[0, 1]), setting) for part in parts]
+            test = tdf.inference.pairwise(tdf.demographic_parity("group"), **options)
+            outcomes = [_outcome(test(part, estimate="hired", labels=[0, 1], times=1_000), setting) for part in parts]
             shares += np.mean(outcomes, axis=0).tolist()
         name = "equal" if setting.difference == 0 else "some different"
         table.add(f"{name} | {setting}", *shares)
@@ -192,16 +191,14 @@ def of_periods(runs: int, random: np.random.Generator) -> Table:
         ("changes its sign", (0.3, 0.5), (0.5, 0.3)), ("none", (0.4,) * 5, (0.4,) * 5),
     ]  # fmt: skip
     fewer = max(1, runs // 4)
-    test = tdf.inference.compare_periods(
-        tdf.demographic_parity("group"), period="period", times=SHUFFLES, adjust="none"
-    )
+    test = tdf.inference.compare_periods(tdf.demographic_parity("group"), period="period", adjust="none")
     for (name, before, after), rows in itertools.product(changes, (50, 250)):
         samples = [Setting(rates, (rows,) * len(rates)) for rates in (before, after)]
         data = pl.concat(
             _rows(setting, setting.hits(fewer, random)).with_columns(period=pl.lit(period))
             for period, setting in enumerate(samples)
         )
-        result = test(data, estimate="hired", group_by=["run", "period"])
+        result = test(data, estimate="hired", group_by=["run", "period"], times=SHUFFLES)
         table.add(f"{name} | {counted(before)} | {counted(after)} | {rows}", rejected(result[".p_value"]))
     return table.close()
 
@@ -214,8 +211,8 @@ def of_plans(runs: int, random: np.random.Generator) -> Table:
         rows = tdf.inference.rows_needed(difference, rate, mid_p=mid_p)
         other = rate - difference if rate > 0.5 else rate + difference
         setting = Setting((rate, other), (rows, rows))
-        test = tdf.inference.disparity_test(tdf.demographic_parity("group"), times=SHUFFLES, mid_p=mid_p, adjust="none")
-        result = test(_rows(setting, setting.hits(fewer, random)), estimate="hired", group_by="run")
+        test = tdf.inference.disparity_test(tdf.demographic_parity("group"), mid_p=mid_p, adjust="none")
+        result = test(_rows(setting, setting.hits(fewer, random)), estimate="hired", group_by="run", times=SHUFFLES)
         name = "mid-p" if mid_p else "exact"
         table.add(f"{name} | {difference:g} from {rate:g} | {rows}", rejected(result[".p_value"]))
     for difference, rate in ((0.0, 0.7), (0.05, 0.7), (0.2, 0.7), (0.0, 0.2)):

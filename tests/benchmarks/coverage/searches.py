@@ -170,8 +170,10 @@ def worst_groups(runs: int, random: np.random.Generator) -> Table:
         data = setting.decisions(setting.hits(fewer, random)).filter(pl.col("rows") > 0)
         data = data.select(pl.exclude("rows").repeat_by("rows").list.explode())
         for pooling in poolings:
-            test = tdf.inference.worst_groups(tdf.recall.difference("group"), pooling=pooling, times=1_000)
-            result = test(data.with_columns(truth=1), "truth", "hired", group_by="run", labels=[0, 1], pos_label=1)
+            test = tdf.inference.worst_groups(tdf.recall.difference("group"), pooling=pooling)
+            result = test(
+                data.with_columns(truth=1), "truth", "hired", group_by="run", labels=[0, 1], pos_label=1, times=1_000
+            )
             result = result.sort("run", pl.col(".group").cast(pl.Int64))
             groups, rates = len(setting.rates), np.array(setting.rates)
             shape = fewer, groups

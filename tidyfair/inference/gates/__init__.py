@@ -6,5 +6,5 @@ from tidyfair.inference.gates.checks import (
     lacks_range, limited, out_of_range,
 )  # fmt: skip
 from tidyfair.inference.gates.texts import outside_of, share_in_words, unknown_in_words
-from tidyfair.inference.gates.verdicts import FAIL, Outside, PASS, Side, UNSURE
+from tidyfair.inference.gates.verdicts import FAIL, Outside, PASS, Side, UNSURE, with_verdicts
 from tidyfair.inference.unknown_groups import UNKNOWN_ROWS, UNKNOWN_SHARE, WITH_UNKNOWN, with_unknown

@@ -392,7 +392,7 @@ class GroupsCompared(GroupwiseOnData):
     def _counting_options(self, options: Options) -> Options:
         # intervals need to see how much sums vary from part to part
         is_known = options.cluster is not None or options.design is not None
-        return options if is_known else options.in_parts(cast("Any", self).seed)
+        return options if is_known else options.in_own_parts
 
 
 @dataclass(frozen=True, repr=False)
@@ -488,8 +488,11 @@ class ComparisonGate(CalledOnTallies):
 
     def _compared(self, tally: Tally, options: Options, error: float) -> pl.DataFrame:
         """The comparisons with one-sided limits of an error rate, and the groups that are in none of them."""
-        level: dict[str, Any] = {"conf_level": 1 - 2 * error, "adjust": "none"}
-        table = replace(self.comparison, **level)._results(tally, options)  # noqa: SLF001 # pyright: ignore[reportPrivateUsage] - as above
+        alone, at_level = (
+            replace(cast("Any", self.comparison), adjust="none"),
+            replace(options, conf_level=1 - 2 * error),
+        )
+        table = alone._results(tally, at_level)  # noqa: SLF001 # pyright: ignore[reportPrivateUsage] - as above
         if self.comparison.kind is COMPARISONS:
             return table
         values_alone = replace(options, interval=None, on_undefined="ignore")

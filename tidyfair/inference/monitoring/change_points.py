@@ -227,11 +227,12 @@ class ChangeSearch(RateTest):
         if not observed.any():
             return row
         split, largest = subject.splits[int(observed.argmax())], observed.max()
-        random = generator(self.seed, "shuffled periods")
-        by_chance = np.sort(np.append(subject.largest_by_chance(self.times, random), largest))
+        options = case.options
+        random = generator(options.seed, "shuffled periods")
+        by_chance = np.sort(np.append(subject.largest_by_chance(options.replicates, random), largest))
         p_value = float((by_chance >= largest - slack(largest)).mean())
         # limits hold at all splits at once, so also at the one that is chosen
-        z = min(float(by_chance[math.ceil(self.conf_level * len(by_chance)) - 1]), _FARTHEST)
+        z = min(float(by_chance[math.ceil(options.conf_level * len(by_chance)) - 1]), _FARTHEST)
         first, last = subject.span(split)
         if subject.compares_groups:
             values, limits = self._compared(case, outers[first:split], outers[split:last], z)
@@ -243,8 +244,9 @@ class ChangeSearch(RateTest):
         }  # fmt: skip
         row |= {name: None if math.isnan(value) else float(value) for name, value in numbers.items()}
         row[".period"] = keys[self.period][outers[split]]
-        if p_value < 1 - self.conf_level:
-            possible = subject.within(first, last).times_of_change(self.times, random, 1 - self.conf_level)
+        error = 1 - options.conf_level
+        if p_value < error:
+            possible = subject.within(first, last).times_of_change(options.replicates, random, error)
             for name, end in ((".period_lower", min), (".period_upper", max)):
                 row[name] = keys[self.period][outers[end(split, *(first + time for time in possible))]]
         return row

@@ -29,7 +29,7 @@ from tidyfair.inference.rate_tests import (
 from tidyfair.inference.result_frames import frame_of, no_rows, schema_of
 from tidyfair.inference.testing import by_chance, compared_draws, farthest
 from tidyfair.intervals import check_shuffled, generator
-from tidyfair.specs import Array, Contrast, how_often, one_of, refuse_unknown_keywords, whole
+from tidyfair.specs import Array, Contrast, one_of, refuse_unknown_keywords, whole
 from tidyfair.specs.result_kinds import PERIODS, ResultKind
 
 __all__ = ["PeriodTest", "compare_periods"]
@@ -64,11 +64,11 @@ class PeriodTest(RateTest):
 
     def _tested(self, case: Case, before: int, after: int) -> dict[str, Any]:
         """The test of a period against the one before it."""
-        metric, evaluated = case.metric, case.evaluated
-        random, texts = generator(self.seed, "shuffled periods"), evaluated.group_cells.text
+        metric, evaluated, level = case.metric, case.evaluated, case.options.conf_level
+        random, texts = generator(case.options.seed, "shuffled periods"), evaluated.group_cells.text
         counts_before, counts_after = rate_counts(case, before), rate_counts(case, after)
         shuffled = [
-            _Shuffled.of(one, other, texts, self.times, random)
+            _Shuffled.of(one, other, texts, case.options.replicates, random)
             for one, other in zip(counts_before, counts_after, strict=True)
         ]
         rows_before, rows_after = (evaluated.rows.filter(pl.col("outer") == outer) for outer in (before, after))
@@ -85,7 +85,7 @@ class PeriodTest(RateTest):
             return row
         change = change[has_value]
         expected = float(change[:-1].mean())
-        row |= {".change": float(change[-1])} | by_chance(change, abs(change - expected))
+        row |= {".change": float(change[-1])} | by_chance(change, abs(change - expected), level)
         if isinstance(metric.aggregate, Contrast) and not metric.aggregate.is_signed:
             # if all groups change alike, no disparity changes; if a disparity reverses, the difference of two groups
             # changes although the unsigned disparity does not
@@ -97,7 +97,7 @@ class PeriodTest(RateTest):
                 reference = np.flatnonzero(np.isin(group_cells, reference_rows[GROUP_CELL].to_numpy())).tolist()
                 np.fmax(largest, farthest(values, variance[None], reference), out=largest)
             # what is not significant then is no range of changes of the disparity
-            row |= by_chance(np.full(len(change), math.nan), largest[has_value]) | {".expected": expected}
+            row |= by_chance(np.full(len(change), math.nan), largest[has_value], level) | {".expected": expected}
         return row
 
 
@@ -157,8 +157,6 @@ class _Shuffled:
 def compare_periods(
     *metrics: Metric | GroupwiseMetric | MetricSet,
     period: str,
-    times: int = 10_000,
-    seed: int = 0,
     adjust: Literal["holm", "bh", "by", "none"] = "holm",
     family: Family = "all",
     search: Literal["change"] | None = None,
@@ -183,8 +181,6 @@ def compare_periods(
         metrics: Groupwise metrics of rates; for a search metrics of all rows, too.
         period: The column of periods, also given as `group_by=` in the call. Periods are sorted by value; texts that
             sort in another order than time, such as `"10"` before `"8"`, are an error.
-        times: Number of draws.
-        seed: Seed of the draws.
         adjust: The adjustment of p-values, as for `disparity_test`; those of a search are adjusted for its groups and
             metrics, and allow for all of its periods before.
         family: The tests that are adjusted together.
@@ -193,15 +189,16 @@ def compare_periods(
             others: for a change that does not last.
 
     Returns:
-        A callable with the arguments of a metric. It returns one row for each metric and period except the first:
-        `.before` (the previous period), both values, their `.change`, the mean change `.expected` by chance, the range
-        of changes that are not significant at 5% (`.expected_lower`, `.expected_upper`; null where the test is of the
-        changes of groups), `.p_value` and `.p_adjusted`.
+        A callable with the arguments of a metric, `times=` draws (10,000 by default) and their `seed=` among them. It
+        returns one row for each metric and period except the first: `.before` (the previous period), both values, their
+        `.change`, the mean change `.expected` by chance, the range of changes that are not significant at 1 -
+        `conf_level` (`.expected_lower`, `.expected_upper`; null where the test is of the changes of groups), `.p_value`
+        and `.p_adjusted`.
 
         A search returns one row for each metric and `.group`, which is null for the disparity and for all rows: the
-        `.period` from which on values are others, and the first and last one that it may be at a confidence of 95%
-        (`.period_lower`, `.period_upper`; Worsley, 1986; null where `.p_value` is 5% or more), the values before and
-        from it on, their `.change` with limits that hold at whichever period is taken (`.lower`, `.upper`),
+        `.period` from which on values are others, and the first and last one that it may be at the confidence level
+        (`.period_lower`, `.period_upper`; Worsley, 1986; null where `.p_value` is 1 - `conf_level` or more), the values
+        before and from it on, their `.change` with limits that hold at whichever period is taken (`.lower`, `.upper`),
         `.p_value`, `.p_adjusted` and the rows `.n` that are counted. All are null where nothing can be compared.
 
     >>> from tidyfair import demographic_parity
@@ -212,14 +209,13 @@ def compare_periods(
 
     >>> weeks = pl.DataFrame({"week": range(20)}).join(pl.DataFrame({"sex": list("ffffmmmm")}), how="cross")
     >>> weeks = weeks.with_columns(hired=(pl.col("sex") == "m") | (pl.col("week") < 12))
-    >>> search = compare_periods(demographic_parity("sex"), period="week", times=200, search="change")
-    >>> search(weeks, estimate="hired", group_by="week").select(".group", ".period", ".change").rows()
+    >>> search = compare_periods(demographic_parity("sex"), period="week", search="change")
+    >>> search(weeks, estimate="hired", group_by="week", times=200).select(".group", ".period", ".change").rows()
     [('f', 12, -1.0), ('m', None, None), (None, 12, 1.0)]
     """
     period_column("compare_periods", period)
     settings: dict[str, Any] = {
-        "times": how_often(times), "seed": whole("seed", seed, 0), "adjust": one_of("adjust", adjust, ADJUSTMENTS),
-        "family": one_of("family", family, FAMILIES), "period": period,
+        "adjust": one_of("adjust", adjust, ADJUSTMENTS), "family": one_of("family", family, FAMILIES), "period": period,
     }  # fmt: skip
     if search is None:
         if window is not None:

@@ -13,7 +13,7 @@ import polars as pl
 from tidyfair.calling import GroupwiseMetric, Metric, MetricSet, Run
 from tidyfair.errors import ArgumentError, listed
 from tidyfair.evaluation import GROUP_CELL, UNGROUPED, Evaluated, KeyCodes
-from tidyfair.inference.gates import Side, judged_metrics, lacks_range
+from tidyfair.inference.gates import FAIL, PASS, UNSURE, Side, judged_metrics, lacks_range, with_verdicts
 from tidyfair.inference.monitoring.confidence_sequences import DIFFERENCE, RATIO, Pair, Totals
 from tidyfair.inference.monitoring.periods import check_periods, period_column
 from tidyfair.inference.on_data import CalledOnTallies
@@ -57,8 +57,12 @@ _REFUSED: dict[str, str] = {
     "on_undefined": ": groups without a value have no limits",
 }
 """The options of metrics that a monitor does not accept, and why."""
-_BEYOND: dict[Side, str] = {"below": "above the limit", "above": "below the limit"}
-_WITHIN, _UNDECIDED = "within", "undecided"
+_UNDECIDED = "undecided"
+_VERDICTS: dict[Side, dict[str, str]] = {
+    "below": {PASS: "within", UNSURE: _UNDECIDED, FAIL: "above the limit"},
+    "above": {PASS: "within", UNSURE: _UNDECIDED, FAIL: "below the limit"},
+}
+"""The words for verdicts, by the good side of the limit."""
 _ENDS = 2
 _MOST_PAIRS, _PAIRS_AT_ONCE = 25_000_000, 50_000
 """The most pairs of groups, both ways round, over all looks (about two minutes), and those worked out at once."""
@@ -157,10 +161,9 @@ class _GroupMonitor(Monitor):
     def _results(self, tally: Tally, options: Options) -> pl.DataFrame:
         looks, every_sums = self._sums(tally, options)
         tables: list[pl.DataFrame] = []
-        shown: list[Array] = [np.arange(len(looks.last))] * len(every_sums)
-        if self.change:
-            shown = [table[_LOOK].to_numpy() for table in self._verdicts(looks, every_sums)]
-        for all_sums, windows in zip(every_sums, shown, strict=True):
+        shown = self._verdicts(looks, every_sums) if self.change else [None] * len(every_sums)
+        for all_sums, judged in zip(every_sums, shown, strict=True):
+            windows = np.arange(len(looks.last)) if judged is None else judged[_LOOK].to_numpy()
             sums = all_sums.at(windows)
             lower, upper = _limits_of_groups(sums)
             cells = np.nonzero(sums.are_compared)
@@ -200,17 +203,13 @@ def _judged(sums: RunningSums, side: Side, limit: float) -> pl.DataFrame:
         pl.Series(".estimate", estimate),
         pl.Series(".lower", lower),
         pl.Series(".upper", upper),
-        pl.lit(limit, pl.Float64).alias(".limit"),
         pl.Series(".e_value", np.where(np.isnan(estimate), np.nan, e_value)),
-    )
-    is_above, is_below = pl.col(".lower") > limit, pl.col(".upper") < limit
-    is_beyond, is_within = (is_above, is_below) if side == "below" else (is_below, is_above)
-    is_complete = pl.lit(~left_out.any(axis=1))
-    verdict = pl.when(is_beyond).then(pl.lit(_BEYOND[side])).when(is_within & is_complete).then(pl.lit(_WITHIN))
-    return judged.with_columns(pl.col(pl.Float64).fill_nan(None)).with_columns(
-        verdict.otherwise(pl.lit(_UNDECIDED)).alias(".verdict"),
         pl.Series(".groups_left_out", names, dtype=pl.List(pl.String)),
     )
+    judged = judged.with_columns(pl.col(pl.Float64).fill_nan(None))
+    unsigned, is_complete = pl.lit(value=False), pl.lit(~left_out.any(axis=1))
+    judged = with_verdicts(judged, [(side, limit)] * len(judged), unsigned, is_complete)
+    return judged.with_columns(pl.col(".verdict").replace_strict(_VERDICTS[side]))
 
 
 def _named(sums: RunningSums, looks: Array) -> pl.DataFrame:
@@ -652,15 +651,6 @@ def _problem_of(metric: GroupwiseMetric) -> str | None:
     return None if type(aggregate) in {GroupMinimum, GroupMaximum} else f"compares groups by {aggregate!r}"
 
 
-def _checked_bounds(bounds: object) -> Bounds:
-    """The bounds of the values of rows, or an error."""
-    values = [number("bounds", value, -math.inf) for value in bounds] if is_list(bounds) else []
-    if len(values) != 2 or values[0] >= values[1]:
-        msg = f"`bounds` must be two numbers, the smaller one first, not {bounds!r}."
-        raise ArgumentError(msg)
-    return values[0], values[1]
-
-
 @refuse_unknown_keywords
 def monitor(
     given: Metric | GroupwiseMetric | MetricSet, *, below: float | None = None, above: float | None = None,
@@ -723,7 +713,11 @@ def monitor(
     if groups is not None:
         groups = whole("groups", groups, 2)
     if bounds is not None:
-        bounds = _checked_bounds(bounds)
+        ends = [number("bounds", value, -math.inf) for value in bounds] if is_list(bounds) else []
+        if len(ends) != 2 or ends[0] >= ends[1]:
+            msg = f"`bounds` must be two numbers, the smaller one first, not {bounds!r}."
+            raise ArgumentError(msg)
+        bounds = ends[0], ends[1]
     for metric in metrics:
         _check_metric(metric, limit, bounds)
     if bounds is not None and all(share_of(formula) is not None for formula in formulas_of(*metrics)):

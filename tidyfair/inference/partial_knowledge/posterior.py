@@ -18,7 +18,7 @@ from tidyfair.inference.partial_knowledge.pooling import Pooling, check_pooling,
 from tidyfair.inference.rate_tests import Case, CountedRate, OuterGroup, groupwise
 from tidyfair.inference.testing import compared_draws, drawn_together
 from tidyfair.intervals import designs_of, is_of_labels, replicates_of
-from tidyfair.specs import Array, Options, formulas_of, how_often, key_columns, refuse_unknown_keywords, whole
+from tidyfair.specs import Array, Options, formulas_of, key_columns, refuse_unknown_keywords
 from tidyfair.specs.result_kinds import PROBABILITIES, ResultKind
 from tidyfair.tallies import Tally
 
@@ -26,7 +26,6 @@ __all__ = ["ProbabilityOf", "probability"]
 
 _REFUSED = {
     **dict.fromkeys(("interval", "conf_level", "explain", "on_undefined", "parts", "keep_rows"), ""),
-    **dict.fromkeys(("times", "seed"), " in the call; give it to `probability` itself"),
     **dict.fromkeys(("case_weights", "cluster"), ", for which no prior is defined; use intervals or a test"),
 }
 """The options of metrics that a probability does not accept, and why."""
@@ -42,8 +41,6 @@ class ProbabilityOf(MetricSetOnData):
     metrics: MetricSet
     side: Side
     limit: float
-    times: int
-    seed: int
     pooling: Pooling | None = None
     """The model of the rates of all groups, if there is one."""
 
@@ -58,9 +55,6 @@ class ProbabilityOf(MetricSetOnData):
                     "test."
                 )
                 raise ArgumentError(msg)
-
-    def _fixed(self) -> dict[str, Any]:
-        return super()._fixed() | {"times": self.times, "seed": self.seed}
 
     def _results(self, tally: Tally, options: Options) -> pl.DataFrame:
         tables: list[pl.DataFrame] = []
@@ -86,12 +80,13 @@ class ProbabilityOf(MetricSetOnData):
 
     def _share_of_pooled(self, case: Case, outer: int) -> float | None:
         """The share of draws of the pooled rates of an outer group on the good side of the limit."""
-        outer_group, pooling = OuterGroup(case, outer, self.seed), cast("Pooling", self.pooling)
+        outer_group, pooling = OuterGroup(case, outer), cast("Pooling", self.pooling)
         if not all(len(count.group_cells) for count in outer_group.counts):
             return None
 
         def draw(count: CountedRate) -> Array:
-            return pooled(outer_group, count, pooling).draws(self.times, outer_group.random) * count.group_denominator
+            rates = pooled(outer_group, count, pooling)
+            return rates.draws(case.options.replicates, outer_group.random) * count.group_denominator
 
         drawn_rates = drawn_together(outer_group.counts, draw)
         values = compared_draws(case.evaluated, outer_group.rows, outer_group.counts, drawn_rates)["value"]
@@ -127,7 +122,7 @@ class ProbabilityOf(MetricSetOnData):
 @refuse_unknown_keywords
 def probability(
     given: Metric | GroupwiseMetric | MetricSet, *, below: float | None = None, above: float | None = None,
-    pooling: Pooling | None = None, times: int = 10_000, seed: int = 0,
+    pooling: Pooling | None = None,
 ) -> ProbabilityOf:  # fmt: skip
     """Estimate the posterior probability that disparities are `below` (or ratios `above`) a limit.
 
@@ -140,11 +135,10 @@ def probability(
         above: The limit of ratios.
         pooling: `"beta_binomial"` or `"additive"`, for rates that borrow strength from other groups, as in
             `shrunken_rates`; None for separate groups, whose disparities are larger by chance.
-        times: Number of draws.
-        seed: Random seed; the same seed gives the same result.
 
     Returns:
-        A callable with the arguments of a metric. It returns the metric's rows with the `.limit` and the
+        A callable with the arguments of a metric, `times=` draws (10,000 by default) and their `seed=` among them. It
+        returns the metric's rows with the `.limit` and the
         `.probability`, which is null without a value and, with a warning, if there is only one group.
 
     Raises:
@@ -160,4 +154,4 @@ def probability(
     metrics, side, limit = judged_metrics("probability", given, below, above)
     if pooling is not None:
         check_pooling("probability", pooling, groupwise((metrics,), "probability"))
-    return ProbabilityOf(metrics, side, limit, how_often(times), whole("seed", seed, 0), pooling)
+    return ProbabilityOf(metrics, side, limit, pooling)

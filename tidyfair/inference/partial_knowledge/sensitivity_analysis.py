@@ -18,15 +18,26 @@ import polars as pl
 
 from tidyfair.calling import Evaluable, GroupwiseFactory, GroupwiseMetric, Metric, MetricSet, Run, metric_set
 from tidyfair.errors import ArgumentError, in_short
-from tidyfair.evaluation import CELLS, texts_of
+from tidyfair.evaluation import CELLS, Evaluated, LabelCounts, evaluate_specs
 from tidyfair.inference.gates import FAIL, PASS, UNSURE, Gate, Side, gate_of
 from tidyfair.inference.models import influences_of
 from tidyfair.inference.on_data import CalledOnTallies, refuse_several_cuts
-from tidyfair.inference.result_frames import frame_of, no_rows, schema_of, with_outer_key
+from tidyfair.inference.result_frames import frame_of, no_rows, outer_keys_of, schema_of, with_outer_key
 from tidyfair.intervals import in_progress, is_of_cells, values_of_tables
-from tidyfair.specs import Array, Column, Contrast, Options, formulas_of, names_of, number, refuse_unknown_keywords
+from tidyfair.specs import (
+    Array,
+    By,
+    Column,
+    Contrast,
+    Options,
+    difference,
+    formulas_of,
+    names_of,
+    number,
+    refuse_unknown_keywords,
+)
 from tidyfair.specs.result_kinds import SENSITIVITY, ResultKind
-from tidyfair.tallies import ESTIMATE, HIDDEN, LABELS, TRUTH, Tally, open_frame
+from tidyfair.tallies import HIDDEN, Tally, open_frame
 
 __all__ = ["VerdictSensitivity", "verdict_sensitivity"]
 
@@ -48,7 +59,7 @@ _MOVES = {
 """The cells that rows with an error may leave and enter; of the wrong group, those of another group."""
 _FILLED = (("tp", "fp", "selected_only"), ("fn", "tn", "unselected_only"))
 """The cells that rows without a truth may belong to, by their estimate."""
-_SCENARIO, _ROWS, _TEXT = "\0scenario", "\0rows", "\0text"
+_SCENARIO, _ROWS = "\0scenario", "\0rows"
 _TRUTH, _ESTIMATE = "\0truth", "\0estimate"
 _COLUMNS: dict[str, Any] = {
     "truth": Column(_TRUTH), "estimate": Column(_ESTIMATE), "frequency_weights": Column(_ROWS),
@@ -110,31 +121,24 @@ class VerdictSensitivity(CalledOnTallies):
             msg = "verdict_sensitivity() counts rows, so it does not accept tallies with weights or suppressed cells."
             raise ArgumentError(msg)
         self._run.check_occurs(tally, options)
-        sided = tally.on_sides()
-        (evaluated,) = self._run.evaluate(tally, options)
-        labels = evaluated.labels
-        if labels.event is None:
+        if self._run.evaluate(tally, options)[0].labels.event is None:
             msg = "verdict_sensitivity() compares one label with the rest; give it as `pos_label=`."
             raise ArgumentError(msg)
-        cells = labels.encode(sided).with_columns(pl.col(LABELS) == labels.event)
-        outer = sided.outer_names
-        keys = [pl.col(name).alias(shown) for name, shown in zip(outer, names_of(sided.outer_columns), strict=True)]
-        tables = [no_rows(cells.select(keys), _SHOWN)]
-        judged: list[tuple[Any, tuple[Side, float], list[str]]] = []
-        for index, (metric, limit) in enumerate(zip(self.gate.metrics.metrics, self.gate.limits, strict=True)):
+        judged: list[tuple[Any, tuple[Side, float], Evaluated]] = []
+        for metric, limit in zip(self.gate.metrics.metrics, self.gate.limits, strict=True):
             by = cast("GroupwiseMetric", metric).by
             by.refuse_memberships(self.subject)
-            names = sided.names(by.columns)
-            # groups have the same name in all outer groups
-            cells = cells.with_columns(texts_of(cells.select(names)).alias(f"{_TEXT}{index}"))
-            judged.append((metric, limit, [*names, f"{_TEXT}{index}"]))
-        in_order = cells.sort(outer, nulls_last=True, maintain_order=True) if outer else cells
-        parts = in_order.partition_by(outer, maintain_order=True) if outer else [cells] * (len(cells) > 0)
-        for part in parts:
-            for metric, limit, names in judged:
-                study = _Study.of(metric, limit, self.gate.conf_level, part, names)
-                table = replace(study, missing_difference=self.missing_difference).table()
-                tables.append(with_outer_key(part.select(keys), 0, table))
+            # the groups of two sides are those of the columns, too
+            plain: Any = replace(metric, by=By(by.columns, policy=by.policy), aggregate=difference())
+            (evaluated,) = evaluate_specs(tally, [plain], options)
+            judged.append((metric, limit, evaluated))
+        keys = outer_keys_of(judged[0][-1])
+        tables = [no_rows(keys, _SHOWN)]
+        outers = range((len(keys) or 1) if tally.row_count else 0)
+        for outer, (metric, limit, evaluated) in itertools.product(outers, judged):
+            study = _Study.of(metric, limit, self.gate.conf_level, evaluated, outer)
+            table = replace(study, missing_difference=self.missing_difference).table()
+            tables.append(with_outer_key(keys, outer, table))
         return pl.concat(tables)
 
 
@@ -199,47 +203,40 @@ class _Study:
     gate: Gate
     cells: Array
     """Groups by cells."""
+    unknown: Array
+    """The cells of people whose group is unknown, in which no errors are tried."""
     keys: pl.DataFrame
-    """The values of the feature in each group."""
+    """The values of the feature in each group, unknown ones last."""
     texts: list[str]
     """The groups as results show them."""
-    unknown: pl.DataFrame
-    """The cells of people whose group is unknown, in which no errors are tried."""
     missing_difference: float = 1.0
 
     @classmethod
-    def of(
-        cls, metric: Any, limit: tuple[Any, float], conf_level: float, part: pl.DataFrame, names: Sequence[str]
-    ) -> _Study:
-        """Count the cells of the groups, whose keys and names are in some columns."""
-        *keys_of_groups, text = names
-        named = dict(zip(keys_of_groups, names_of(metric.by.columns), strict=True))
-        is_unknown = metric.policy.is_unknown(part.select(keys_of_groups))
-        unknown = part.filter(is_unknown).select(
-            *(pl.col(name).alias(shown) for name, shown in named.items()),
-            pl.col(TRUTH).alias(_TRUTH), pl.col(ESTIMATE).alias(_ESTIMATE), pl.col("n").alias(_ROWS),
-        )  # fmt: skip
-        part = part.filter(~is_unknown)
-        keys = part.select(pl.col(name).alias(shown) for name, shown in named.items())
-        groups = keys.with_columns(part[text].alias(_TEXT)).unique(keys.columns).sort(keys.columns, nulls_last=True)
-        texts = groups[_TEXT].to_list()
-        groups = groups.drop(_TEXT)
-        if len(groups) > _MOST_GROUPS:
+    def of(cls, metric: Any, limit: tuple[Any, float], conf_level: float, evaluated: Evaluated, outer: int) -> _Study:
+        """Count the cells of the groups of an outer group."""
+        ((by, (first, size)),) = evaluated.group_cells.spans.items()
+        span, names = slice(first, first + size), names_of(metric.by.columns)
+        index, cells = evaluated.group_cells.indices[by], evaluated.evaluator.cells
+        levels = [cast("int", evaluated.labels.event)]
+        counts = LabelCounts(cells.truth, cells.estimate, index.of_cell, size, levels, cells.complete)
+        by_name = counts.of(cells.measure("n"))
+        counted = np.stack([by_name[name][0] if name in by_name else np.zeros(size) for name in _NAMES], axis=1)
+        is_own, is_unknown = evaluated.group_cells.outer[span] == outer, evaluated.group_cells.unknown[span]
+        known, unknown = np.flatnonzero(is_own & ~is_unknown), np.flatnonzero(is_own & is_unknown)
+        if len(known) > _MOST_GROUPS:
             msg = (
-                f"verdict_sensitivity() accepts at most {_MOST_GROUPS} groups, but {metric.name} has {len(groups)}; "
+                f"verdict_sensitivity() accepts at most {_MOST_GROUPS} groups, but {metric.name} has {len(known)}; "
                 "pool small groups first."
             )
             raise ArgumentError(msg)
-        index = keys.join(
-            groups.with_row_index(_ROWS), on=keys.columns, how="left", nulls_equal=True, maintain_order="left"
-        )
-        cell = [list(CELLS.values()).index(pair) for pair in part.select(TRUTH, ESTIMATE).rows()]
-        cells = np.zeros((len(groups), len(CELLS)), dtype=np.int64)
-        np.add.at(cells, (index[_ROWS].to_numpy(), np.array(cell, dtype=int)), part["n"].to_numpy())
         # the groups of scenarios are columns, whatever they were in the data
-        plain = replace(metric, by=replace(metric.by, columns=tuple(map(Column, named.values()))))
-        gate = Gate(metric_set(plain), (limit,), conf_level)
-        return cls(plain, gate, cells, groups, texts, unknown)
+        plain = replace(metric, by=replace(metric.by, columns=tuple(map(Column, names))))
+        gate, keys = Gate(metric_set(plain), (limit,), conf_level), index.keys_named(names)
+        counted = counted.astype(np.int64)
+        return cls(
+            plain, gate, counted[known], counted[unknown], keys[np.concatenate([known, unknown])],
+            evaluated.group_cells.text[first + known].to_list(),
+        )  # fmt: skip
 
     @property
     def errors(self) -> tuple[str, ...]:
@@ -249,7 +246,7 @@ class _Study:
 
     def judged(self, scenarios: Sequence[Array], *, interval: bool = True) -> pl.DataFrame:
         """The results of some scenarios, in their order, with verdicts if there are intervals."""
-        stacked = np.stack(scenarios)
+        stacked = np.stack([np.concatenate([cells, self.unknown]) for cells in scenarios])
         scenario, group, cell = (stacked > 0).nonzero()
         pairs = list(CELLS.values())
         data = self.keys[group].with_columns(
@@ -258,8 +255,6 @@ class _Study:
             pl.Series(_ESTIMATE, [pairs[index][1] for index in cell], dtype=pl.Boolean),
             pl.Series(_ROWS, stacked[scenario, group, cell]),
         )
-        everywhere = pl.DataFrame({_SCENARIO: np.arange(len(scenarios))}).join(self.unknown, how="cross")
-        data = pl.concat([data, everywhere.select(data.columns)], how="vertical_relaxed")
         run = self.gate.metrics.run
         options = Options(
             **_COLUMNS, labels=[False, True], pos_label=True, on_undefined="ignore", explain=True,

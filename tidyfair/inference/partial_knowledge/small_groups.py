@@ -25,16 +25,12 @@ from tidyfair.inference.rate_tests import REFUSED_OF_RATES, CountedRate, OuterGr
 from tidyfair.inference.result_frames import Content, Schema, schema_of
 from tidyfair.intervals import Shares, adjusted, difference_limits, z_value
 from tidyfair.specs import (
-    DEFAULTS,
-    REPLICATES,
     CallOptions,
     Column,
     ColumnLike,
     Frame,
     Options,
-    how_often,
     is_value,
-    proper_share,
     refuse_reserved,
     refuse_unknown_keywords,
     show_keywords,
@@ -48,7 +44,6 @@ __all__ = ["WorstGroups", "lump_rare", "missing_truth", "shrunken_rates", "worst
 
 _MISSING = ("missing", "size", "other missing", "other size")
 _LEVEL = 0.95
-_OF_DRAWS = ("conf_level", "times", "seed")
 """The options of a call that are those of draws from a model."""
 _SHRUNKEN = schema_of("""
     .metric .by .group .estimator .estimate .lower .upper .raw .n .weight .mean .precision .additive .vpc
@@ -97,7 +92,7 @@ def lump_rare(data: Any, column: str, min_n: int, *, other: str = "other", name:
 
 
 @refuse_unknown_keywords
-@show_keywords(CallOptions, without=REFUSED_OF_RATES.keys() - _OF_DRAWS)
+@show_keywords(CallOptions, without=REFUSED_OF_RATES)
 def shrunken_rates(
     metric: GroupwiseMetric, data: Any, truth: ColumnLike | None = None, estimate: ColumnLike | None = None, *,
     pooling: Pooling = "beta_binomial", **options: Unpack[CallOptions],
@@ -141,13 +136,7 @@ def shrunken_rates(
     """
     members = groupwise((metric,), "shrunken_rates", takes_data=True)
     check_pooling("shrunken_rates", pooling, members)
-    call_options: dict[str, Any] = dict(options)
-    draw_options = {name: call_options.pop(name, DEFAULTS[name]) for name in _OF_DRAWS}
-    rates = _ShrunkenRates(
-        members, times=how_often(draw_options["times"] or REPLICATES), seed=whole("seed", draw_options["seed"], 0),
-        conf_level=proper_share("conf_level", draw_options["conf_level"]), pooling=pooling,
-    )  # fmt: skip
-    return rates(data, truth, estimate, **call_options)
+    return _ShrunkenRates(members, pooling=pooling)(data, truth, estimate, **options)
 
 
 @dataclass(frozen=True, repr=False)
@@ -188,7 +177,8 @@ class _ShrunkenRates(_TableOfRates):
 
     def _columns(self, outer_group: OuterGroup, count: CountedRate) -> dict[str, Any]:
         rates, rows = pooled(outer_group, count, self.pooling), count.group_denominator
-        lower, upper = rates.limits(self.conf_level, rates.draws(self.times, outer_group.random))
+        options = outer_group.case.options
+        lower, upper = rates.limits(options.conf_level, rates.draws(options.replicates, outer_group.random))
         columns: dict[str, Any] = {
             ".estimator": self.pooling, ".estimate": rates.estimate, ".lower": lower, ".upper": upper,
             ".raw": count.group_numerator / rows, ".n": rows,
@@ -210,15 +200,16 @@ class WorstGroups(_TableOfRates):
     _schema: ClassVar[Schema] = _WORST
 
     def _columns(self, outer_group: OuterGroup, count: CountedRate) -> dict[str, Any]:
-        rows, hits = count.group_denominator, count.group_numerator
+        rows, hits, options = count.group_denominator, count.group_numerator, outer_group.case.options
+        times, random = options.replicates, outer_group.random
         if self.pooling:
             rates = pooled(outer_group, count, self.pooling)
-            drawn, estimate = rates.draws(self.times, outer_group.random), rates.estimate
-            lower, upper = rates.simultaneous_limits(self.conf_level, drawn)
+            drawn, estimate = rates.draws(times, random), rates.estimate
+            lower, upper = rates.simultaneous_limits(options.conf_level, drawn)
         else:
             raw = Shares.of_counts(hits, rows)
-            drawn, estimate = outer_group.random.beta(hits + 0.5, rows - hits + 0.5, (self.times, len(rows))), raw.value
-            lower, upper = raw.limits(z_value(self.conf_level ** (1 / len(rows))))
+            drawn, estimate = random.beta(hits + 0.5, rows - hits + 0.5, (times, len(rows))), raw.value
+            lower, upper = raw.limits(z_value(options.conf_level ** (1 / len(rows))))
         directions = {
             base.name: base.direction for base in (*outer_group.case.metric.metrics, *outer_group.case.metric.less)
         }
@@ -226,33 +217,28 @@ class WorstGroups(_TableOfRates):
         worst = drawn.argmin(axis=1) if is_lowest else drawn.argmax(axis=1)
         return {
             ".estimate": estimate, ".lower": lower, ".upper": upper, ".worst": "lowest" if is_lowest else "highest",
-            ".p_worst": np.bincount(worst, minlength=len(rows)) / self.times, ".n": rows,
+            ".p_worst": np.bincount(worst, minlength=len(rows)) / times, ".n": rows,
         }  # fmt: skip
 
 
 @refuse_unknown_keywords
-def worst_groups(
-    *metrics: GroupwiseMetric | MetricSet, conf_level: float = 0.95, pooling: Pooling | None = "beta_binomial",
-    times: int = 10_000, seed: int = 0,
-) -> WorstGroups:  # fmt: skip
+def worst_groups(*metrics: GroupwiseMetric | MetricSet, pooling: Pooling | None = "beta_binomial") -> WorstGroups:
     """Estimate how probably each group is the worst: of equal groups some group looks it by chance.
 
     Small groups look the worst most often, so that rates borrow strength from those of other groups (partial pooling).
 
     Args:
         metrics: Groupwise metrics of rates.
-        conf_level: Simultaneous level of the intervals of all groups.
         pooling: The model of the rates of all groups, as of `shrunken_rates`: `"beta_binomial"` or, for groups of
             several features, `"additive"`; None for groups on their own, with independent Jeffreys priors, by which the
             group with the worst observed rate is too sure of being the worst where groups are small.
-        times: Number of draws.
-        seed: Seed of the draws.
 
     Returns:
-        A callable that takes what a metric takes, and gives one row for each rate and group: the `.estimate`, `.lower`
-        and `.upper` (credible, of all groups at once), `.worst`, whether the `lowest` or the `highest` is the worst,
-        `.p_worst`, the probability that no other group is worse, and `.n` rows. Without pooling, estimates are the
-        observed rates, and limits Wilson's, of all groups at once.
+        A callable that takes what a metric takes, `conf_level=`, the simultaneous level of the intervals of all groups,
+        and `times=` draws (10,000 by default) with their `seed=` among them. It gives one row for each rate and group:
+        the `.estimate`, `.lower` and `.upper` (credible, of all groups at once), `.worst`, whether the `lowest` or the
+        `highest` is the worst, `.p_worst`, the probability that no other group is worse, and `.n` rows. Without
+        pooling, estimates are the observed rates, and limits Wilson's, of all groups at once.
 
     >>> from tidyfair import demographic_parity
     >>> people = pl.DataFrame({"hired": [1, 1, 1, 0, 0, 0], "sex": list("fffmmm")})
@@ -263,10 +249,7 @@ def worst_groups(
     members = groupwise(metrics, "worst_groups")
     if pooling is not None:
         check_pooling("worst_groups", pooling, members)
-    return WorstGroups(
-        members, times=how_often(times), seed=whole("seed", seed, 0),
-        conf_level=proper_share("conf_level", conf_level), pooling=pooling,
-    )  # fmt: skip
+    return WorstGroups(members, pooling=pooling)
 
 
 @refuse_unknown_keywords

@@ -30,7 +30,6 @@ from tidyfair.specs import (
     Options,
     are_columns,
     names_of,
-    proper_share,
     refuse_unknown_keywords,
 )
 from tidyfair.specs.result_kinds import COMPONENTS, ResultKind
@@ -55,6 +54,7 @@ class DecompositionOptions(AuditOptions, total=False):
 
     frequency_weights: ColumnLike | None
     cluster: ColumnLike | None
+    conf_level: float
 
 
 @dataclass(frozen=True, repr=False)
@@ -72,7 +72,6 @@ class Decomposition(RateOnData):
     between: Column
     features: tuple[Column, ...]
     to: object = None
-    conf_level: float = 0.95
     clusters: tuple[Column, ...] = ()
     """The columns of clusters of a call."""
 
@@ -93,7 +92,7 @@ class Decomposition(RateOnData):
         clustered = replace(self, clusters=tuple(key.column for key in tally.clusters))
         return super(Decomposition, clustered)._results(tally, options)
 
-    def _tables(self, evaluated: Evaluated, options: Options) -> Iterator[pl.DataFrame]:  # noqa: ARG002 - none is needed
+    def _tables(self, evaluated: Evaluated, options: Options) -> Iterator[pl.DataFrame]:
         keys = self._keys(evaluated)
         policy = self.metric.difference(self.between.source).by.policy
         groups = keys.select(self.between.name)
@@ -104,10 +103,12 @@ class Decomposition(RateOnData):
         named = self._named(placed(keys.filter(is_counted), [self.between.name])[1])
         for outer in range(len(evaluated.group_cells.outer_keys)):
             chosen = np.flatnonzero(is_counted & (rows["outer"] == outer).to_numpy())
-            yield frame_of(self._rows_of_groups(keys[chosen], counts[chosen], named), _SHOWN)
+            yield frame_of(
+                self._rows_of_groups(keys[chosen], counts[chosen], named, z_value(options.conf_level)), _SHOWN
+            )
 
     def _rows_of_groups(
-        self, keys: pl.DataFrame, counts: Array, named: tuple[object, ...] | None
+        self, keys: pl.DataFrame, counts: Array, named: tuple[object, ...] | None, z: float
     ) -> list[dict[str, Any]]:
         """The decomposition of the difference of each group from the one that others are compared with.
 
@@ -127,7 +128,7 @@ class Decomposition(RateOnData):
             if group != reference:
                 chosen = np.flatnonzero((of_group == group) | (of_group == reference))
                 sample = self._sample(keys[chosen], counts[chosen], (of_group[chosen] == group).astype(np.int64))
-                rows += self._components(sample, {".group": texts[group], ".other": texts[reference]})
+                rows += self._components(sample, {".group": texts[group], ".other": texts[reference]}, z)
         return rows
 
     def _named(self, groups: pl.DataFrame) -> tuple[object, ...] | None:
@@ -157,18 +158,18 @@ class Decomposition(RateOnData):
         twice = (np.tile(group, 2), np.tile(cell, 2))
         return _Sample(names, margins, np.arange(len(both)), *twice, is_hit, np.ones(len(both)), both)
 
-    def _components(self, sample: _Sample, named: Mapping[str, str]) -> Iterator[dict[str, Any]]:
+    def _components(self, sample: _Sample, named: Mapping[str, str], z: float) -> Iterator[dict[str, Any]]:
         """The rows of a difference: the composition of each feature, the rates, and the total."""
         hits, rows = sample.totals
         estimate = sample.components(hits[None], rows[None])[0]
         errors, freedom = sample.errors()
-        half = student_limits(z_value(self.conf_level), freedom) * errors
+        half = student_limits(z, freedom) * errors
         for index, name in enumerate([*names_of(self.features), RATES, TOTAL]):
             lower, upper = np.clip([estimate[index] - half[index], estimate[index] + half[index]], -1, 1)
             method = "jackknife"
             if name == TOTAL and not sample.is_clustered:
                 (other, one), (other_rows, one_rows) = hits.sum(axis=1) / rows.sum(axis=1), rows.sum(axis=1)
-                lower, upper = newcombe(one, one_rows, other, other_rows, z_value(self.conf_level))
+                lower, upper = newcombe(one, one_rows, other, other_rows, z)
                 method = "newcombe"
             numbers = {".estimate": estimate[index], ".std_error": errors[index], ".lower": lower, ".upper": upper}
             yield {
@@ -286,7 +287,6 @@ class _Sample:
 @refuse_unknown_keywords
 def decompose(
     metric: Metric, *, between: ColumnLike, by: ColumnLike | Iterable[ColumnLike], to: object = None,
-    conf_level: float = 0.95,
 ) -> Decomposition:  # fmt: skip
     """Decompose the difference of a rate between two groups, or two periods, into composition and rates.
 
@@ -304,14 +304,13 @@ def decompose(
         between: The column of the groups, or periods, whose rates are compared.
         by: The column or columns that may explain the difference, of at most six.
         to: The group that others are compared with; by default the first in order, such as the earliest period.
-        conf_level: Confidence level of the intervals.
 
     Returns:
-        A callable with the arguments of a metric. It returns for each group (`.group`) beside the reference (`.other`)
-        and each outer group a row for each `.component`: the composition of each column of `by`, `rates`, and `total`,
-        which is their sum: the rate of the group minus that of the reference. `.estimate` has `.lower`, `.upper` and
-        `.std_error`, by leaving out one row at a time, or one cluster (`cluster=`); the total has Newcombe's interval.
-        `.n` and `.n_other` are the rows of the denominators.
+        A callable with the arguments of a metric, of which `conf_level=` is that of the intervals. It returns for each
+        group (`.group`) beside the reference (`.other`) and each outer group a row for each `.component`: the
+        composition of each column of `by`, `rates`, and `total`, which is their sum: the rate of the group minus that
+        of the reference. `.estimate` has `.lower`, `.upper` and `.std_error`, by leaving out one row at a time, or one
+        cluster (`cluster=`); the total has Newcombe's interval. `.n` and `.n_other` are the rows of the denominators.
 
     Raises:
         ArgumentError: For other metrics than rates of labels, for columns that are given twice, and for more than six.
@@ -343,4 +342,4 @@ def decompose(
     if not 1 <= len(features) <= _MOST_FEATURES:
         msg = f"decompose(): `by` takes 1 to {_MOST_FEATURES} columns, not {len(features)}; cross some into one column."
         raise ArgumentError(msg)
-    return Decomposition(rate, of_groups, features, to, proper_share("conf_level", conf_level))
+    return Decomposition(rate, of_groups, features, to)

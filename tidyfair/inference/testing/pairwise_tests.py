@@ -21,6 +21,7 @@ from tidyfair.inference.rate_tests import (
     ADJUSTMENTS,
     FAMILIES,
     REFUSED,
+    REFUSED_OF_RATES,
     AdjustedTest,
     CountedRate,
     Family,
@@ -61,13 +62,10 @@ from tidyfair.specs import (
     SurveyCallOptions,
     difference,
     flag,
-    how_often,
     key_columns,
     one_of,
     opened,
-    proper_share,
     refuse_unknown_keywords,
-    whole,
 )
 from tidyfair.specs.result_kinds import PAIRS, STRATA, ResultKind
 from tidyfair.tallies import Tally
@@ -204,25 +202,27 @@ class PairwiseTest(AdjustedTest, GroupsCompared):
     def _results(self, tally: Tally, options: Options) -> pl.DataFrame:
         """The pairs of all metrics, with p-values adjusted for their number and limits that agree with these."""
         check_tested(tally)
-        options = replace(options, interval="auto", conf_level=self.conf_level, times=self.times, seed=self.seed)
+        options = replace(options, interval="auto")
         evaluated = self._run.evaluate(tally, options)
         comparisons = self._comparisons(evaluated, options)
         found_p_values = [comparison.p_values(self.test, mid_p=self.mid_p) for comparison in comparisons]
         # the pairs that are adjusted together
-        families: dict[object, list[int]] = {}
+        together: dict[object, list[int]] = {}
         for number, comparison in enumerate(comparisons):
             name, by = comparison.family.rows["name"][0], comparison.metric.by.text
-            family = number if self.adjust == "max_t" else {"all": None, "metric": name, "by": by}[self.family]
-            families.setdefault(family, []).append(number)
+            key = number if self.adjust == "max_t" else {"all": None, "metric": name, "by": by}[self.family]
+            together.setdefault(key, []).append(number)
         nothing = evaluated[0].rows.clear()
         empty = pl.DataFrame(evaluated[0].key_columns(nothing)).drop(".estimator").hstack(pl.DataFrame(schema=_PAIRS))
         tables = [empty] * (1 + len(comparisons))
-        for numbers in families.values():
+        for numbers in together.values():
             joint = np.concatenate([found_p_values[number] for number in numbers])
-            adjusted_values, z = self._adjusted_in_family([comparisons[number] for number in numbers], joint)
+            family = [comparisons[number] for number in numbers]
+            adjusted_values, z = self._adjusted_in_family(family, joint, options)
             ends = np.cumsum([len(found_p_values[number]) for number in numbers])
             for number, adjusted_of_pairs in zip(numbers, np.split(adjusted_values, ends[:-1]), strict=True):
-                tables[1 + number] = self._table(comparisons[number], found_p_values[number], adjusted_of_pairs, z)
+                tested = found_p_values[number], adjusted_of_pairs
+                tables[1 + number] = self._table(comparisons[number], *tested, z, options.conf_level)
         table = pl.concat(tables, how="vertical_relaxed")
         cuts = [name for name in CUTS if name in table.columns]
         return table.select(*key_columns(table), ".metric", ".by", *cuts, *_PAIRS)
@@ -246,14 +246,14 @@ class PairwiseTest(AdjustedTest, GroupsCompared):
                     comparison = _Comparison(self.metrics[number], part, family, self.scales[number])
                     comparisons[number].append(comparison)
         in_order = [comparison for comparisons_of_metric in comparisons for comparison in comparisons_of_metric]
-        self._check_pairs(in_order)
+        self._check_pairs(in_order, options)
         return in_order
 
-    def _check_pairs(self, comparisons: Sequence[_Comparison]) -> None:
+    def _check_pairs(self, comparisons: Sequence[_Comparison], options: Options) -> None:
         """Refuse more pairs of groups than are compared in a few minutes."""
         most, way_out = _MOST_PAIRS, ""
         if self.adjust == "max_t":
-            most, way_out = min(most, _MOST_DRAWN // self.times), ', take `adjust="holm"` or fewer `times`'
+            most, way_out = min(most, _MOST_DRAWN // options.replicates), ', take `adjust="holm"` or fewer `times`'
         pairs = sum(math.comb(len(comparison.family.rows), 2) for comparison in comparisons)
         if pairs <= most:
             return
@@ -265,22 +265,23 @@ class PairwiseTest(AdjustedTest, GroupsCompared):
         )
         raise ArgumentError(msg)
 
-    def _adjusted_in_family(self, comparisons: Sequence[_Comparison], p_values: Array) -> tuple[Array, float]:
+    def _adjusted_in_family(
+        self, comparisons: Sequence[_Comparison], p_values: Array, options: Options
+    ) -> tuple[Array, float]:
         """The adjusted p-values of a family of pairs, and the standard errors from disparities to their limits.
 
         For all at once by Bonferroni's inequality, where p-values bound any false rejection; where they bound the share
         of false ones, for as large a share of those rejected (Benjamini and Yekutieli, 2005).
         """
-        is_tested, error = ~np.isnan(p_values), 1 - self.conf_level
+        is_tested, error = ~np.isnan(p_values), 1 - options.conf_level
         tested, adjusted_values, share = p_values[is_tested], np.full(len(p_values), np.nan), error
         number = max(1, len(tested))
         if self.adjust == "max_t":
             if not len(tested):
                 return adjusted_values, math.nan
             one, other = (groups[is_tested] for groups in comparisons[0].pairs)
-            random = generator(self.seed, "distances of pairs")
             adjusted_values[is_tested], z = _adjusted_by_largest(
-                comparisons[0].covariance(), (one, other), tested, self.times, random, self.conf_level
+                comparisons[0].covariance(), (one, other), tested, options
             )
             return adjusted_values, z
         if self.adjust == "holm":
@@ -297,7 +298,9 @@ class PairwiseTest(AdjustedTest, GroupsCompared):
             share /= float((1 / np.arange(1, number + 1)).sum())
         return adjusted_values, z_value(1 - share)
 
-    def _table(self, comparison: _Comparison, p_values: Array, adjusted_values: Array, z: float) -> pl.DataFrame:
+    def _table(
+        self, comparison: _Comparison, p_values: Array, adjusted_values: Array, z: float, level: float
+    ) -> pl.DataFrame:
         """The pairs of a comparison, with limits that exclude equality where the p-value rejects it, and only there.
 
         Of a disparity that is rejected, the side is known (Strassburger and Bretz, 2008). A limit that lies on the
@@ -307,7 +310,7 @@ class PairwiseTest(AdjustedTest, GroupsCompared):
         one, other = comparison.pairs
         disparity, equality = compare_values(value[one], value[other], comparison.scale), EQUALITY[comparison.scale]
         lower, upper = comparison.limits(z)
-        is_rejected = adjusted_values < 1 - self.conf_level
+        is_rejected = adjusted_values < 1 - level
         lower_is_open = is_rejected & (disparity > equality) & (lower <= equality)
         upper_is_open = is_rejected & (disparity < equality) & (upper >= equality)
         lower = np.where(lower_is_open, equality, np.where(is_rejected, lower, np.minimum(lower, equality)))
@@ -344,9 +347,7 @@ def _adjusted_by_largest(
     covariance: Array,
     pairs: tuple[Array, Array],
     p_values: Array,
-    times: int,
-    random: np.random.Generator,
-    level: float,
+    options: Options,
 ) -> tuple[Array, float]:
     """P-values adjusted step-down by the largest distance of any pair, and the distance none exceeds at a level.
 
@@ -355,7 +356,8 @@ def _adjusted_by_largest(
     of rows. So it is drawn without knowing which groups are equal and what their values are, which shuffling all groups
     together does not allow (Westfall and Young, 1993).
     """
-    drawn = random.standard_normal((times, len(covariance)))
+    times = options.replicates
+    drawn = generator(options.seed, "distances of pairs").standard_normal((times, len(covariance)))
     variance = np.diagonal(covariance)
     if (covariance == np.diag(variance)).all():
         drawn = drawn * np.sqrt(variance)
@@ -379,7 +381,7 @@ def _adjusted_by_largest(
     rising = falling[::-1]
     adjusted_values[rising] = np.maximum.accumulate(adjusted_values[rising])
     # Bonferroni's distance at most
-    rank, most = math.ceil(level * (times + 1)), z_value(1 - (1 - level) / len(p_values))
+    rank, most = math.ceil(options.conf_level * (times + 1)), z_value(1 - (1 - options.conf_level) / len(p_values))
     return adjusted_values, most if rank > times else min(float(np.sort(largest)[rank - 1]), most)
 
 
@@ -433,6 +435,7 @@ class StratifiedTest(OuterGroupTest):
 
     subject: ClassVar[str] = "stratified()"
     kind: ClassVar[ResultKind] = STRATA
+    refused: ClassVar[Mapping[str, str]] = REFUSED_OF_RATES | dict.fromkeys(("times", "seed"), ": it draws nothing")
     _schema: ClassVar[Schema] = _STRATIFIED
     standard: Standard | None = None
 
@@ -446,10 +449,10 @@ class StratifiedTest(OuterGroupTest):
             for group, text in enumerate(texts):
                 if group != reference:
                     names = {".metric": count.name, ".by": metric.by.text, ".group": text, ".other": texts[reference]}
-                    rows.append(names | self._compared(count, group, reference))
+                    rows.append(names | self._compared(count, group, reference, outer_group.case.options.conf_level))
             yield rows
 
-    def _compared(self, count: CountedRate, group: int, reference: int) -> dict[str, Any]:
+    def _compared(self, count: CountedRate, group: int, reference: int, level: float) -> dict[str, Any]:
         """The crude difference of a group from the reference, and that within their common strata."""
         denominator, numerator = count.group_denominator, count.group_numerator
         crude = float(numerator[group] / denominator[group] - numerator[reference] / denominator[reference])
@@ -462,12 +465,12 @@ class StratifiedTest(OuterGroupTest):
             return row | {".pattern": "no common stratum"}
         hits, other_hits = count.numerator[is_common][:, [group, reference]].T.astype(float)
         rows, other_rows = count.denominator[is_common][:, [group, reference]].T.astype(float)
-        row |= within_strata(hits, rows, other_hits, other_rows, self.conf_level, self.standard)
+        row |= within_strata(hits, rows, other_hits, other_rows, level, self.standard)
         differences = hits / rows - other_hits / other_rows
         pattern = "alike"
         if ((differences > 0).all() and crude < 0) or ((differences < 0).all() and crude > 0):
             pattern = "simpson"
-        elif row[".p_homogeneity"] < 1 - self.conf_level:
+        elif row[".p_homogeneity"] < 1 - level:
             pattern = "heterogeneous"
         return row | {".pattern": pattern}
 
@@ -505,9 +508,6 @@ def pairwise(
     mid_p: bool = False,
     adjust: Literal["holm", "max_t", "bh", "by", "none"] = "holm",
     family: Family = "all",
-    conf_level: float = 0.95,
-    times: int = 10_000,
-    seed: int = 0,
 ) -> PairwiseTest:
     """Compare each pair of groups: the difference or the ratio of their values, its interval, and a test.
 
@@ -527,25 +527,23 @@ def pairwise(
             errors of the pair (Westfall and Young, 1993). It is never above Holm's within a comparison, and it, too,
             holds for the pairs that are equal where others are not.
         family: The pairs that are adjusted together: `"all"`, those of one `"metric"`, or of one `"by"`.
-        conf_level: Confidence level of the intervals, together as the p-values are adjusted, and 1 minus the p-value
-            below which groups are told apart.
-        times: Number of draws for `"max_t"`, and of replicates for values whose interval has no closed form.
-        seed: Seed of the draws.
 
     Returns:
-        A callable that takes what a metric takes, and gives one row for each pair, label, evaluation time or quantile
-        level, and outer group: `.group`, `.other`, the rows of both (`.n`, `.n_other`: of rates those that count), both
-        values, `.scale` (`difference`, group minus other, `ratio`, group over other, or `odds_ratio`), `.disparity` with
-        `.lower`, `.upper`, `.std_error` (null where limits do not rest on one) and `.method`, `.statistic` and `.df` of
-        the tests that have them, `.p_value`, `.p_adjusted`, `.test`, `.adjustment` and `.status`. Limits are
-        those of `compare_groups` (Newcombe's for differences of rates, Miettinen and Nurminen's for ratios), at a level
-        at which they hold for
-        all pairs together, without steps: by Bonferroni's inequality for `"holm"`, by the quantile of the largest
-        distance for `"max_t"`; with `"bh"` and `"by"` so that of the pairs that are told apart the share outside of
-        their limits is expected to be small (Benjamini and Yekutieli, 2005); with `"none"` each alone. They agree with
-        `.p_adjusted`: where it is below 1 - `conf_level` they exclude equality, and else they include it. A pair may be
-        told apart though its limits by themselves would include equality: they then end at equality, which is excluded,
-        and `.method` says `open at 0` (of ratios `open at 1`).
+        A callable that takes what a metric takes: `conf_level=`, the level of the intervals, together as the p-values
+        are adjusted, and 1 less the p-value below which groups are told apart; `times=` and `seed=` of the draws for
+        `"max_t"`, and of replicates for values whose interval has no closed form. It gives one row for each pair,
+        label, evaluation time or quantile level, and outer group: `.group`, `.other`, the rows of both (`.n`,
+        `.n_other`: of rates those that count), both values, `.scale` (`difference`, group minus other, `ratio`, group
+        over other, or `odds_ratio`), `.disparity` with `.lower`, `.upper`, `.std_error` (null where limits do not rest
+        on one) and `.method`, `.statistic` and `.df` of the tests that have them, `.p_value`, `.p_adjusted`, `.test`,
+        `.adjustment` and `.status`. Limits are those of `compare_groups` (Newcombe's for differences of rates,
+        Miettinen and Nurminen's for ratios), at a level at which they hold for all pairs together, without steps: by
+        Bonferroni's inequality for `"holm"`, by the quantile of the largest distance for `"max_t"`; with `"bh"` and
+        `"by"` so that of the pairs that are told apart the share outside of their limits is expected to be small
+        (Benjamini and Yekutieli, 2005); with `"none"` each alone. They agree with `.p_adjusted`: where it is below 1 -
+        `conf_level` they exclude equality, and else they include it. A pair may be told apart though its limits by
+        themselves would include equality: they then end at equality, which is excluded, and `.method` says `open at 0`
+        (of ratios `open at 1`).
 
     Raises:
         ArgumentError: For metrics of several values, those that compare groups already, ratios of values below 0, odds
@@ -569,10 +567,8 @@ def pairwise(
         check_scale(base.name, base.definition, base.range, scale_of_metric)
         scales.append(scale_of_metric)
     return PairwiseTest(
-        members, times=how_often(times), seed=whole("seed", seed, 0),
-        adjust=one_of("adjust", adjust, (*ADJUSTMENTS, "max_t")), family=one_of("family", family, FAMILIES),
-        mid_p=mid_p, conf_level=proper_share("conf_level", conf_level),
-        test=one_of("test", test, ("fisher", *_TESTS, "interval")), scales=tuple(scales),
+        members, adjust=one_of("adjust", adjust, (*ADJUSTMENTS, "max_t")), family=one_of("family", family, FAMILIES),
+        mid_p=mid_p, test=one_of("test", test, ("fisher", *_TESTS, "interval")), scales=tuple(scales),
     )  # fmt: skip
 
 
@@ -583,7 +579,6 @@ def stratified(
     standard: Standard | None = None,
     adjust: Literal["holm", "bh", "by", "none"] = "holm",
     family: Family = "all",
-    conf_level: float = 0.95,
 ) -> StratifiedTest:
     """Compare groups within strata: the difference that remains between like and like.
 
@@ -597,10 +592,10 @@ def stratified(
             precise.
         adjust: The adjustment of p-values, as for `pairwise`.
         family: The comparisons that are adjusted together.
-        conf_level: Confidence level of the intervals, and of the test of homogeneity.
 
     Returns:
-        A callable that takes what a metric takes, and gives one row for each group and outer group: the `.crude`
+        A callable that takes what a metric takes (`conf_level=` is the level of the intervals, and of the test of
+        homogeneity), and gives one row for each group and outer group: the `.crude`
         difference, the rates of both standardized to the same strata (`.estimate`, `.estimate_other`), the `.adjusted`
         difference of these (by default Mantel and Haenszel's) with `.lower` and `.upper` (Miettinen and Nurminen's, by
         the same weights) and `.std_error` (by default Sato's; null where all rates are 0 or 1, of which it knows
@@ -627,6 +622,6 @@ def stratified(
         raise ArgumentError(msg)
     return StratifiedTest(
         groupwise(metrics, "stratified"), columns, adjust=one_of("adjust", adjust, ADJUSTMENTS),
-        family=one_of("family", family, FAMILIES), conf_level=proper_share("conf_level", conf_level),
+        family=one_of("family", family, FAMILIES),
         standard=None if standard is None else cast("Standard", one_of("standard", standard, get_args(Standard))),
     )  # fmt: skip

@@ -47,20 +47,14 @@ from tidyfair.specs import (
     Options,
     flag,
     formulas_of,
-    how_often,
     names_of,
     one_of,
     refuse_unknown_keywords,
-    whole,
 )
 from tidyfair.specs.result_kinds import TESTS, ResultKind
 
 __all__ = ["DisparityTest", "disparity_test"]
 
-_ERROR = 0.05
-"""The p-value below which a draw is outside of what is expected by chance."""
-_MANY, _FEWER = 10_000, 1_000
-"""The usual numbers of shuffles: of counts, and of rows."""
 _MOST_DRAWN = 2_000_000
 """The most counts that are drawn at once, so that memory does not grow with the groups."""
 _MOST_VALUES = 2**16
@@ -81,8 +75,6 @@ class DisparityTest(OuterGroupTest):
     kind: ClassVar[ResultKind] = TESTS
     refused: ClassVar[Mapping[str, str]] = REFUSED
     _schema: ClassVar[Schema] = _TESTED
-    draws: int | None = None
-    """The number of permutations, if given."""
     studentized: bool = True
     """True where rates are tested by the distance of groups in standard errors, and not by the disparity itself."""
 
@@ -101,11 +93,11 @@ class DisparityTest(OuterGroupTest):
         return super()._tables(case) if _is_exact(case) else self._shuffled(case)
 
     def _tested(self, outer_group: OuterGroup) -> Iterator[Content]:
-        metric, rows, counts = outer_group.case.metric, outer_group.rows, outer_group.counts
+        rows, counts = outer_group.rows, outer_group.counts
         if rows.is_empty():
-            yield self._row(metric)
+            yield self._row(outer_group.case)
             return
-        times = self._draws_of(metric)
+        times = _number_of_draws(outer_group.case)
         step = max(1, _MOST_DRAWN // max(1, len(counts[0].group_cells)))
         values: list[pl.Series] = []
         severities: list[Array] = []
@@ -122,14 +114,13 @@ class DisparityTest(OuterGroupTest):
         method = "studentized permutation" if self.studentized else "permutation"
         # rates of the same rows share their denominator
         denominators = {count.among: int(count.denominator.sum()) for count in counts}
-        yield self._row(
-            metric, pl.concat(values).to_numpy(), np.concatenate(severities), sum(denominators.values()), method,
-            is_distance=self.studentized,
-        )  # fmt: skip
+        drawn_values = pl.concat(values).to_numpy(), np.concatenate(severities)
+        size = sum(denominators.values())
+        yield self._row(outer_group.case, *drawn_values, size, method, is_distance=self.studentized)
 
     def _shuffled(self, case: Case) -> Iterator[pl.DataFrame]:
         """The tests of a metric that is no rate of equal rows: groups are shuffled, and all is evaluated again."""
-        metric, keys = case.metric, outer_keys_of(case.evaluated)
+        keys = outer_keys_of(case.evaluated)
         observed = tidy_results(case.evaluated, undefined_is_null=False)
         testable = observed[".estimate"].is_not_null()
         families = Families(case)
@@ -138,11 +129,11 @@ class DisparityTest(OuterGroupTest):
         draws = list(self._draws(case, families)) if testable.any() else []
         method = "permutation" if families.is_exact else "studentized permutation, asymptotic"
         for outer in range(len(observed)):
-            row = self._row(metric)
+            row = self._row(case)
             if testable[outer]:
                 values, severity = (np.concatenate([drawn[kind][outer] for drawn in draws]) for kind in (0, 1))
                 is_distance = not families.is_exact
-                row = self._row(metric, values, severity, observed[".n"][outer], method, is_distance=is_distance)
+                row = self._row(case, values, severity, observed[".n"][outer], method, is_distance=is_distance)
             yield with_outer_key(keys, outer, frame_of(row, self._schema))
 
     def _draws(self, case: Case, families: Families) -> Iterator[tuple[list[Array], list[Array]]]:
@@ -154,8 +145,8 @@ class DisparityTest(OuterGroupTest):
         if not varied:
             options = replace(options, interval="auto")
         shuffling: dict[str, Any] = {
-            "times": self._draws_of(metric, reads_rows=reads_rows), "random": generator(self.seed, "shuffled groups"),
-            "varied": varied,
+            "times": _number_of_draws(case, reads_rows=reads_rows),
+            "random": generator(options.seed, "shuffled groups"), "varied": varied,
         }  # fmt: skip
         if reads_rows:
             draws = shuffled_rows(tally, metric.by, self.within, reads_sums=families.reads_sums, **shuffling)
@@ -166,16 +157,12 @@ class DisparityTest(OuterGroupTest):
         for drawn in draws:
             yield families.statistics_of_draws(run.evaluate(drawn, options)[0])
 
-    def _draws_of(self, metric: GroupwiseMetric, *, reads_rows: bool = False) -> int:
-        """The number of shuffles; unless given, fewer where each of them takes time."""
-        one_by_one = reads_rows or metric.aggregate.calls_python
-        return self.draws or (_FEWER if one_by_one else _MANY)
-
     def _row(
-        self, metric: GroupwiseMetric, values: Array | None = None, severity: Array | None = None, rows: int = 0,
+        self, case: Case, values: Array | None = None, severity: Array | None = None, rows: int = 0,
         method: str = "", *, is_distance: bool = False,
     ) -> dict[str, Any]:  # fmt: skip
         """The row of a test, from the value and the severity, or the distances, of each draw; the last is observed."""
+        metric = case.metric
         names = list(dict.fromkeys(base.name for base in (*metric.metrics, *metric.less)))
         verb = "is" if len(names) == 1 else "are"
         hypothesis = f"{' and '.join(names)} {verb} the same in all groups of {metric.by.text}"
@@ -192,20 +179,28 @@ class DisparityTest(OuterGroupTest):
             # without any distance there is no scale of distances
             if severity[-1]:
                 values = on_scale(values[-1], severity, metric.aggregate.equality, metric.range)
-        return row | by_chance(values, severity, mid_p=self.mid_p)
+        return row | by_chance(values, severity, case.options.conf_level, mid_p=self.mid_p)
 
 
-def by_chance(values: Array, severity: Array, *, mid_p: bool = False) -> dict[str, float]:
+def _number_of_draws(case: Case, *, reads_rows: bool = False) -> int:
+    """The number of shuffles; unless given, fewer where each of them takes time."""
+    one_by_one = reads_rows or case.metric.aggregate.calls_python
+    return case.options.replicates_of_rows if one_by_one else case.options.replicates
+
+
+def by_chance(values: Array, severity: Array, level: float, *, mid_p: bool = False) -> dict[str, float]:
     """The values expected by chance: the mean of draws, the range of those that are not significant, and the p-value.
 
-    The last draw is the observed one, which lies outside of the range if its p-value is below 5%, and only then.
+    The last draw is the observed one, which lies outside of the range if its p-value is below 1 - `level`, and only
+    then.
     """
     rising, same = np.sort(severity), slack(severity)
     # the share of draws, itself among them, that are as severe as each draw
     below, up_to = np.searchsorted(rising, severity - same), np.searchsorted(rising, severity + same, "right")
     worse, ties = len(severity) - up_to, up_to - below
     p_values = (worse + ties / 2 if mid_p else worse + ties) / len(severity)
-    likely = values[p_values >= _ERROR]
+    # 1 - 0.95 is a little more than 0.05
+    likely = values[p_values >= round(1 - level, 12)]
     with np.errstate(invalid="ignore"):
         return {
             ".expected": float(values[:-1].mean()), ".expected_lower": float(likely.min()),
@@ -343,8 +338,6 @@ def _as_drawn(rows: pl.DataFrame, counts: Sequence[CountedRate], drawn: Sequence
 def disparity_test(
     *metrics: GroupwiseMetric | MetricSet,
     within: ColumnLike | Iterable[ColumnLike] | None = None,
-    times: int | None = None,
-    seed: int = 0,
     mid_p: bool = False,
     studentized: bool = True,
     adjust: Literal["holm", "bh", "by", "none"] = "holm",
@@ -370,8 +363,6 @@ def disparity_test(
     Args:
         metrics: Groupwise metrics.
         within: Columns of strata: labels are permuted only within strata, which removes differences between strata.
-        times: Number of draws; by default 10,000 for counts, and 1,000 for rows and for a user's function.
-        seed: Random seed; the same seed gives the same result.
         mid_p: Count draws that equal the observed disparity half.
         studentized: Compare groups in standard errors. `False` tests rates by the disparity itself, which a rare group
             makes large by chance, so that differences of other groups are masked.
@@ -380,12 +371,14 @@ def disparity_test(
         family: The tests that are adjusted together: `"all"`, those of one `"metric"`, or of one `"by"`.
 
     Returns:
-        A callable with the arguments of a metric. It returns one row for each metric and outer group: `.hypothesis`,
-        `.estimate`, the mean `.expected` for equal groups and the range of what is not significant at 5%
-        (`.expected_lower`, `.expected_upper`), `.p_value`, `.p_adjusted`, the number `.n` of rows and the `.method`.
+        A callable with the arguments of a metric, `times=` draws (by default 10,000 for counts, and 1,000 for rows and
+        for a user's function) and their `seed=` among them. It returns one row for each metric and outer group:
+        `.hypothesis`, `.estimate`, the mean `.expected` for equal groups and the range of what is not significant at
+        1 - `conf_level` (`.expected_lower`, `.expected_upper`; 5% by default), `.p_value`, `.p_adjusted`, the number
+        `.n` of rows and the `.method`.
         Distances in standard errors are shown on the scale of the disparity: a draw that is as likely as half of the
         observed distances as half of the disparity. So the estimate is outside of the range if its p-value is below
-        5%, and only then. Values are null without a disparity, and the range where the disparity has no value for
+        that, and only then. Values are null without a disparity, and the range where the disparity has no value for
         equal groups, as a group minimum.
 
     Raises:
@@ -406,7 +399,6 @@ def disparity_test(
             )
             raise ArgumentError(msg)
     return DisparityTest(
-        members, columns_of(within), how_often(_MANY if times is None else times), whole("seed", seed, 0),
-        one_of("adjust", adjust, ADJUSTMENTS), one_of("family", family, FAMILIES), flag("mid_p", mid_p),
-        draws=times, studentized=flag("studentized", studentized),
+        members, columns_of(within), one_of("adjust", adjust, ADJUSTMENTS), one_of("family", family, FAMILIES),
+        flag("mid_p", mid_p), studentized=flag("studentized", studentized),
     )  # fmt: skip

@@ -50,7 +50,6 @@ from tidyfair.specs import (
     Treatment,
     are_columns,
     check_features,
-    how_often,
     proper_share,
     refuse_unknown_keywords,
     show_keywords,
@@ -69,6 +68,8 @@ _SAME = 1e-9
 """Statistics that differ by less, relative to their size, are ties: the same counts in another order."""
 _DUST = 1e-12
 """Fitted rates that are nearer to the overall rate are on neither side."""
+_TIMES = 2_000
+"""The usual number of permutations of a search."""
 _MOST_NUMBERS = 2**20
 """The most numbers in one step, so that they stay in the cache."""
 _FEW_ROWS = 16
@@ -106,6 +107,19 @@ class AuditOptions(TypedDict, total=False):
     labels: Sequence[object] | None
 
 
+class SearchOptions(AuditOptions, total=False):
+    """The options of a call that a search takes."""
+
+    times: int | None
+    seed: int
+
+
+class CertificateOptions(AuditOptions, total=False):
+    """The options of a call that a certificate takes."""
+
+    conf_level: float
+
+
 @dataclass(frozen=True)
 class _Combinations:
     """The combinations of features that occur in an outer group, and the counts of their rows."""
@@ -135,7 +149,7 @@ class SubgroupAudit(RateOnData):
     features: tuple[Column, ...]
 
     @abstractmethod
-    def _audit(self, combinations: _Combinations) -> pl.DataFrame:
+    def _audit(self, combinations: _Combinations, options: Options) -> pl.DataFrame:
         """The results of an outer group."""
 
     @property
@@ -146,8 +160,8 @@ class SubgroupAudit(RateOnData):
         for column in self.features:
             column.check(source.columns, "features")
 
-    def _tables(self, evaluated: Evaluated, options: Options) -> Iterable[pl.DataFrame]:  # noqa: ARG002 - none is needed
-        return map(self._audit, self._combinations(evaluated))
+    def _tables(self, evaluated: Evaluated, options: Options) -> Iterable[pl.DataFrame]:
+        return (self._audit(combinations, options) for combinations in self._combinations(evaluated))
 
     def _combinations(self, evaluated: Evaluated) -> list[_Combinations]:
         """The combinations of features in each outer group."""
@@ -178,20 +192,19 @@ class SubgroupSearch(SubgroupAudit):
     """
 
     kind: ClassVar[ResultKind] = SUBGROUPS
+    accepted: ClassVar[type[Any]] = SearchOptions
     _schema: ClassVar[Mapping[str, Any]] = _SEARCHED
     depth: int
     policy: Policy
-    times: int
-    seed: int
 
-    def _audit(self, combinations: _Combinations) -> pl.DataFrame:
+    def _audit(self, combinations: _Combinations, options: Options) -> pl.DataFrame:
         conjunctions = _Conjunctions(combinations, self.depth, self.policy)
         searched = conjunctions.status == Status.OK
         denominator = np.where(searched, conjunctions.denominator, 0)
         statistic = _standardised(
             conjunctions.numerator, conjunctions.denominator, conjunctions.total, conjunctions.total_numerator
         )
-        p_value, p_adjusted = self._p_values(combinations, conjunctions, denominator, statistic)
+        p_value, p_adjusted = _p_values_of_search(combinations, conjunctions, denominator, statistic, options)
         rate, rest = conjunctions.rates()
         table = conjunctions.table(self.metric, _SEARCHED, {
             ".estimate": rate, ".rest": rest, ".difference": rate - rest,
@@ -201,33 +214,39 @@ class SubgroupSearch(SubgroupAudit):
         in_order = np.lexsort((np.arange(len(searched)), -statistic, ~searched))
         return conjunctions.listed(table[in_order])
 
-    def _p_values(
-        self, combinations: _Combinations, conjunctions: _Conjunctions, denominator: Array, statistic: Array
-    ) -> tuple[Array, Array]:
-        """The p-values of each subgroup alone, and among all that are searched, from outcomes that are permuted."""
-        # an outer group has its own numbers, whatever others there are
-        outer = [combinations.outer]
-        random = np.random.default_rng([self.seed, zlib.crc32(repr(outer).encode())])
-        rows, events = combinations.denominator.sum(), combinations.numerator.sum()
-        needed = statistic * (1 - _SAME)
-        reached, largest = np.ones(len(denominator)), np.ones(len(denominator))
-        # the numbers of a draw in all tables
-        numbers = sum(map(len, conjunctions.combinations.values()))
-        step = max(1, _MOST_NUMBERS // max(numbers, 1))
-        check_shuffled(int(rows))
-        # both methods draw from the same distribution; one costs rows, the other combinations
-        method = "count" if rows <= _FEW_ROWS * len(combinations.denominator) else "marginals"
-        for start in in_progress(range(0, self.times, step), "shuffling"):
-            size = min(step, self.times - start)
-            drawn = random.multivariate_hypergeometric(
-                combinations.denominator.astype(np.int64), round(events), size=size, method=method
-            )
-            # a subgroup that is not searched has a denominator of 0, and so a statistic of 0
-            hits = conjunctions.sums(drawn)
-            statistics = _standardised(hits, denominator, conjunctions.total, conjunctions.totals(hits))
-            reached += (statistics >= needed).sum(axis=0)
-            largest += size - np.searchsorted(np.sort(statistics.max(axis=1, initial=0)), needed)
-        return reached / (self.times + 1), largest / (self.times + 1)
+
+def _p_values_of_search(
+    combinations: _Combinations,
+    conjunctions: _Conjunctions,
+    denominator: Array,
+    statistic: Array,
+    options: Options,
+) -> tuple[Array, Array]:
+    """The p-values of each subgroup alone, and among all that are searched, from outcomes that are permuted."""
+    # an outer group has its own numbers, whatever others there are
+    outer = [combinations.outer]
+    times = options.times or _TIMES
+    random = np.random.default_rng([options.seed, zlib.crc32(repr(outer).encode())])
+    rows, events = combinations.denominator.sum(), combinations.numerator.sum()
+    needed = statistic * (1 - _SAME)
+    reached, largest = np.ones(len(denominator)), np.ones(len(denominator))
+    # the numbers of a draw in all tables
+    numbers = sum(map(len, conjunctions.combinations.values()))
+    step = max(1, _MOST_NUMBERS // max(numbers, 1))
+    check_shuffled(int(rows))
+    # both methods draw from the same distribution; one costs rows, the other combinations
+    method = "count" if rows <= _FEW_ROWS * len(combinations.denominator) else "marginals"
+    for start in in_progress(range(0, times, step), "shuffling"):
+        size = min(step, times - start)
+        drawn = random.multivariate_hypergeometric(
+            combinations.denominator.astype(np.int64), round(events), size=size, method=method
+        )
+        # a subgroup that is not searched has a denominator of 0, and so a statistic of 0
+        hits = conjunctions.sums(drawn)
+        statistics = _standardised(hits, denominator, conjunctions.total, conjunctions.totals(hits))
+        reached += (statistics >= needed).sum(axis=0)
+        largest += size - np.searchsorted(np.sort(statistics.max(axis=1, initial=0)), needed)
+    return reached / (times + 1), largest / (times + 1)
 
 
 @dataclass(frozen=True, repr=False)
@@ -243,7 +262,7 @@ class LinearSubgroup(SubgroupAudit):
     kind: ClassVar[ResultKind] = HALVES
     _schema: ClassVar[Mapping[str, Any]] = _SPLIT
 
-    def _audit(self, combinations: _Combinations) -> pl.DataFrame:
+    def _audit(self, combinations: _Combinations, options: Options) -> pl.DataFrame:  # noqa: ARG002 - none is needed
         names = combinations.keys.columns
         check_features(combinations.keys, {name: name for name in names}, "a linear threshold needs")
         counted = combinations.denominator > 0
@@ -305,22 +324,22 @@ class SubgroupCertificate(SubgroupAudit):
     """
 
     kind: ClassVar[ResultKind] = CERTIFICATE
+    accepted: ClassVar[type[Any]] = CertificateOptions
     _schema: ClassVar[Mapping[str, Any]] = _CERTIFICATE
     depth: int
     policy: Policy
-    conf_level: float
 
-    @show_keywords(AuditOptions)
+    @show_keywords(CertificateOptions)
     def by_subgroup(
         self, data: object, truth: ColumnLike | None = None, estimate: ColumnLike | None = None,
-        **options: Unpack[AuditOptions],
+        **options: Unpack[CertificateOptions],
     ) -> Any:  # fmt: skip
         """Return simultaneous limits for all conjunctions; the largest `.upper` is the certified bound.
 
         Returns:
             One row for each conjunction, those with the largest `.upper` first and those not searched last.
         """
-        every_limit = _LimitsOfAll(self.metric, self.features, self.depth, self.policy, self.conf_level)
+        every_limit = _LimitsOfAll(self.metric, self.features, self.depth, self.policy)
         return every_limit(data, truth, estimate, **options)
 
     @property
@@ -340,13 +359,13 @@ class SubgroupCertificate(SubgroupAudit):
             for above, total in zip(excess, scores, strict=True)
         ]
 
-    def _audit(self, combinations: _Combinations) -> pl.DataFrame:
-        limits = self._limits(combinations)
+    def _audit(self, combinations: _Combinations, options: Options) -> pl.DataFrame:
+        limits = self._limits(combinations, options)
         searched = limits.filter(pl.col(".status") == Status.OK.value)
         shared = {
             ".searched": len(searched),
             ".not_searched": int((limits[".status"].is_in(OUTSIDE) | (limits[".denominator"] == 0)).sum()),
-            ".min_n": self.policy.min_n, ".conf_level": self.conf_level,
+            ".min_n": self.policy.min_n, ".conf_level": options.conf_level,
         }  # fmt: skip
         if searched.is_empty():
             found_reasons = set(limits[".status"])
@@ -359,11 +378,11 @@ class SubgroupCertificate(SubgroupAudit):
             return frame_of(shared | {".metric": self.metric.name, ".status": reason}, _CERTIFICATE)
         return frame_of(searched.rename({".upper": ".epsilon"}).row(0, named=True) | shared, _CERTIFICATE)
 
-    def _limits(self, combinations: _Combinations) -> pl.DataFrame:
+    def _limits(self, combinations: _Combinations, options: Options) -> pl.DataFrame:
         """The upper limits of all conjunctions that are searched, the largest first."""
         conjunctions = _Conjunctions(combinations, self.depth, self.policy)
         searched = conjunctions.status == Status.OK
-        error = (1 - self.conf_level) / max(int(searched.sum()), 1)
+        error = (1 - options.conf_level) / max(int(searched.sum()), 1)
         rate, other = conjunctions.rates()
         # the sign of a difference toward the bad side
         badness = 1 if self.metric.direction == "minimize" else -1
@@ -398,8 +417,8 @@ class _LimitsOfAll(SubgroupCertificate):
     kind: ClassVar[ResultKind] = SUBGROUPS
     _schema: ClassVar[Mapping[str, Any]] = _LIMITS
 
-    def _audit(self, combinations: _Combinations) -> pl.DataFrame:
-        return self._limits(combinations)
+    def _audit(self, combinations: _Combinations, options: Options) -> pl.DataFrame:
+        return self._limits(combinations, options)
 
 
 class CalibrationOptions(TypedDict, total=False):
@@ -411,6 +430,7 @@ class CalibrationOptions(TypedDict, total=False):
     frequency_weights: ColumnLike | None
     pos_label: object
     labels: Sequence[object] | None
+    conf_level: float
 
 
 @dataclass(frozen=True, repr=False)
@@ -424,7 +444,6 @@ class MulticalibrationTest(CalledOnData):
     features: tuple[Column, ...]
     depth: int
     policy: Policy
-    conf_level: float
     power: float
 
     @cached_property
@@ -473,19 +492,19 @@ class MulticalibrationTest(CalledOnData):
         table = with_adjusted_p_values(table, keys, "holm")
         tests = pl.col(".p_value").count()
         table = table.with_columns((tests.over(keys) if keys else tests).alias(_TESTS))
-        needed = {count: self._needed(count) for count in table[_TESTS].unique()}
+        needed = {count: self._needed(count, options.conf_level) for count in table[_TESTS].unique()}
         detectable = pl.col(_TESTS).replace_strict(needed, return_dtype=pl.Float64) * deviation
         order = [*(False for _ in keys), True]
         table = table.sort(*keys, ".statistic", descending=order, nulls_last=True, maintain_order=True)
         return table.with_columns(detectable.alias(".detectable")).drop(_TESTS)
 
-    def _needed(self, tests: int) -> float:
+    def _needed(self, tests: int, level: float) -> float:
         """The error, in standard deviations, that one of so many tests detects with the power, wherever it is.
 
         Over the range of scores in which the error is, the cumulated difference has this mean, and at most the standard
         deviation of all of them; the statistic is at least as large.
         """
-        return brownian_range_quantile((1 - self.conf_level) / max(tests, 1)) + NormalDist().inv_cdf(self.power)
+        return brownian_range_quantile((1 - level) / max(tests, 1)) + NormalDist().inv_cdf(self.power)
 
 
 class _Conjunctions:
@@ -652,7 +671,7 @@ def _features_of(name: str, features: object, *, after: str = "") -> tuple[Colum
 @refuse_unknown_keywords
 def subgroup_search(
     metric: Metric, features: Iterable[ColumnLike], *, depth: int = 2, min_n: int = 1, min_share: float = 0.0,
-    unknown: Treatment = "apart", unknown_values: Iterable[object] | None = None, times: int = 2_000, seed: int = 0,
+    unknown: Treatment = "apart", unknown_values: Iterable[object] | None = None,
 ) -> SubgroupSearch:  # fmt: skip
     """Search all conjunctions of up to `depth` features for subgroups whose rate differs from that of all other rows.
 
@@ -670,8 +689,10 @@ def subgroup_search(
         unknown: People with a missing or unknown value of a feature are listed `"apart"`, neither searched nor among
             the others; or they are not listed either, `"drop"`; or are a `"group"` like all others.
         unknown_values: The values that mean unknown beside null; by default texts such as "Unknown".
-        times: Number of permutations.
-        seed: Random seed; the same seed gives the same values for any order of rows.
+
+    Returns:
+        A callable with the arguments of a metric, `times=` permutations (2,000 by default) and their `seed=` among
+        them; the same seed gives the same values for any order of rows.
 
     >>> from tidyfair import fall_out
     >>> from tidyfair.datasets import lending
@@ -683,7 +704,7 @@ def subgroup_search(
     rate = checked_rate("subgroup_search", metric, ("class",))
     columns = _features_of("subgroup_search", features, after=f"{rate.name}, ")
     policy = Policy.of("subgroup_search()", whole("min_n", min_n, 1), min_share, unknown, unknown_values)
-    return SubgroupSearch(rate, columns, whole("depth", depth, 1), policy, how_often(times), whole("seed", seed, 0))
+    return SubgroupSearch(rate, columns, whole("depth", depth, 1), policy)
 
 
 @refuse_unknown_keywords
@@ -713,7 +734,7 @@ def linear_subgroup(metric: Metric, features: Iterable[ColumnLike]) -> LinearSub
 @refuse_unknown_keywords
 def certify_subgroups(
     metric: Metric, features: Iterable[ColumnLike], *, depth: int = 2, min_n: int = 30, min_share: float = 0.0,
-    unknown: Treatment = "apart", unknown_values: Iterable[object] | None = None, conf_level: float = 0.95,
+    unknown: Treatment = "apart", unknown_values: Iterable[object] | None = None,
 ) -> SubgroupCertificate:  # fmt: skip
     """Certify that no conjunction of features is worse than all other rows by more than some epsilon.
 
@@ -734,7 +755,9 @@ def certify_subgroups(
         min_share: Smallest share of the rows, likewise.
         unknown: Treatment of people with a missing or unknown value of a feature, as for `subgroup_search`.
         unknown_values: The values that mean unknown beside null; by default texts such as "Unknown".
-        conf_level: Confidence level of the certificate.
+
+    Returns:
+        A callable with the arguments of a metric; `conf_level=` is the confidence level of the certificate.
 
     >>> from tidyfair import error_rate
     >>> from tidyfair.datasets import lending
@@ -747,15 +770,13 @@ def certify_subgroups(
     rate = metric if is_calibration else checked_rate("certify_subgroups", metric, ("class",), _RATES_OR_CALIBRATION)
     columns = _features_of("certify_subgroups", features, after=f"{rate.name}, ")
     policy = Policy.of("certify_subgroups()", whole("min_n", min_n, 1), min_share, unknown, unknown_values)
-    level = proper_share("conf_level", conf_level)
-    return SubgroupCertificate(rate, columns, whole("depth", depth, 1), policy, level)
+    return SubgroupCertificate(rate, columns, whole("depth", depth, 1), policy)
 
 
 @refuse_unknown_keywords
 def multicalibration_test(
     features: Iterable[ColumnLike], *, depth: int = 2, min_n: int = 30, min_share: float = 0.0,
-    unknown: Treatment = "apart", unknown_values: Iterable[object] | None = None, conf_level: float = 0.95,
-    power: float = 0.8,
+    unknown: Treatment = "apart", unknown_values: Iterable[object] | None = None, power: float = 0.8,
 ) -> MulticalibrationTest:  # fmt: skip
     """Test whether scores are calibrated in all rows, in each group, and in all conjunctions of up to `depth` features.
 
@@ -772,15 +793,15 @@ def multicalibration_test(
         min_share: Smallest share of the rows, likewise.
         unknown: Treatment of people with a missing or unknown value of a feature, as for metrics.
         unknown_values: The values that mean unknown beside null; by default texts such as "Unknown".
-        conf_level: 1 minus the probability of any false alarm, for which `.detectable` is computed.
         power: The probability with which an error of `.detectable` is detected, at least.
 
     Returns:
-        A callable with the arguments of a metric of scores (`probs`, `group_by`, weights, `pos_label`, `labels`). It
-        returns a row for all rows (null `.by`) and for each subgroup, those with the largest `.statistic` first: outer
-        keys, `.metric`, `.by`, the features, `.group`, `.estimate` (the error per row), `.std_error` (the standard
-        deviation of events less scores, if these are calibrated), `.statistic` (their quotient), `.p_value`,
-        `.p_adjusted` (for all of an outer group), `.detectable`, `.n` and `.status`.
+        A callable with the arguments of a metric of scores (`probs`, `group_by`, weights, `pos_label`, `labels`), and
+        `conf_level=`, 1 minus the probability of any false alarm, for which `.detectable` is computed. It returns a row
+        for all rows (null `.by`) and for each subgroup, those with the largest `.statistic` first: outer keys,
+        `.metric`, `.by`, the features, `.group`, `.estimate` (the error per row), `.std_error` (the standard deviation
+        of events less scores, if these are calibrated), `.statistic` (their quotient), `.p_value`, `.p_adjusted` (for
+        all of an outer group), `.detectable`, `.n` and `.status`.
 
     >>> from tidyfair.datasets import lending
     >>> test = multicalibration_test(["sex", "race"])
@@ -790,5 +811,4 @@ def multicalibration_test(
     """
     columns = _features_of("multicalibration_test", features)
     policy = Policy.of("multicalibration_test()", whole("min_n", min_n, 1), min_share, unknown, unknown_values)
-    levels = proper_share("conf_level", conf_level), proper_share("power", power)
-    return MulticalibrationTest(columns, whole("depth", depth, 1), policy, *levels)
+    return MulticalibrationTest(columns, whole("depth", depth, 1), policy, proper_share("power", power))

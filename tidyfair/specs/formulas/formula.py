@@ -32,6 +32,7 @@ from tidyfair.specs.formulas.statistics import (
     text_of_options,
     unprefixed,
 )
+from tidyfair.specs.option_table import unknown_keyword
 
 Variation: TypeAlias = Literal["counts", "sums", "area", "ranked", "calibration_error", "fit"]
 """How far a value varies is known from counts of labels, from other sums, from the ranks of an area under the ROC
@@ -262,7 +263,7 @@ class Formula:
         for name in given:
             if unprefixed(name) not in named and name not in named:
                 kind = f"number of {self.name}.formula()"
-                raise ArgumentError.unknown_keyword(kind, name, self.needs)
+                raise unknown_keyword(kind, name, self.needs)
         missing = [name for name in self.needs if name not in given and name not in parts and name != "rank"]
         for name, part in parts.items():
             if name not in given:
@@ -285,7 +286,7 @@ class Formula:
         for option in options:
             if option not in known:
                 kind = f"option of {name}"
-                raise ArgumentError.unknown_keyword(kind, option, known)
+                raise unknown_keyword(kind, option, known)
         options = {option: plain(value) for option, value in options.items()}
         for option, value in options.items():
             if isinstance(value, int) and not isinstance(value, bool):
