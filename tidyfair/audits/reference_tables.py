@@ -480,7 +480,7 @@ def compare_groups(
             group; `"overall"`, all rows; `"rest"`, all other groups; or a group. A mapping gives each feature its own,
             such as `{"race": "White", "sex": "male"}`. Left out, the best. `"each"` compares every pair of groups, as
             `inference.pairwise` does, whose result it returns.
-        scale: `"difference"` (group less reference), `"ratio"` (group over reference), of rates `"odds_ratio"`, or of
+        scale: `"difference"` (group minus reference), `"ratio"` (group over reference), of rates `"odds_ratio"`, or of
             `mean_prediction`, `mean_truth` and `mean_score` `"standardized"`, the difference in standard deviations, as
             `audits.standardized_differences` has it. Left out, that of groupwise metrics, and differences.
         test: The test of `.p_value`: `"interval"`, the level at which the interval just holds equality, so that both

@@ -53,11 +53,11 @@ class JudgedValues:
     people: Floats
     """The values by the labels of people alone."""
     judge_labelled: Floats
-    """The values by the labels of the judge, on the rows that people labelled."""
+    """The values by the labels of the judge, on the rows that people labeled."""
     judge: Floats
     """The values by the labels of the judge on all rows."""
     error: Floats
-    """How far the values of the judge on the rows that people labelled are from those on all others; 0 if unknown."""
+    """How far the values of the judge on the rows that people labeled are from those on all others; 0 if unknown."""
     of_people: Floats
     """What each unit adds to the values by people."""
     of_error: Floats
@@ -66,7 +66,7 @@ class JudgedValues:
     """The number of independent rows of each unit, in effect."""
     is_labelled: Booleans
     labelled_share: Floats
-    """The share of the rows of each group that people labelled."""
+    """The share of the rows of each group that people labeled."""
     denominator: Floats
     """The rows with labels by people that values are of."""
     unit: Integers
@@ -249,7 +249,7 @@ class JudgedEvaluator(Evaluator):
             total, most = (strata.segments.sum(own) for own in (change, np.abs(change)))
             if (np.abs(total) > _ROUNDED * (most + 1)).any():
                 msg = (
-                    f"`judged`: {requested.name} depends on the number of rows, of which people labelled some; leave "
+                    f"`judged`: {requested.name} depends on the number of rows, of which people labeled some; leave "
                     "`judged` out, or take a rate."
                 )
                 raise ArgumentError(msg)

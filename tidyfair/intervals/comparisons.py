@@ -336,7 +336,7 @@ def distance_at_once(families: Sequence[Family], level: float, outers: int) -> F
 
     Of ranges of independent values they are those of the largest distance of normal values (Tukey, 1953; Kramer, 1956),
     of groups and a reference or their rests, and of values that share clusters, those of as many independent pairs
-    (Šidák, 1967). Limits towards equality err on one side only, and least where groups are far apart, where the other
+    (Šidák, 1967). Limits toward equality err on one side only, and least where groups are far apart, where the other
     limit errs; so both together err as often as the level says.
     """
     if all(family.is_range and family.values.influences is None for family in families):

@@ -75,7 +75,7 @@ def _uncertainty_of(evaluated: Evaluated, options: Options) -> Uncertainty:
 
 
 def _without_lower(uncertainty: Uncertainty, spec: Integers, shown: Booleans, intervals: Intervals) -> None:
-    """Drop the end towards equality of values that are distances from other groups: chance only adds to these."""
+    """Drop the end toward equality of values that are distances from other groups: chance only adds to these."""
     specs = enumerate(uncertainty.evaluated.specs)
     of_distances = [number for number, own in specs if own.of_distances and own.by is not None]
     if of_distances and uncertainty.interval in {"auto", "bayes"}:

@@ -284,7 +284,7 @@ class Uncertainty:
 # Labels of people for some rows and of a judge for all (prediction-powered inference)
 
 
-# Estimates are those of the labels of people alone, moved to the values of both, as if people had labelled more rows:
+# Estimates are those of the labels of people alone, moved to the values of both, as if people had labeled more rows:
 # so many more that variances are as small as those of both. Small samples are thus treated as in all other calls.
 
 

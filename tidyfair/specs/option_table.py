@@ -224,7 +224,7 @@ _TABLE = (
     ),
     Option(
         "label_probability", "judged", "ColumnLike | None",
-        sentence="Column of the probability, by design, with which a row was drawn to be labelled by people, such as "
+        sentence="Column of the probability, by design, with which a row was drawn to be labeled by people, such as "
         "that of its stratum; left out if rows of a group have the same.",
     ),
     Option(
