@@ -3,37 +3,36 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from statistics import NormalDist
 from typing import Any, Literal, TypeAlias, cast
 
 import numpy as np
 import polars as pl
 
-from tidyfair.calling import metric_set
-from tidyfair.errors import ArgumentError, ColumnError, Status
-from tidyfair.evaluation import Evaluated, rows_of
-from tidyfair.inference.result_frames import outer_keys_of, with_outer_key
+from tidyfair.errors import ArgumentError, ColumnError, Status, listed, nearest
+from tidyfair.evaluation import named_groups, texts_of
 from tidyfair.inference.testing import with_adjusted_p_values
 from tidyfair.intervals import student_limits, z_value
-from tidyfair.metrics.regression import mean_prediction
 from tidyfair.specs import (
     By,
     Column,
     ColumnLike,
+    FeatureLike,
     Frame,
-    Options,
     OuterGroups,
     Policy,
+    Privileged,
     Treatment,
     flag,
     one_of,
     proper_share,
+    refuse_reserved,
     refuse_unknown_keywords,
 )
 from tidyfair.specs.result_kinds import QUANTILES, STANDARDIZED, ResultKind, with_level
-from tidyfair.tallies import open_frame
+from tidyfair.tallies import Source, check_size, checked_weights, open_frame, refuse_outer
 
 __all__ = ["quantile_ratios", "standardized_differences"]
 
@@ -46,7 +45,8 @@ _Numbers: TypeAlias = dict[str, float | None]
 _BY_VALUE = ("highest", "lowest", "majority")
 """References that are the group with such a value, or the largest group, of each outer group."""
 _ADJUSTMENTS = ("holm", "bh", "by", "none")
-_IN_WORDS = '"highest" or "lowest" (the group with that value), or "majority" (the largest group)'
+_KEYS = pl.selectors.starts_with("key ")
+"""The columns of the feature whose groups are compared."""
 _NUMBERS = (".spread", ".gap", ".disparity", ".lower", ".upper", ".std_error", ".p_value")
 """The columns of a comparison, of which each kind of result has some."""
 
@@ -94,10 +94,13 @@ class Standardization:
     spread: Spread
     corrected: bool
 
-    def compared(self, group: Sample, other: Sample, overall: float | None, z: float) -> dict[str, float | None]:
+    def compared(
+        self, group: Sample, other: Sample, correlation: float, overall: float | None, z: float
+    ) -> dict[str, float | None]:
         """The deviation and the standardized difference with its limits, z errors of Hedges & Olkin (1985) from it.
 
-        Nothing without a deviation; `overall` is that of all rows.
+        Nothing without a deviation; `overall` is that of all rows. The means of groups that share rows have a
+        `correlation`, and a deviation of both counts these rows twice.
         """
         freedom = other.size - 1 if self.spread == "reference" else group.size + other.size - 2
         if freedom <= int(self.corrected) or not (group.size and other.size):
@@ -111,16 +114,20 @@ class Standardization:
             return {}
         factor = 1 - 3 / (4 * freedom - 1) if self.corrected else 1.0
         difference = (group.mean - other.mean) / deviation
-        divisor = 2 * freedom if self.spread == "reference" else 2 * (group.size + other.size)
-        error = factor * math.sqrt(1 / group.size + 1 / other.size + difference**2 / divisor)
-        value = factor * difference
+        shared, sizes = 2 * correlation * math.sqrt(group.size * other.size), group.size + other.size
+        of_deviation = 1 / (2 * freedom) if self.spread == "reference" else (1 + shared / sizes) / (2 * sizes)
+        of_means = 1 / group.size + 1 / other.size - shared / (group.size * other.size)
+        value, error = factor * difference, factor * math.sqrt(max(of_means + difference**2 * of_deviation, 0.0))
+        if not error:
+            # the same rows
+            return {".spread": deviation, ".disparity": value}
         return {
             ".spread": deviation, ".disparity": value, ".lower": value - z * error, ".upper": value + z * error,
             ".std_error": error, ".p_value": two_sided(value, error),
         }  # fmt: skip
 
 
-def welch(group: Sample, other: Sample, z: float) -> dict[str, float | None]:
+def welch(group: Sample, other: Sample, correlation: float, z: float) -> dict[str, float | None]:
     """The difference of means with Student's limits for unequal variances, and its test (Welch, 1947)."""
     from scipy.special import stdtr
 
@@ -128,7 +135,9 @@ def welch(group: Sample, other: Sample, z: float) -> dict[str, float | None]:
     if min(group.size, other.size) <= 1 or not group.squares + other.squares:
         return {".disparity": difference}
     variances = [sample.squares / (sample.size - 1) / sample.size for sample in (group, other)]
-    error = math.sqrt(sum(variances))
+    error = math.sqrt(max(sum(variances) - 2 * correlation * math.sqrt(variances[0] * variances[1]), 0.0))
+    if not error:
+        return {".disparity": difference}
     freedom = error**4 / (variances[0] ** 2 / (group.size - 1) + variances[1] ** 2 / (other.size - 1))
     half = float(student_limits(z, np.array([freedom]))[0]) * error
     return {
@@ -143,7 +152,7 @@ def standardized_differences(
     data: object,
     values: ColumnLike,
     *,
-    by: ColumnLike | tuple[ColumnLike, ...] | list[ColumnLike | tuple[ColumnLike, ...]],
+    by: FeatureLike | list[FeatureLike],
     to: object,
     spread: Spread = "pooled",
     corrected: bool = False,
@@ -161,7 +170,7 @@ def standardized_differences(
     Args:
         data: The rows, as metrics take them.
         values: The column of numbers; rows without one do not count.
-        by: The feature, or a list of them; a tuple is a crossing.
+        by: The feature, or a list of them; a tuple is a crossing. Limits of `memberships(…)` know whom groups share.
         to: The group that others are compared with; `"highest"` or `"lowest"`, the group with that mean; or
             `"majority"`, the largest group. A mapping gives each feature its own, `{"race": "White"}`.
         spread: The standard deviation: `"pooled"` of the two groups (Cohen's d), `"reference"` (Glass's delta), or
@@ -179,12 +188,12 @@ def standardized_differences(
 
     Returns:
         A row for each group: outer keys, `.by`, `.group`, `.n`, `.share`, `.mean`, `.reference`, `.spread`,
-        `.disparity` (group less reference) with `.lower`, `.upper` and `.std_error`, the `.p_value` that agrees with
+        `.disparity` (group minus reference) with `.lower`, `.upper` and `.std_error`, the `.p_value` that agrees with
         these limits, `.p_adjusted`, and `.status`.
 
     Raises:
         ColumnError: For a column that holds no numbers.
-        AggregateError: For a reference that does not occur.
+        ArgumentError: For a reference that does not occur.
 
     >>> people = pl.DataFrame({"score": [1.0, 2, 3, 3, 4, 5], "group": list("aaabbb")})
     >>> standardized_differences(people, "score", by="group", to="b").select(".group", ".disparity").rows()
@@ -195,7 +204,12 @@ def standardized_differences(
     z = z_value(proper_share("conf_level", conf_level))
 
     def compare(every: pl.DataFrame, group: pl.DataFrame, other: pl.DataFrame) -> _Numbers:
-        return standardization.compared(Sample.of(group), Sample.of(other), Sample.of(every).deviation, z)
+        samples = Sample.of(group), Sample.of(other)
+        influences = [
+            rows.select("row", (pl.col("weight") * (pl.col("value") - sample.mean)).alias("influence"))
+            for rows, sample in zip((group, other), samples, strict=True)
+        ]
+        return standardization.compared(*samples, _correlation(*influences), Sample.of(every).deviation, z)
 
     comparison = _Comparison(
         "standardized_differences", STANDARDIZED, ".mean",
@@ -211,7 +225,7 @@ def quantile_ratios(
     data: object,
     values: ColumnLike,
     *,
-    by: ColumnLike | tuple[ColumnLike, ...] | list[ColumnLike | tuple[ColumnLike, ...]],
+    by: FeatureLike | list[FeatureLike],
     to: object,
     quantile: float = 0.5,
     group_by: OuterGroups | None = None,
@@ -227,7 +241,7 @@ def quantile_ratios(
     Args:
         data: The rows, as metrics take them.
         values: The column of numbers above 0, such as pay; rows without one do not count.
-        by: The feature, or a list of them; a tuple is a crossing.
+        by: The feature, or a list of them; a tuple is a crossing. Limits of `memberships(…)` know whom groups share.
         to: The group that others are compared with; `"highest"` or `"lowest"`, the group with that quantile; or
             `"majority"`, the largest group. A mapping gives each feature its own, `{"race": "White"}`.
         quantile: The share of the numbers that lie below; 0.5 is the median.
@@ -248,7 +262,7 @@ def quantile_ratios(
 
     Raises:
         ColumnError: For a column that holds no numbers, or some that are not above 0.
-        AggregateError: For a reference that does not occur.
+        ArgumentError: For a reference that does not occur.
 
     >>> people = pl.DataFrame({"pay": [10.0, 20, 30, 20, 40, 60], "group": list("aaabbb")})
     >>> quantile_ratios(people, "pay", by="group", to="b").select(".group", ".quantile", ".disparity").rows()
@@ -261,7 +275,14 @@ def quantile_ratios(
         both = group["value"], other["value"]
         values = [cast("float", numbers.quantile(share, "linear")) for numbers in both]
         ratio = values[0] / values[1]
-        error = math.hypot(*(_error_of_logarithm(numbers, share) for numbers in both))
+        errors = [_error_of_logarithm(numbers, share) for numbers in both]
+        influences = [
+            rows.select("row", (share - (pl.col("value") <= value).cast(pl.Float64)).alias("influence"))
+            for rows, value in zip((group, other), values, strict=True)
+        ]
+        error = math.sqrt(
+            max(errors[0] ** 2 + errors[1] ** 2 - 2 * _correlation(*influences) * errors[0] * errors[1], 0.0)
+        )
         # numbers that have not been seen to vary say nothing about how far they do
         if not error > 0:
             return {".disparity": ratio}
@@ -290,6 +311,22 @@ def relative_gaps(
     return comparison.table(data, values, by, to, group_by or None)
 
 
+def _correlation(one: pl.DataFrame, other: pl.DataFrame) -> float:
+    """The correlation of the values of two groups by chance, from the influences of the rows that they share."""
+    shared = one.join(other, on="row")
+    if shared.is_empty():
+        return 0.0
+    product, *squares = (
+        float(first.to_numpy() @ second.to_numpy())
+        for first, second in (
+            (shared["influence"], shared["influence_right"]),
+            (one["influence"], one["influence"]),
+            (other["influence"], other["influence"]),
+        )
+    )
+    return product / math.sqrt(squares[0] * squares[1]) if all(squares) else 0.0
+
+
 def _error_of_logarithm(values: pl.Series, share: float) -> float:
     """The standard error of the logarithm of a quantile, from two of the numbers (Price & Bonett, 2002).
 
@@ -308,34 +345,6 @@ def _error_of_logarithm(values: pl.Series, share: float) -> float:
         return math.nan
     deviations = 2 * NormalDist().inv_cdf((1 + min(held, _SURE)) / 2)
     return (math.log(ordered[last - 1]) - math.log(ordered[first - 1])) / deviations
-
-
-def with_numbers(
-    function: str, data: object, values: ColumnLike | Column, features: Iterable[By], group_by: Any,
-    weights: Column | None = None,
-) -> tuple[Evaluated, list[pl.DataFrame]]:  # fmt: skip
-    """The groups of some features, and the rows of each: `outer`, `cell`, `is_unknown`, `value` and `weight`."""
-    # any metric of numbers counts the rows with a value
-    metrics = metric_set(*(replace(mean_prediction.difference("by"), name=function, by=by) for by in features))
-    options: dict[str, Any] = {} if weights is None else {"case_weights": weights}
-    estimate: Any = Column.of(values, "values")
-    try:
-        tally = metrics.tally(data, estimate=estimate, group_by=group_by, keep_rows=True, **options)
-    except ColumnError as error:
-        # the caller has named them `values`
-        raise ColumnError(str(error).replace("`estimate`", "`values`", 1)) from error
-    (evaluated,) = metrics.run.evaluate(tally, Options(on_undefined="ignore"))
-    cells, frames = evaluated.group_cells, list[pl.DataFrame]()
-    for by, (first, _) in cells.spans.items():
-        kept = rows_of(tally, evaluated.labels, cells, by, frozenset({"estimate"}))
-        value, *weight = kept.frame.get_columns()
-        cell = kept.group_cell + first
-        keys = {"outer": cells.outer[cell], "cell": cell, "is_unknown": cells.unknown[cell]}
-        frames.append(pl.DataFrame({**keys, "value": value, "weight": weight[0] if weight else 1.0}))
-    if not any(map(len, frames)):
-        msg = f"{function}(): there are no rows with a value."
-        raise ArgumentError(msg)
-    return evaluated, frames
 
 
 def columns_of_features(by: Any) -> list[tuple[Any, ...]]:
@@ -379,27 +388,26 @@ class _Comparison:
     def table(self, data: object, values: ColumnLike, by: Any, to: Any, group_by: OuterGroups | None) -> Any:
         """A row for each group of each feature, in a frame of the caller's kind."""
         source = open_frame(data, group_by)
-        features = self._features(by)
         if source.sides:
             msg = f"{self.function}(): `group_by` takes columns, not privileged(…)."
             raise ArgumentError(msg)
-        evaluated, frames = with_numbers(self.function, data, values, features, group_by, self.weights)
-        keys, parts = outer_keys_of(evaluated), list[pl.DataFrame]()
-        for feature, rows in zip(features, frames, strict=True):
-            if self.is_relative and (rows["value"] <= 0).any():
-                msg = (
-                    f"`values`: a ratio compares numbers above 0, and {Column.of(values, 'values').name!r} holds "
-                    f"{rows['value'].min()}; take differences of means, `standardized_differences(…)`."
-                )
-                raise ColumnError(msg)
-            groups = self._groups(rows, evaluated.group_cells.text)
-            reference = self._reference(evaluated, to, feature)
-            for (outer,), own in groups.group_by("outer", maintain_order=True):
-                parts.append(with_outer_key(keys, cast("int", outer), self._compared(own, feature, reference)))
+        refuse_reserved("group_by", source.outer)
+        features = self._features(by)
+        for feature in features:
+            refuse_outer(self.function, feature, source.outer)
+        rows = self._read(source, Column.of(values, "values"), features)
+        outer = {f"outer {index}": key.name for index, key in enumerate(source.outer)}
+        parts: list[pl.DataFrame] = []
+        for index, feature in enumerate(features):
+            by_group = rows_by_group(rows, [f"by {index} {part}" for part in range(len(feature.columns))], feature)
+            reference = self._reference(by_group, to, feature)
+            for own in by_group.partition_by(list(outer), maintain_order=True) if outer else [by_group]:
+                compared = self._compared(own, feature, reference)
+                parts.append(own.select(list(outer)).head(1).join(compared, how="cross") if outer else compared)
         table = pl.concat(parts)
         if self.adjust is not None:
             table = with_adjusted_p_values(table, [], self.adjust)
-        return source.restore(with_level(self.kind.frame(table), self.conf_level))
+        return source.restore(with_level(self.kind.frame(table.rename(outer)), self.conf_level))
 
     def _features(self, by: Any) -> list[By]:
         """The features whose groups are compared."""
@@ -407,42 +415,83 @@ class _Comparison:
         if not given or not all(given):
             msg = f'{self.function}() compares the groups of a feature: `by="column"`, or a list of features.'
             raise ArgumentError(msg)
-        features = [By.of(columns, self.function, self.policy) for columns in given]
-        for feature in features:
-            feature.refuse_memberships(f"{self.function}()")
-            if feature.sides:
+        features: list[By] = []
+        for columns in given:
+            if any(isinstance(column, Privileged) for column in columns):
                 msg = f"{self.function}(): `by` takes columns, not privileged(…)."
                 raise ArgumentError(msg)
-            if features.count(feature) > 1:
-                msg = f"{self.function}(): `by` names {feature.text!r} twice."
+            compared = By.of(columns, self.function, self.policy)
+            if compared in features:
+                msg = f"{self.function}(): `by` names {compared.text!r} twice."
                 raise ArgumentError(msg)
+            features.append(compared)
         return features
 
-    def _groups(self, rows: pl.DataFrame, texts: pl.Series) -> pl.DataFrame:
-        """The groups of a feature that have values, with their rows and whether they may be compared."""
-        of_group = pl.struct("value", "weight").alias("rows")
-        counted = (pl.len().cast(pl.Int64).alias(".n"), self.value.alias(self.name), of_group)
-        groups = rows.group_by("cell", "outer", "is_unknown").agg(counted).sort("cell")
-        share = (pl.col(".n") / pl.col(".n").sum().over("outer")).alias(".share")
-        groups = groups.with_columns(texts[groups["cell"]].alias(".group"), share)
-        status = pl.when("is_unknown").then(pl.lit(Status.UNKNOWN.value))
-        status = status.when(pl.col(".n") < self.policy.min_n).then(pl.lit(Status.BELOW_MIN_N.value))
-        status = status.when(pl.col(".share") < self.policy.min_share).then(pl.lit(Status.BELOW_MIN_SHARE.value))
-        return groups.with_columns(status.otherwise(pl.lit(Status.OK.value)).alias(".status"))
+    def _read(self, source: Source, values: Column, features: Sequence[By]) -> pl.DataFrame:
+        """The rows with a value: `value`, `weight`, and the columns of outer groups and features by their numbers."""
+        wanted = {"value": ("values", values)}
+        if self.weights is not None:
+            wanted["weight"] = ("case_weights", self.weights)
+        outer = [f"outer {index}" for index in range(len(source.outer))]
+        wanted |= {name: ("group_by", key) for name, key in zip(outer, source.outer, strict=True)}
+        for index, by in enumerate(features):
+            wanted |= {f"by {index} {part}": ("by", key) for part, key in enumerate(by.columns)}
+        rows = source.read(wanted)
+        if not rows["value"].dtype.is_numeric():
+            msg = f"`values`: the column {values.name!r} is not numeric; {self.function}() compares numbers."
+            raise ColumnError(msg)
+        is_exact = not rows["value"].dtype.is_float()
+        rows = rows.with_columns(pl.col("value").cast(pl.Float64)).drop_nulls("value")
+        if rows.is_empty():
+            msg = f"{self.function}(): there are no rows with a value."
+            raise ArgumentError(msg)
+        check_size(cast("float", rows["value"].abs().max()), "values", values, is_exact=is_exact)
+        weights = pl.lit(1.0) if self.weights is None else checked_weights(rows["weight"], self.weights.name)
+        rows = rows.with_columns(weights.alias("weight"))
+        if self.is_relative and (rows["value"] <= 0).any():
+            least = rows["value"].min()
+            msg = (
+                f"`values`: a ratio compares numbers above 0, and the column {values.name!r} holds {least}; take "
+                "differences of means, `standardized_differences(…)`."
+            )
+            raise ColumnError(msg)
+        rows = rows.with_row_index("row")
+        return rows.sort(outer, nulls_last=True, maintain_order=True) if outer else rows
 
-    def _reference(self, evaluated: Evaluated, to: Any, by: By) -> str | pl.DataFrame:
-        """The rule by which the reference is chosen, or the group cells and the texts of a named group."""
+    def _reference(self, rows: pl.DataFrame, to: Any, by: By) -> str | pl.DataFrame:
+        """The rule by which the reference is chosen, or the key and the text of a named group, which must occur."""
         named = groups_by_feature(cast("Mapping[Any, object]", to)).get(by.text) if isinstance(to, Mapping) else to
         if named in _BY_VALUE:
             return cast("str", named)
+        keys = rows.select(_KEYS).unique()
+        groups = keys.with_columns(texts_of(keys).alias(".group")).sort(_KEYS, nulls_last=True)
         if named is None:
             msg = f"{self.function}(): `to` has no reference for {by.text!r}; write `to={{{by.text!r}: …}}`."
             raise ArgumentError(msg)
-        cells = evaluated.group_cells.find(by, named, f"{self.function}()", _IN_WORDS)
-        return pl.DataFrame({"cell": cells, ".group": evaluated.group_cells.text[cells]})
+        alike = named_groups(groups, named)
+        if len(alike) == 1:
+            return groups[groups.drop(".group").rows().index(alike[0])]
+        texts = groups[".group"].unique(maintain_order=True).to_list()
+        text = ":".join(map(str, cast("tuple[object, ...]", named))) if isinstance(named, tuple) else str(named)
+        problem = f"`to` names no group of {by.text!r}, but {named!r}.{nearest(text, [*texts, *_BY_VALUE])}"
+        if alike:
+            problem = f"`to={named!r}` names several groups of {by.text!r}; give a tuple of values."
+        msg = f"{self.function}(): {problem} The groups: {listed(texts)}."
+        raise ArgumentError(msg)
 
-    def _compared(self, groups: pl.DataFrame, by: By, reference: str | pl.DataFrame) -> pl.DataFrame:
+    def _compared(self, rows: pl.DataFrame, by: By, reference: str | pl.DataFrame) -> pl.DataFrame:
         """The groups of a feature compared with one of them, or with none where that may not be compared."""
+        every, of_group = rows.unique("row", maintain_order=True), pl.struct("row", "value", "weight").alias("rows")
+        groups = rows.group_by(_KEYS).agg(pl.len().cast(pl.Int64).alias(".n"), self.value.alias(self.name), of_group)
+        groups = groups.sort(_KEYS, nulls_last=True).with_columns((pl.col(".n") / len(every)).alias(".share"))
+        keys = groups.select(_KEYS)
+        status = pl.when(by.policy.is_unknown(keys)).then(pl.lit(Status.UNKNOWN.value))
+        status = status.when(~by.is_compared(keys)).then(pl.lit(Status.LEFT_OUT.value))
+        status = status.when(pl.col(".n") < by.policy.min_n).then(pl.lit(Status.BELOW_MIN_N.value))
+        status = status.when(pl.col(".share") < by.policy.min_share).then(pl.lit(Status.BELOW_MIN_SHARE.value))
+        groups = groups.with_columns(
+            texts_of(keys).alias(".group"), status.otherwise(pl.lit(Status.OK.value)).alias(".status")
+        )
         statuses = groups[".status"].to_list()
         compared = [group for group, name in enumerate(statuses) if name == Status.OK.value]
         if isinstance(reference, str):
@@ -451,9 +500,8 @@ class _Comparison:
             index = compared[farthest or 0] if compared else None
             text = None if index is None else groups[".group"][index]
         else:
-            text, named = reference[".group"][0], {*reference["cell"]}
-            index = next((group for group in compared if groups["cell"][group] in named), None)
-        rows = groups["rows"].explode().struct.unnest()
+            text = reference[".group"][0]
+            index = next((group for group in compared if keys.row(group) == reference.row(0)[:-1]), None)
         numbers: list[_Numbers] = [{} for _ in statuses]
         for group in compared:
             if index is None:
@@ -461,7 +509,7 @@ class _Comparison:
             elif group == index:
                 numbers[group] = self.equality
             else:
-                numbers[group] = self.compare(rows, *(groups["rows"][one].struct.unnest() for one in (group, index)))
+                numbers[group] = self.compare(every, *(groups["rows"][one].struct.unnest() for one in (group, index)))
                 statuses[group] = Status.OK.value if numbers[group] else Status.ZERO_DENOMINATOR.value
         names = [name for name in self.kind.columns if name in _NUMBERS]
         table = groups.select(
@@ -471,3 +519,11 @@ class _Comparison:
             pl.Series(".status", statuses, dtype=pl.String),
         )  # fmt: skip
         return table.filter(pl.col(".status") != Status.UNKNOWN.value) if by.policy.unknown == "drop" else table
+
+
+def rows_by_group(rows: pl.DataFrame, columns: Sequence[str], by: By) -> pl.DataFrame:
+    """Rows, each once for each of its groups, whose keys are the columns `key 0`, `key 1` and so on."""
+    distinct = rows.select(columns).unique(maintain_order=True)
+    row, groups = by.rows_by_group(distinct)
+    named = pl.DataFrame([key.alias(f"key {part}") for part, key in enumerate(groups)])
+    return rows.join(distinct[row].hstack(named), on=columns, nulls_equal=True, maintain_order="left_right")
