@@ -133,6 +133,94 @@ with warnings.catch_warnings(record=True) as caught:
 print(caught[0].message)
 """,
 }  # fmt: skip
+EXAMPLES |= {
+    "types.Metric": LOANS + """\
+tdf.accuracy(loans, "repaid", "approved", pos_label="yes", interval="auto")
+tdf.accuracy.better, tdf.accuracy.range
+tdf.accuracy.formula(tp=3, fp=1, fn=1, tn=5)
+gaps = tdf.accuracy.difference("race", to="White")
+gaps(loans, "repaid", "approved", pos_label="yes")[".estimate"].round(3).item()
+""",
+    "types.GroupwiseMetric": LOANS + """\
+parity = tdf.demographic_parity("sex")
+parity
+parity(loans, estimate="approved", pos_label="yes", explain=True).select(".estimate", ".group_min", ".group_max")
+parity.by_group(loans, estimate="approved", pos_label="yes").select(".group", ".estimate", ".n")
+""",
+    "types.GroupwiseFactory": LOANS + """\
+tdf.demographic_parity
+tdf.demographic_parity("sex", "race")
+tdf.demographic_parity.ratio("race", to="White")
+tdf.demographic_parity.source
+""",
+    "types.MetricSet": LOANS + """\
+both = tdf.metric_set(tdf.accuracy, tdf.demographic_parity("sex"))
+both(loans, "repaid", "approved", pos_label="yes").select(".metric", ".by", ".estimate")
+""",
+    "types.Tally": LOANS + """\
+monday = tdf.sens.tally(loans.head(2_000), "repaid", "approved")
+tuesday = tdf.sens.tally(loans.tail(3_000), "repaid", "approved")
+tdf.sens.compute(monday + tuesday, pos_label="yes")
+""",
+    "types.Curve": LOANS + """\
+tdf.roc_curve(loans, "repaid", probs="score", pos_label="yes", thresholds=[0.4, 0.6])
+""",
+    "types.Sample": """\
+import tidyfair as tdf
+import numpy as np
+def gap_of_medians(left: tdf.types.Sample, right: tdf.types.Sample) -> float:
+    return float(abs(np.median(left.score) - np.median(right.score)))
+
+median_gap = tdf.distributions.new_between_group_metric(gap_of_medians, "median_gap", range=(0, 1))
+median_gap("sex")
+""",
+}  # fmt: skip
+_AN_AUDIT = """\
+audit = tdf.types.NamedAudit(
+    name="ours", title="Our audit", version="1", source="our policy", purpose="an example", is_not=(), tables=(table,)
+)
+"""
+EXAMPLES |= {
+    "inference.UnfairError": LOANS + """\
+try:
+    tdf.assert_fair(tdf.equal_opportunity("race"), loans, "repaid", "approved", pos_label="yes", below=0.02)
+except tdf.inference.UnfairError as error:
+    print(str(error).splitlines()[0])
+
+""",
+    "types.ComparisonTable": LOANS + """\
+table = tdf.types.ComparisonTable(
+    name="found", heading="Found", needs=("truth", "estimate"), metric=tdf.sens, to="majority", scale="difference",
+    columns=(tdf.types.PublishedColumn(column=".disparity", heading="Gap (points)", digits=1, percent=True),),
+)
+""" + _AN_AUDIT + """\
+tdf.audit(audit, loans, "repaid", "approved", pos_label="yes", by="race").published()
+""",
+    "types.SegmentedTable": LOANS + """\
+table = tdf.types.SegmentedTable(
+    name="segments", heading="Within folds", needs=("estimate", "within"), metric=tdf.selection_rate,
+    columns=(tdf.types.PublishedColumn(column=".ratio", heading="Ratio within folds", digits=2),),
+)
+""" + _AN_AUDIT + """\
+tdf.audit(audit, loans, estimate="approved", pos_label="yes", by="sex", to="male", within="fold").published()
+""",
+    "types.StandardizedTable": LOANS + """\
+table = tdf.types.StandardizedTable(
+    name="scores", heading="Scores", needs=("probs",),
+    columns=(tdf.types.PublishedColumn(column=".disparity", heading="Standardized difference", digits=2),),
+)
+""" + _AN_AUDIT + """\
+tdf.audit(audit, loans, probs="score", pos_label="yes", by="sex", to="male").published()
+""",
+    "types.ValuesTable": LOANS + """\
+table = tdf.types.ValuesTable(
+    name="rates", heading="Rates", needs=("truth", "estimate"), metrics=(tdf.sens, tdf.spec),
+    columns=(tdf.types.PublishedColumn(column="sens", heading="Sensitivity (%)", digits=1, percent=True),),
+)
+""" + _AN_AUDIT + """\
+tdf.audit(audit, loans, "repaid", "approved", pos_label="yes", by="sex").published()
+""",
+}  # fmt: skip
 EXAMPLES["audits.read_policy"] = (
     LOANS
     + """\

@@ -29,12 +29,14 @@ import tidyfair
 from tidyfair import catalogue
 from tidyfair.calling.metric_sets import GroupwiseFactory, Metric, MetricSet
 from tidyfair.errors import MissingPredictionsWarning, UnknownGroupWarning
-from tidyfair.metrics import annotators, capitalized, distances, individual, ranking, title_of
+from tidyfair.inference.on_data import _INTERNAL as INTERNAL_ON_DATA
+from tidyfair.metrics import annotators, capitalized, curves, distances, individual, ranking, title_of
 from tidyfair.metrics.catalog import source_of
 from tidyfair.metrics.curves import Curve
 from tidyfair.metrics.other_names import places
-from tidyfair.specs import result_kinds as kinds
+from tidyfair.specs import options, result_kinds as kinds
 from tidyfair.specs.formulas import GroupPairs, Statistic, unprefixed
+from tidyfair.specs.option_table import OPTIONS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -73,6 +75,9 @@ _RESULTS = {
     "audits.quantile_ratios": ("QUANTILES",),
     "audits.standardized_differences": ("STANDARDIZED",),
     "inference.certify_subgroups": ("CERTIFICATE", "SUBGROUPS"),
+    "inference.ChangeSearch": ("CHANGES",),
+    "inference.Gate": ("VERDICTS",),
+    "inference.PeriodTest": ("PERIODS",),
     "inference.compare_periods": ("PERIODS", "CHANGES"),
     "inference.compare_resamples": ("RESAMPLES",),
     "inference.decompose": ("COMPONENTS",),
@@ -96,8 +101,11 @@ _RESULTS = {
     "inference.verdict_sensitivity": ("SENSITIVITY",),
     "inference.worst_groups": ("WORST",),
     "survival.kaplan_meier": ("SURVIVAL_CURVE",),
+    "types.Curve": ("ROC_CURVE", "PR_CURVE", "GAIN_CURVE", "LIFT_CURVE", "CALIBRATION_CURVE"),
+    "types.GroupComparison": ("COMPARISONS",),
     "types.FiledAudit": ("UNKNOWN_ROWS", "PAY_GAPS", "PAY_BANDS"),
     "types.GroupwiseMetric": ("METRICS", "GROUPS"),
+    "types.Metric": ("METRICS", "GROUPS"),
     "types.MetricSet": ("METRICS", "GROUPS"),
 }
 """The kinds of results of what is no metric."""
@@ -173,12 +181,80 @@ _CALLS = {
     ),
 }
 """Examples of calls for each kind of metric: the data, the arguments, and a feature; the first that has a value."""
-_HEADERS = {"Args": "Arguments:", "Returns": "Returns:", "Raises": "Errors:"}
+_HEADERS = {"Args": "**Arguments**", "Returns": "**Returns**", "Raises": "**Errors**"}
 _NAME = re.compile(r'"[^"]*"|(?<![\w.])[A-Za-z_]\w*\b(?!\s*=[^=])')
 """A text, or a name that is no attribute, keyword or variable that gets a value."""
 _SECTION = re.compile(r"^### (.+?)\n(.*?)(?=^##|\Z)", re.MULTILINE | re.DOTALL)
-_INTERNAL = {"types.Tally": {"__add__"}}
+_HEADINGS = {"__call__": "Call", "__add__": "Sum of two tallies"}
+"""Headings of methods that have no name for readers."""
+_METHODS: dict[str, set[str]] = {
+    "audits.AuditPolicy": {"__call__", "assert_holds"},
+    "inference.Gate": {"__call__", "compute"},
+    "inference.ModelComparison": {"__call__"},
+    "types.Aggregate": set(),
+    "types.CorrelationScorer": {"__call__", "set_score_request"},
+    "types.FairnessScorer": {"__call__", "set_score_request"},
+    "types.SubsetScorer": {"__call__", "set_score_request"},
+    "types.ComparisonTable": set(),
+    "types.GroupComparison": {"__call__", "compute"},
+    "types.NamedAudit": {"with_groups"},
+    "types.Privileged": set(),
+    "types.PublishedColumn": set(),
+    "types.SegmentedTable": set(),
+    "types.StandardizedTable": set(),
+    "types.Tally": {"__add__"},
+    "types.ValuesTable": set(),
+}
 """Methods to show, of classes whose other methods are for the library."""
+_OBTAINED = {
+    "types.ComparisonTable": ("tdf.types.ComparisonTable", "You make one, as one of the tables of a {NamedAudit}."),
+    "types.Curve": (
+        "tdf.roc_curve",
+        "{roc_curve}, {pr_curve}, {gain_curve}, {lift_curve} and the curves of {calibration} are such objects.",
+    ),
+    "types.GroupwiseFactory": (
+        "tdf.demographic_parity",
+        (
+            "Each fairness metric is one, such as {demographic_parity}; {new_groupwise_metric} and "
+            "{new_between_group_metric} make one of your own."
+        ),
+    ),
+    "types.GroupwiseMetric": (
+        'tdf.demographic_parity("sex")',
+        (
+            'A fairness metric gives one when it is called with a feature, as in `tdf.demographic_parity("sex")`; '
+            'so do comparisons of any metric, as in `tdf.accuracy.difference("sex")`.'
+        ),
+    ),
+    "types.Metric": (
+        "tdf.accuracy",
+        (
+            "Each metric is one, such as {accuracy}. {metric_tweak} sets options; {class_metric}, {numeric_metric} and "
+            "{prob_metric} make a metric of your own."
+        ),
+    ),
+    "types.MetricSet": (
+        "tdf.metric_set(…)",
+        "{metric_set} makes one of metrics, and {get_metrics} of their names; {default_metrics} is a set.",
+    ),
+    "types.NamedAudit": (
+        "tdf.types.NamedAudit",
+        "{NAMED_AUDITS} holds those of the library. You can make one of your own.",
+    ),
+    "types.PublishedColumn": ("tdf.types.PublishedColumn", "You make one, as a column of a table of a {NamedAudit}."),
+    "types.Sample": ("", "A function that you give to {new_between_group_metric} is called with two of them."),
+    "types.SegmentedTable": ("tdf.types.SegmentedTable", "You make one, as one of the tables of a {NamedAudit}."),
+    "types.StandardizedTable": ("tdf.types.StandardizedTable", "You make one, as one of the tables of a {NamedAudit}."),
+    "types.Tally": (
+        "",
+        (
+            "`tally` of any metric or set counts rows, as in `tdf.sens.tally(data, truth, estimate)`; {load_state} "
+            "reads one from a file."
+        ),
+    ),
+    "types.ValuesTable": ("tdf.types.ValuesTable", "You make one, as one of the tables of a {NamedAudit}."),
+}
+"""The expression that a class's call begins with, and how one gets an object, where no function returns it."""
 FRAME = """\
 `Frame` is a frame of the kind of the data: `polars.DataFrame` for polars, lazy frames and databases, else pandas or
 pyarrow."""
@@ -288,7 +364,7 @@ def _page(place: str, value: Any) -> str:
         case _:
             parts = _mapping(value)
     parts = [*parts]
-    if place in EXAMPLES:
+    if place in EXAMPLES and not any(part.startswith("## Example") for part in parts):
         at = next((number for number, part in enumerate(parts) if part.startswith("## See also")), len(parts))
         parts.insert(at, f"## Example\n\n```pycon\n{_run(EXAMPLES[place])}\n\n```")
     return _laid_out(
@@ -625,15 +701,15 @@ def _kind(name: str) -> str:
     return f"*{kind.title}*: {shown}."
 
 
-def _kinds(place: str) -> Iterator[str]:
+def _kinds(*made_by: str) -> Iterator[str]:
     """The columns of the results of a function, or of what it makes."""
-    if place in _RESULTS:
+    if found := next((place for place in made_by if place in _RESULTS), None):
         yield "## Columns of the result"
         yield (
             "In order; those in bold are always there, the others where options ask for them "
             "([what they hold](../reference/columns.md))."
         )
-        yield "\n".join(f"- {_kind(name)}" for name in _RESULTS[place])
+        yield "\n".join(f"- {_kind(name)}" for name in _RESULTS[found])
 
 
 def _curve(place: str, value: Curve) -> Iterator[str]:
@@ -693,37 +769,61 @@ def _function(place: str, value: FunctionType) -> Iterator[str]:
 
 
 def _class(place: str, value: type) -> Iterator[str]:
-    """Meaning, what makes it, its fields and methods."""
-    prose, mark, example = _docs(value)
+    """What it is, how one gets an object, its call, columns, example, fields and methods."""
+    prose, _, _ = _docs(value)
     first, _, rest = prose.partition("\n\n")
     yield first
-    makers = sorted(_makers(value.__name__))
+    makers = _makers(place, value)
+    expression = f"tdf.{places()[makers[0]]}(…)" if makers else f"tdf.{place}"
     if issubclass(value, Warning | Exception):
         bases = [base for base in value.__mro__[1:] if base is not object][:2]
         names = [link(base.__name__) if base.__name__ in places() else f"`{base.__name__}`" for base in bases]
         yield f"A kind of {', '.join(names)}."
-    elif not makers and not inspect.isabstract(value):
-        yield _code(_signature(f"tdf.{place}", value))
+    elif place in _OBTAINED:
+        expression, sentence = _OBTAINED[place]
+        yield re.sub(r"\{(\w+)\}", lambda found: link(found[1]), sentence)
+    elif makers:
+        yield f"Returned by {', '.join(map(link, makers[:4]))}{' and others' * (len(makers) > 4)}."
+    if expression == f"tdf.{place}" and not issubclass(value, Warning | Exception):
+        yield f"## Call\n\n{_code(_signature(f'tdf.{place}', value))}"
     yield _prose(rest)
-    yield f"Made by {', '.join(map(link, makers))}, with examples." if makers else ""
-    yield from _kinds(place)
-    for maker in makers:
-        yield from _kinds(places()[maker])
+    methods = _methods(place, value, expression)
+    is_called = "__call__" in methods
+    yield from methods.pop("__call__", [])
+    yield from _kinds(place, *(places()[maker] for maker in makers))
+    shown = _example_of(place) or next((text for maker in makers if (text := _example_of(places()[maker]))), "")
+    yield f"## Example\n\n```pycon\n{_runnable(shown)}\n\n```" if shown else ""
+    yield next((picture for maker in makers if is_called and (picture := _picture(places()[maker]))), "")
     yield _fields(value)
-    yield from _methods(place, value)
-    yield f"## Example\n\n```pycon\n{_runnable(mark + example)}\n\n```" if mark else ""
-    guide = _guide(place, value.__module__)
-    yield "## See also\n\n" + "\n".join([*([f"- Guides: {guide}."] if guide else []), ALL])
+    yield from chain.from_iterable(methods.values())
+    lines = [("Made by", [*map(link, makers)]), ("Guides", [_guide(place, value.__module__)])]
+    listed = [f"- {title}: {', '.join(links)}." for title, links in lines if any(links)]
+    yield "## See also\n\n" + "\n".join([*listed, ALL])
+
+
+def _makers(place: str, value: type) -> list[str]:
+    """The functions that return an object of a class, first those that its docstring names."""
+    if place in _OBTAINED:
+        return []
+    first = (inspect.getdoc(value) or "").partition("\n\n")[0].partition("; ")[2]
+    named = [name.rpartition(".")[2] for name in re.findall(r"`([\w.]+)(?=[`(])", first)]
+    return [*dict.fromkeys([*(name for name in named if name in places()), *_returning(value.__name__)])]
 
 
 @cache
-def _makers(name: str) -> list[str]:
+def _returning(name: str) -> list[str]:
     """The functions that return an object of a class."""
     functions = {key: _value(place) for key, place in places().items() if isinstance(_value(place), FunctionType)}
-    return [
+    return sorted(
         key for key, function in functions.items()
         if name in re.findall(r"\w+", str(inspect.signature(function).return_annotation))
-    ]  # fmt: skip
+    )  # fmt: skip
+
+
+def _example_of(place: str) -> str:
+    """The example of a function or class in its docstring, else that of the pages."""
+    _, mark, example = _docs(_value(place))
+    return f"{mark}{example}" or (_run(EXAMPLES[place]) if place in EXAMPLES else "")
 
 
 def _fields(value: type) -> str:
@@ -732,6 +832,7 @@ def _fields(value: type) -> str:
         return ""
     body = ast.parse(dedent(inspect.getsource(value))).body[0]
     names = {field.name for field in fields(value) if not field.name.startswith("_")}
+    names -= {"formulas", "options", *getattr(value, "_internal", ())}
     lines: list[str] = []
     statements: list[Any] = body.body if isinstance(body, ast.ClassDef) else []
     for field, doc in pairwise(statements):
@@ -742,35 +843,38 @@ def _fields(value: type) -> str:
     return "\n".join(["## Fields", "", *lines]) if lines else ""
 
 
-def _methods(place: str, value: type) -> Iterator[str]:
-    """The public methods; those that all metrics have are on the page of `Metric`."""
-    common: list[str] = []
-    public = [name for name in dir(value) if name == "__call__" or not name.startswith("_")]
-    functions = {name for name in public if isinstance(inspect.getattr_static(value, name), FunctionType)}
-    names = _INTERNAL.get(place) or functions
+def _methods(place: str, value: type, expression: str) -> dict[str, list[str]]:
+    """Sections on the methods for users; those that all metrics have are on the page of `Metric`."""
     if issubclass(value, BaseException):
-        return
-    for name in sorted(names):
+        return {}
+    internal = {*getattr(value, "_internal", ()), *INTERNAL_ON_DATA}
+    public = {name for name in dir(value) if name == "__call__" or not name.startswith("_")} - internal
+    functions = {name for name in public if isinstance(inspect.getattr_static(value, name), FunctionType)}
+    found: dict[str, list[str]] = {}
+    common: list[str] = []
+    for name in sorted(_METHODS.get(place, functions)):
         method = getattr(value, name)
         if not inspect.getdoc(method):
             continue
-        if (
-            value is not Metric
-            and inspect.unwrap(method) is inspect.unwrap(getattr(Metric, name, None) or method)
-            and hasattr(Metric, name)
-        ):
+        of_metrics = getattr(Metric, name, None)
+        is_common = value is not Metric and of_metrics and inspect.unwrap(method) is inspect.unwrap(of_metrics)
+        if is_common and name != "__call__":
             common.append(f"`{name}`")
             continue
         prose, mark, example = _docs(method)
-        yield f"::: tidyfair.{place}.{name}\n    options:\n      heading: {name}\n      heading_level: 2"
         first, _, rest = prose.partition("\n\n")
-        yield first
-        yield (signature := _code(_signature(name, method)))
-        yield FRAME if re.search(r"\bFrame\b", signature) else ""
-        yield _prose(rest)
-        yield f"```pycon\n{_runnable(mark + example)}\n\n```" if mark else ""
+        signature = _code(_signature((expression or name) if name == "__call__" else name, method))
+        as_of_metrics = is_common or "arguments of a metric" in first
+        found[name] = [
+            (f"::: tidyfair.{place}.{name}\n    options:\n      heading: {_HEADINGS.get(name, name)}\n"
+            "      heading_level: 2"),
+            first, signature, FRAME if re.search(r"\bFrame\b", signature) else "",
+            f"{link('Metric')} explains each keyword." if as_of_metrics else "", "" if is_common else _prose(rest),
+            f"```pycon\n{_runnable(mark + example)}\n\n```" if mark else "",
+        ]  # fmt: skip
     if common:
-        yield f"Methods of every metric, explained under [`types.Metric`](types.Metric.md): {', '.join(common)}."
+        found["common"] = [f"## Methods of every metric\n\n{link('Metric')} explains {', '.join(common)}."]
+    return found
 
 
 def _docs(value: Any) -> tuple[str, str, str]:
@@ -823,7 +927,7 @@ def _signature(name: str, function: Any) -> str:
         return f"{name}(…)"
     shown: list[str] = []
     starred = False
-    for parameter in found.parameters.values():
+    for parameter in chain.from_iterable(map(_each, found.parameters.values())):
         if parameter.name == "self":
             continue
         if parameter.kind is parameter.KEYWORD_ONLY and not starred:
@@ -847,6 +951,21 @@ def _signature(name: str, function: Any) -> str:
     return "\n".join([f"{name}(", *(f"    {each}," for each in shown), f"){end}"])
 
 
+def _each(parameter: inspect.Parameter) -> list[inspect.Parameter]:
+    """A parameter, or the keywords of a typed dictionary that it unpacks."""
+    unpacked = re.fullmatch(r"Unpack\[(\w+)\]", str(parameter.annotation))
+    if unpacked is None:
+        return [parameter]
+    named = next(vars(module)[unpacked[1]] for module in (options, curves) if unpacked[1] in vars(module))
+    return [
+        inspect.Parameter(
+            name, parameter.KEYWORD_ONLY, default=OPTIONS[name].default if name in OPTIONS else ...,
+            annotation=getattr(hint, "__forward_arg__", str(hint)),
+        )
+        for name, hint in named.__annotations__.items()
+    ]  # fmt: skip
+
+
 def _annotation(annotation: Any) -> str:
     text = annotation if isinstance(annotation, str) else inspect.formatannotation(annotation)
     return text.replace("typing.", "").replace("collections.abc.", "")
@@ -854,14 +973,14 @@ def _annotation(annotation: Any) -> str:
 
 def _default(value: object) -> str:
     text = repr(value)
-    return "…" if " at 0x" in text else text
+    return "…" if value is ... or " at 0x" in text else text
 
 
 def _wrapped(name: str, signature: inspect.Signature) -> str:
     """A call with its defaults, wrapped; types are on the page of `Metric`."""
     shown: list[str] = []
     starred = False
-    for parameter in signature.parameters.values():
+    for parameter in chain.from_iterable(map(_each, signature.parameters.values())):
         if parameter.name == "self":
             continue
         if parameter.kind is parameter.KEYWORD_ONLY and not starred:

@@ -135,7 +135,7 @@ def test_change_of_a_score_metric_is_that_of_the_scores(tmp_path: Path, capsys: 
 @pytest.mark.parametrize(
     ("condition", "expected"),
     [
-        ("accuracy < 0.7", "write 'change in accuracy < 0.7', and mean the other model less the first one"),
+        ("accuracy < 0.7", "write 'change in accuracy < 0.7', and mean the other model minus the first one"),
         ("change in accuracy > 0.1", "accuracy should be large: write <"),
         ("change in accuracy < -3", "accuracy changes by less than 1"),
         ("change in accuracy < 0.5", "and can rise by 0.3"),

@@ -242,7 +242,7 @@ def _read(text: str, names: Iterable[str], features: Sequence[str], policy: Poli
     name, by, side, limit = match.group("name", "by", "side", "limit")
     if of_changes and not match["change"]:
         msg = f"`fail_if`: {text!r} is about a value, and two models are compared: write {CHANGE + text.strip()!r}, "
-        msg += "and mean the other model less the first one."
+        msg += "and mean the other model minus the first one."
         raise ArgumentError(msg)
     if match["change"] and not of_changes:
         msg = f"`fail_if`: {text!r} is about the change from one model to another, as `tidyfair compare` shows it."

@@ -1,4 +1,4 @@
-"""The terminal: texts and tables that fit it, colours and progress, which files and pipes do not get."""
+"""The terminal: texts and tables that fit it, colors and progress, which files and pipes do not get."""
 
 from __future__ import annotations
 
@@ -96,7 +96,7 @@ def _width() -> int:
 
 
 def _coloured(text: str, code: int) -> str:
-    """A text in a colour of the terminal, which files do not get."""
+    """A text in a color of the terminal, which files do not get."""
     plain = not sys.stdout.isatty() or os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb"
     return text if plain else f"\x1b[{code}m{text}\x1b[0m"
 

@@ -71,7 +71,7 @@ _THEME: dict[str, Any] = {
         "labelLimit": 300, "columnPadding": 18, "symbolOpacity": 1, "symbolSize": 80, "offset": 10,
     },
 }  # fmt: skip
-"""The colours and letters of all pictures."""
+"""The colors and letters of all pictures."""
 
 
 @dataclass(frozen=True)
@@ -263,7 +263,7 @@ class Axes:
         return replace(self, other={}).layer("rule", "at", table=pl.DataFrame({"at": [value]}), **style)
 
     def text(self, column: str, place: Vega, table: pl.DataFrame | None = None, **style: Any) -> list[Vega]:
-        """Texts on a border in the colour of the page, so that lines behind them do not cross them."""
+        """Texts on a border in the color of the page, so that lines behind them do not cross them."""
         mark: Vega = {"type": "text", "color": INK, "fontSize": SMALL, "align": "left", **self.shift, **style}
         border = {"stroke": LIGHT["background"], "strokeWidth": 4, "strokeJoin": "round"}
         rows = {} if table is None else {"data": data(table)}
@@ -314,7 +314,7 @@ def ends_of_axis(values: Iterable[float | None], span: Span) -> tuple[float, flo
 
 
 def legend(name: str, colours: Mapping[str, str], width: float, **style: Any) -> Vega:
-    """The colour of a column of texts, with the entries of a legend."""
+    """The color of a column of texts, with the entries of a legend."""
     widest = max(map(text_width, colours), default=0)
     entries = {"columns": max(int(width // (widest + 40)), 1), "labelLimit": width - 40, **style}
     return nominal(name, scale={"domain": list(colours), "range": list(colours.values())}, legend=entries)
@@ -410,7 +410,7 @@ _VERDICTS = {
     "below the limit": _BAD, "undecided": _OPEN, "better": _GOOD, "equivalent": (LIGHT["accent"], "circle"),
     "not worse": (LIGHT["accent"], "square"), "different": (INK, "square"), "worse": _BAD, "not shown": _OPEN,
 }  # fmt: skip
-"""The colour and the shape of verdicts."""
+"""The color and the shape of verdicts."""
 _ROW, _TALL_ROW, _SHIFT = 26, 42, 9
 """The height of a row; of one whose label stands above it, and by how much both stand beside its middle."""
 _LEAST_ROWS = 150
@@ -699,7 +699,7 @@ def _reasons(axes: Axes, part: pl.DataFrame, reference: float | None) -> list[Ve
 
 
 def _channels_of_verdicts(table: pl.DataFrame, width: float) -> Vega:
-    """The colour and the shape of dots by the verdicts of all panels, where there are any."""
+    """The color and the shape of dots by the verdicts of all panels, where there are any."""
     if "verdict" not in table.columns:
         return {}
     given = {verdict: _VERDICTS[verdict] for verdict in _VERDICTS if verdict in set(table["verdict"])}
@@ -730,7 +730,7 @@ def lines(picture: Picture, width: float) -> tuple[list[Vega], int]:
     """A line for each series, a panel for each part.
 
     Columns: `panel`, `series`, `x`, `y`, `lower` and `upper` where there are intervals, the `rows` of points where
-    they are of several, and `dashed` where each line has another beside it. Of more series than there are colours, the
+    they are of several, and `dashed` where each line has another beside it. Of more series than there are colors, the
     lowest and the highest have one.
     """
     table, colours = _with_keys(picture.table)
@@ -740,7 +740,7 @@ def lines(picture: Picture, width: float) -> tuple[list[Vega], int]:
     colour = legend("key", colours, width - 40, symbolType="stroke", symbolStrokeWidth=2.5, symbolSize=_LONG_SYMBOL)
     if len(colours) == 1:
         colour["legend"] = None
-    # lines can be told apart without colours, too
+    # lines can be told apart without colors, too
     dash = {**colour, "scale": {"domain": list(colours), "range": _DASHES[: len(colours)]}}
     panels: list[Vega] = []
     for part in parts:
@@ -850,7 +850,7 @@ def _beside_each_other(part: pl.DataFrame, picture: Picture, across: Axes) -> pl
 
 
 def _with_keys(table: pl.DataFrame) -> tuple[pl.DataFrame, dict[str, str]]:
-    """Lines with the `key` of their series, and whether it stands in `front`; and the colours of keys."""
+    """Lines with the `key` of their series, and whether it stands in `front`; and the colors of keys."""
     table = table.with_columns(pl.int_range(pl.len()).alias("order"))
     names = table["series"].unique(maintain_order=True).to_list()
     if len(names) <= len(SERIES):
@@ -956,7 +956,7 @@ def heat_map(picture: Picture, width: float) -> tuple[list[Vega], int]:
 
 
 def _with_strength(part: pl.DataFrame) -> pl.DataFrame:
-    """Cells with the strength of their colour."""
+    """Cells with the strength of their color."""
     value = pl.when(pl.col("estimate").is_finite()).then(pl.col("estimate"))
     low, high = value.min(), value.max()
     share = pl.when(high > low).then((value - low) / (high - low)).otherwise(0.5)

@@ -226,8 +226,7 @@ class PlotInput:
         if groups_of_panels.n_unique() == 1 and several:
             return labels, ""
         texts = counts.select(pl.format("{} ({})", "what", "count").fill_null(pl.col("what"))).to_series()
-        is_of_all = frame[".n"].count() > 0 and (sizes == frame[".n"]).all()
-        return texts, "rows in parentheses" if is_of_all else "rows that count in parentheses"
+        return texts, "n in parentheses"
 
     def _rows_of_shares(self, frame: pl.DataFrame) -> pl.Series:
         """The rows that values are shares of; null where nobody knows."""
@@ -498,7 +497,7 @@ _WORDS: Mapping[str, Callable[[PlotInput, pl.DataFrame, pl.DataFrame], object]] 
     "sure": lambda _plot, frame, _table: _number_of_sure(frame) or "none",
     "number": lambda _plot, frame, _table: len(frame),
     "changes": lambda _plot, frame, _table: "change" if len(frame) == 1 else "changes",
-    "grey": lambda _plot, _frame, table: "grey: p of 0.05 or more" if "expected_lower" in table.columns else "",
+    "grey": lambda _plot, _frame, table: "gray: p of 0.05 or more" if "expected_lower" in table.columns else "",
 }
 """What titles and notes name in braces, of the result, the rows that are drawn, or the table of the picture."""
 
@@ -564,7 +563,7 @@ def _results_picture(plot: PlotInput) -> Picture:
 def _notes_on_marks(plot: PlotInput, table: pl.DataFrame) -> list[str]:
     """The notes on the marks beside values."""
     notes = {"lower": f"lines: {plot.limits}", "raw": "hollow: the group alone"}
-    notes["expected_lower"] = "grey: expected if groups are equal"
+    notes["expected_lower"] = "gray: expected if groups are equal"
     return [note for mark, note in notes.items() if mark in table.columns]
 
 
@@ -669,7 +668,7 @@ def _crossing(plot: PlotInput, grouped: pl.DataFrame, titles: list[str]) -> Pict
     table = table_of(
         grouped, ".estimate", row=row, column=column, text=pl.Series(texts, dtype=pl.String), below=size, rows=count
     )
-    return Picture(heat_map, table, titles, ["stronger colours: higher values"], names=(row_name, column_name))
+    return Picture(heat_map, table, titles, ["stronger colors: higher values"], names=(row_name, column_name))
 
 
 def _over_outer(plot: PlotInput, frame: pl.DataFrame) -> Picture:
@@ -752,10 +751,12 @@ def calibration_plot(plot: PlotInput) -> Picture:
     if is_isotonic:
         ends = pl.concat_list(".lowest_score", ".highest_score").alias(".mean_score")
         plot = replace(plot, frame=plot.frame.with_columns(ends).explode(".mean_score"))
-    table = _points(plot, pl.col(".mean_score"), pl.col(".event_rate"), rows=".n")
+    limits = {} if plot.frame[".lower"].count() == 0 else {"lower": ".lower", "upper": ".upper"}
+    table = _points(plot, pl.col(".mean_score"), pl.col(".event_rate"), rows=".n", **limits)
     notes: list[str] = []
     if is_isotonic:
         notes.append("steps: shares of events that rise with the score (isotonic regression)")
+        notes += ["bands: where 95% of these are if scores are calibrated, each by itself"] if limits else []
     elif not plot.frame[".weight"].count():
         rows = table["rows"].cast(pl.Float64).to_numpy()
         lower, upper = wilson(table["estimate"].to_numpy(), rows, z_value(_LEVEL))
@@ -813,7 +814,7 @@ def _points(plot: PlotInput, x: pl.Expr, y: pl.Expr, **columns: str) -> pl.DataF
 
 
 def groups_over_cuts(plot: PlotInput, frame: pl.DataFrame, cut: str) -> Picture:
-    """A panel for each metric and feature, and a colour for each group."""
+    """A panel for each metric and feature, and a color for each group."""
     values = _with_treat_all(_with_cuts(frame, cut), cut, [OUTER] if plot.outer else [])
     series = plot.with_outer(pl.col(".group"))
     metrics = listed_titles(values.select(plot.metric()).to_series())
@@ -926,7 +927,7 @@ def tests_plot(plot: PlotInput) -> Picture:
     else:
         many = f"{sure or 'None'} of {len(frame)} disparities {'is' if sure == 1 else 'are'}"
         titles = [f"{many} larger than chance explains", f"{many} beyond chance", name]
-    return Picture(dots, table, titles, ["grey: p of 0.05 or more"])
+    return Picture(dots, table, titles, ["gray: p of 0.05 or more"])
 
 
 def looks_plot(plot: PlotInput) -> Picture:
@@ -998,7 +999,7 @@ def subgroups_plot(plot: PlotInput) -> Picture:
         notes = ["dot: the subgroup that differs most", "line: how far any subgroup may differ"]
     else:
         titles = [f"Subgroups that differ most from the rest in {prose}", f"{name} of subgroups"]
-        notes = ["value of the subgroup less that of the rest", "rows that count in parentheses"]
+        notes = ["subgroup minus everyone else", "n in parentheses"]
         if len(frame) > len(first):
             notes.append(f"{len(first)} of {len(frame)}")
     return Picture(dots, table, titles, notes, _NO_DIFFERENCE, x=["Difference"])
@@ -1013,7 +1014,7 @@ def halves_plot(plot: PlotInput) -> Picture:
     ]
     sides = [text.rpartition(") ")[0::2] for text in conditions]
     divided = {left for left, _ in sides}
-    notes = ["rows in parentheses"]
+    notes = ["n in parentheses"]
     if len(divided) == 1 and "" not in divided:
         # both halves have the same long left side
         notes.insert(0, f"by {divided.pop()})")
@@ -1040,7 +1041,7 @@ def models_plot(plot: PlotInput) -> Picture:
         margin = margin.set(margin == 0, None)
         if margin.count():
             table = table.with_columns(expected_lower=-margin, expected_upper=margin)
-        notes = [f"lines: {plot.limits}", "grey: within the margin" if "expected_lower" in table.columns else ""]
+        notes = [f"lines: {plot.limits}", "gray: within the margin" if "expected_lower" in table.columns else ""]
         title = f"{finding} from {frame['.model_one'][0]}"
         return Picture(
             dots, table, [title, finding], notes, _NO_DIFFERENCE, x=[f"Change from {frame['.model_one'][0]}"]
@@ -1151,7 +1152,7 @@ PICTURES: Mapping[kinds.ResultKind, Drawing] = {
     kinds.FEATURE_CURVE: feature_plot,
     kinds.BOUNDS: _drawn(
         dots, "{metrics} of groups known by probability", "{metrics}",
-        notes=["grey: all rates that the data allow; lines: their {limits}; in parentheses: expected rows"],
+        notes=["gray: all rates that the data allow; lines: their {limits}; in parentheses: expected rows"],
         columns={
             "panel": "{metric}", "what": pl.format("{} ({})", ".group", pl.col(".n_expected").round(0).cast(pl.Int64)),
             "estimate": ".estimate", "expected_lower": ".lower_bound", "expected_upper": ".upper_bound",
@@ -1160,7 +1161,7 @@ PICTURES: Mapping[kinds.ResultKind, Drawing] = {
     ),
     kinds.MISSING_TRUTH: _drawn(
         dots, "Share without a truth: estimated positives less estimated negatives", "Missing truths by estimate",
-        notes=["rows in parentheses", "lines: {limits}"], columns={"what": "{outer} ({.n})", "estimate": ".difference"},
+        notes=["n in parentheses", "lines: {limits}"], columns={"what": "{outer} ({.n})", "estimate": ".difference"},
         span=Span(-1, 1, 0), x=["Difference"],
     ),
     kinds.PAIRED: _drawn(
@@ -1179,7 +1180,7 @@ PICTURES: Mapping[kinds.ResultKind, Drawing] = {
     ),
     kinds.SENSITIVITY: _drawn(
         dots, "The smallest share of errors that turns the verdict", "Errors that turn the verdict", marks=(),
-        notes=["rows in parentheses"], rows=pl.col(".group").is_not_null(),
+        notes=["n in parentheses"], rows=pl.col(".group").is_not_null(),
         columns={
             "panel": pl.col(".error").map_elements(capitalized, pl.String), "what": "{label}: {.group} ({.n})",
             "estimate": ".share", "why": reason(".share", "does not turn it"),
