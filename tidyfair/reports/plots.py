@@ -171,10 +171,9 @@ class PlotInput:
         if is_over_cuts or not self.cuts:
             return pl.col(".metric").replace_strict(self.titles, default="", return_dtype=pl.String)
 
-        def title_at_cut(row: Mapping[str, Any]) -> str:
-            return at_cut(self.titles.get(row[".metric"], ""), row)
-
-        return pl.struct(".metric", *self.cuts).map_elements(title_at_cut, return_dtype=pl.String)
+        return pl.struct(".metric", *self.cuts).map_elements(
+            lambda row: at_cut(self.titles.get(row[".metric"], ""), row), return_dtype=pl.String
+        )
 
     def compared(self) -> pl.Expr:
         """The title of a metric, and the feature by which it is compared."""
@@ -537,7 +536,11 @@ def _results_picture(plot: PlotInput) -> Picture:
         msg = "`beside` is drawn behind single disparities, not behind lines and strips."
         raise ArgumentError(msg)
     if cut and not at_points:
-        return results_over_cuts(plot, frame, cut)
+        # a panel for all metrics of a scale, and a colour for each; with outer groups, these have the colours
+        values = plot.with_scales(_with_cuts(frame, cut)).with_columns(series="what")
+        if plot.outer:
+            values = values.with_columns(panel="what", series=OUTER)
+        return _over_cuts(plot, frame, cut, values, listed_titles(values["what"]))
     frame = plot.with_scales(frame)
     if plot.outer and not judged:
         return _over_outer(plot, frame)
@@ -819,14 +822,6 @@ def groups_over_cuts(plot: PlotInput, frame: pl.DataFrame, cut: str) -> Picture:
     return _over_cuts(plot, frame, cut, values.with_columns(series=series), name)
 
 
-def results_over_cuts(plot: PlotInput, frame: pl.DataFrame, cut: str) -> Picture:
-    """A panel for all metrics of a scale, and a color for each; with outer groups, these have the colors."""
-    values = plot.with_scales(_with_cuts(frame, cut)).with_columns(series="what")
-    if plot.outer:
-        values = values.with_columns(panel="what", series=OUTER)
-    return _over_cuts(plot, frame, cut, values, listed_titles(values["what"]))
-
-
 def _with_cuts(frame: pl.DataFrame, cut: str) -> pl.DataFrame:
     """The values that depend on the cut."""
     values = frame.filter(pl.col(cut).is_not_null())
@@ -1076,7 +1071,8 @@ def _frontier_of_metrics(plot: PlotInput) -> Picture:
         others = values.select("panel", series=".model_other", x=".other_x", estimate=".other")
         points = pl.concat([base, others]).with_columns(base=pl.int_range(pl.len()) == 0)
         good = points.select(_gain(name, "x"), _gain(part[".metric"][0], "estimate")).rows()
-        front = [not any(_is_better(other, one) for other in good) for one in good]
+        # as good in both and better in one
+        front = [not any(other != one and other[0] >= one[0] and other[1] >= one[1] for other in good) for one in good]
         parts.append(points.with_columns(front=pl.Series(front)))
     titles = [f"{title_of(name)} and disparities of models", "Performance and disparities"]
     return Picture(scatter, pl.concat(parts), titles, x=[title_of(name), short_title(name)])
@@ -1095,11 +1091,6 @@ def _gain(metric: str, column: str) -> pl.Expr:
     value = pl.col(column)
     sides = {"maximize": value, "zero": -value.abs(), "one": -(value - 1).abs(), "neither": pl.lit(0.0)}
     return sides.get(direction_of(metric), -value)
-
-
-def _is_better(one: tuple[float, ...], other: tuple[float, ...]) -> bool:
-    """True for values that are as good in all and better in one."""
-    return one != other and all(first >= second for first, second in zip(one, other, strict=True))
 
 
 def frontier_plot(plot: PlotInput) -> Picture:
