@@ -293,9 +293,9 @@ def _evaluate(
     members, by = None, plan.bys[-1]
     if by is not None and by.memberships is not None:
         if tally.judge is not None:
-            by.refuse_memberships("`judged`")
+            by.refuse_memberships("`judged`", overlapping=True)
         members = Members(tally, by)
-        tally = members.of_groups.tally
+        tally = members.copies_by_group.tally
     group_cells, cells = number_group_cells(tally, labels, plan.bys)
     if members is not None:
         group_cells = counting_rows_once(group_cells, members)

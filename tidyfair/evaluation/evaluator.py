@@ -24,7 +24,7 @@ from tidyfair.evaluation.statistics import (
     statistics_of,
     sums_of,
 )
-from tidyfair.specs import Array, Average, Booleans, By, Context, MeanOfLabels, MetricSpec, PooledLabels
+from tidyfair.specs import MICRO, Array, Average, Booleans, By, Context, MeanOfLabels, MetricSpec
 from tidyfair.specs.formulas import OVERALL, THE_REST, Formula, Statistic, SumFormula, Table
 from tidyfair.tallies import Copies, Members, Tally
 
@@ -93,7 +93,7 @@ def _values_of_sums(formula: SumFormula, average: Average, statistics: Statistic
     if statistics.rows is not statistics.weights:
         counted = formula.denominator(read("rows"))
     values = _with_counts(formula, statistics, value, counted)
-    if isinstance(average, PooledLabels):
+    if average is MICRO:
         # rows are those of any label, but weights are summed over labels, like the statistics
         values = replace(_first_level(values), weight=values.weight.sum(axis=1, keepdims=True))
         denominator = values.n if counted is None else counted
@@ -233,6 +233,11 @@ class Evaluator:
         for context in self._contexts.get(formula, ()):
             values = values.beside(context, self._evaluate(formula, requested.average, table, context).estimate)
         return values
+
+    @property
+    def base_tally(self) -> Tally:
+        """The tally of the data, of whose cells and rows groups that overlap have copies."""
+        return self.tally if self.members is None else self.members.base
 
     @property
     def shares_rows(self) -> bool:

@@ -28,6 +28,8 @@ from tidyfair.tallies import LABELS, Copies, Members, Tally, centred, is_centre,
 
 _NUMBERS = ("estimate", "weight", "size", "n")
 """The columns of values that aggregates read."""
+_STEP = 1e-4
+"""The distance by which a value is moved for a derivative."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -138,6 +140,11 @@ class Replicates:
         evaluator = repeated(own, copies)
         for context, pool, beside in own.beside(by):
             evaluator.pools[context] = repeated(pool, beside)
+        return cls.by_evaluator(evaluated, specs, evaluator, times)
+
+    @classmethod
+    def by_evaluator(cls, evaluated: Evaluated, specs: Collection[int], evaluator: Evaluator, times: int) -> Replicates:
+        """Values of some specs by the evaluator of all replicates."""
         base = evaluated.values
         rows = np.flatnonzero(np.isin(base.array("spec"), list(specs)))
         names = [*_NUMBERS, *(name for name in CONTEXTS if name in base)]
@@ -147,13 +154,14 @@ class Replicates:
         for start, size in zip(of_formulas.starts.tolist(), of_formulas.sizes.tolist(), strict=True):
             formula, run = requested[base.array("requested")[rows[start]]], slice(start, start + size)
             values = evaluator.values(formula)
-            first, groups = evaluated.group_cells.spans[evaluated.specs[formula.spec].by]
-            labels = values.estimate.shape[1]
+            by, labels = evaluated.specs[formula.spec].by, values.estimate.shape[1]
+            (first, groups), (shift, every) = (own.group_cells.spans[by] for own in (evaluated, evaluator))
             label = evaluated.label_index(levels[run], labels, formula.average)
             for name in names:
                 numbers = values.extra.get(name) if name in CONTEXTS else getattr(values, name)
                 if numbers is not None:
-                    columns[name][:, run] = numbers.reshape(times, groups, labels)[:, cells[run] - first, label]
+                    of_replicates = numbers[shift : shift + every].reshape(times, groups, labels)
+                    columns[name][:, run] = of_replicates[:, cells[run] - first, label]
         # groups that are not compared in the data are not compared in replicates
         columns["estimate"][:, np.isnan(base.array("estimate")[rows])] = np.nan
         return cls(evaluated, rows, columns)
@@ -172,6 +180,20 @@ class Replicates:
     def values(self) -> Floats:
         """The values of groups: an array of replicates by `rows`."""
         return self.columns["estimate"]
+
+    def slopes(self, column: str) -> Floats:
+        """The changes of the results of single values for a little more of a value, or of its context."""
+        # one value of each result is moved at a time
+        order = np.argsort(self._result, kind="stable")
+        segments = Segments.of(self._result[order])
+        position = np.empty(len(order), dtype=np.int64)
+        position[order] = np.arange(len(order)) - segments.to_rows(segments.starts)
+        step = np.where(position == np.arange(int(segments.sizes.max(initial=0)))[:, None], _STEP, 0.0)
+        columns = {name: np.tile(values, (len(step), 1)) for name, values in self.columns.items()}
+        up, down = (
+            replace(self, columns=columns | {column: columns[column] + moved}).results for moved in (step, -step)
+        )
+        return ((up - down) / (2 * _STEP))[position, self._result]
 
     @property
     def times(self) -> int:
@@ -247,7 +269,7 @@ def _of_groups(
     members = copies = None
     if by is not None and by.memberships is not None and not set(by.keys) <= {key.column for key in tally.keys}:
         members = Members(tally, by)
-        copies = members.of_groups
+        copies = members.copies_by_group
         tally = copies.tally
     group_cells, cells = number_group_cells(tally, evaluated.labels, [by])
     tables = {requested: table for requested, table in evaluated.evaluator.tables.items() if requested.spec in specs}

@@ -394,7 +394,7 @@ def _number_sums(table: Table, cells: Cells, index: GroupIndex) -> dict[str, Arr
 
 
 def _merged(name: str, values: Array, index: GroupIndex, chosen: Booleans) -> Array:
-    """One value for the cells of each group cell: their sum, their least or most, or their common centre."""
+    """One value for the cells of each group cell: their sum, their least or most, or their common center."""
     group, of_group = index.of_cell[chosen], np.full(len(index), np.nan)
     if is_centre(name):
         of_group[group] = values[chosen]
@@ -426,7 +426,7 @@ def pooled(
     pooled_sums = dict(sums)
     for name, values in sums.items():
         if is_centre(name):
-            # groups of a run share their centre
+            # groups of a run share their center
             continue
         merge, neutral = np.add, 0.0
         if is_end(name):
@@ -587,7 +587,7 @@ def _of_numbers(sums: Mapping[str, Array]) -> Statistics:
 
 
 def _moments(sums: Mapping[str, Array], weight: Array) -> dict[str, Array]:
-    """Means, variation and covariation from sums about a centre."""
+    """Means, variation and covariation from sums about a center."""
     moments: dict[str, Array] = {}
     moved: dict[str, Array] = {}
     constant: dict[str, Booleans] = {}

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, Literal, Self, TypeAlias
 
@@ -98,6 +98,8 @@ class Family:
     """The number of all outer groups."""
     weight: Floats
     """The weight of each value in the mean of several groups."""
+    beside: Estimates | None = field(default=None, kw_only=True)
+    """The values, then those that each of them is compared with, where these have errors of their own."""
 
     def among(self, outers: Booleans) -> Self:
         """The same in some outer groups, given as a mask of all."""
@@ -105,7 +107,8 @@ class Family:
         if kept.all():
             return self
         columns = {name: getattr(self, name)[kept] for name in ("outer", "is_reference", "weight")}
-        return replace(self, values=self.values.at(kept), **columns)
+        beside = None if self.beside is None else self.beside.at(np.tile(kept, 2))
+        return replace(self, values=self.values.at(kept), beside=beside, **columns)
 
     @cached_property
     def sizes(self) -> Integers:
@@ -333,7 +336,7 @@ def distance_at_once(families: Sequence[Family], level: float, outers: int) -> F
 
     Of ranges of independent values they are those of the largest distance of normal values (Tukey, 1953; Kramer, 1956),
     of groups and a reference or their rests, and of values that share clusters, those of as many independent pairs
-    (Šidák, 1967). Limits towards equality err on one side only, and least where groups are far apart, where the other
+    (Šidák, 1967). Limits toward equality err on one side only, and least where groups are far apart, where the other
     limit errs; so both together err as often as the level says.
     """
     if all(family.is_range and family.values.influences is None for family in families):
@@ -367,7 +370,8 @@ def _put_range(families: Sequence[Family], aggregate: Contrast, limits: Limits, 
     lower, upper = aggregate.limits_of_range(*limits)
     lowest, highest = np.full(outers, np.inf), np.full(outers, -np.inf)
     for family in families:
-        low, high = family.values.bounds
+        # the values of rests come after those of groups
+        low, high = (end[: len(family.outer)] if np.ndim(end) else end for end in family.values.bounds)
         np.minimum.at(lowest, family.outer, low)
         np.maximum.at(highest, family.outer, high)
     with np.errstate(invalid="ignore"):
@@ -400,7 +404,9 @@ class FamilyWithRests(Family):
             segments, groups = Segments.of(family.outer), family.values
             share = family.weight / segments.to_rows(segments.sum(family.weight))
             value = np.append(groups.value, _mean_of_others(groups.value, segments, share))
-            if isinstance(groups, Shares):
+            if family.beside is not None:
+                values = family.beside
+            elif isinstance(groups, Shares):
                 with np.errstate(divide="ignore", invalid="ignore"):
                     # what a row has of the weight of its group goes with 1 / rows
                     square = np.nan_to_num(share**2 / groups.rows)
@@ -410,7 +416,8 @@ class FamilyWithRests(Family):
                 of_others = np.sqrt(_mean_of_others(groups.error**2, segments, share, power=2))
                 values = _GroupsAndRests(value, np.append(groups.error, of_others), groups, segments, share)
             columns: dict[str, Any] = vars(replace(family, values=values))
-            with_rests.append(cls(**columns, share=share, of_all_rows=of_all_rows, several=several))
+            is_of_rests = of_all_rows and family.beside is None
+            with_rests.append(cls(**columns, share=share, of_all_rows=is_of_rests, several=several))
         return with_rests
 
     @property

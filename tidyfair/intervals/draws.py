@@ -72,10 +72,8 @@ def designs_of(specs: Sequence[MetricSpec], numbers: Iterable[int]) -> list[Desi
 
 def replicates_of(evaluated: Evaluated, design: Design, options: Options) -> Iterator[Replicates]:
     """Replicates of the specs of a design, in parts that fit into memory."""
-    members = evaluated.evaluator.members
     # groups that overlap are drawn by their combinations
-    tally = evaluated.evaluator.tally if members is None else members.base
-    tally, columns = tally.in_few_parts(), design.by.columns if design.by else ()
+    tally, columns = evaluated.evaluator.base_tally.in_few_parts(), design.by.columns if design.by else ()
     is_bayes, seed = options.interval == "bayes", options.seed
     # a prior of one group says nothing about another
     strata = columns if design.stratified or is_bayes else ()

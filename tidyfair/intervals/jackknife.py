@@ -356,7 +356,7 @@ def _of_label_rows(evaluator: Evaluator, requested: RequestedFormula, index: Gro
     in_errors = of_pairs / np.sqrt((pairs.square[:, :, None] * of_pairs**2).sum(axis=1, keepdims=True))
     squares = evaluator.cells.measure("w2").astype(float)
     amount = in_errors[index.of_cell, pairs.of_cell] * np.sqrt(squares)[:, None]
-    cell = evaluator.members.of_groups.cell
+    cell = evaluator.members.copies_by_group.cell
     return replace(values, influences=Influences.of_units(amount, index.of_cell, cell, len(index)))
 
 

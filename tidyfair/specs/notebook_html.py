@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from tidyfair.escapes import as_html
 
 _CELL = ' style="text-align: left; vertical-align: top; padding: 0.25em 0.75em 0.25em 0.25em"'
-"""Jupyter aligns cells to the right, as is right for numbers, marimo has no space between them; colours are theirs."""
+"""Jupyter aligns cells to the right, as is right for numbers, marimo has no space between them; colors are theirs."""
 
 
 def display(

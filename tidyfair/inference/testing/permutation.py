@@ -210,7 +210,7 @@ def _with_parts_left_out(tally: Tally, count: int) -> Tally:
 
 
 def _filled(name: str, by: Sequence[str]) -> pl.Expr:
-    """A column of sums or centres with values for parts without rows."""
+    """A column of sums or centers with values for parts without rows."""
     if is_sum(name):
         return pl.col(name).fill_null(0)
     if is_centre(name):
