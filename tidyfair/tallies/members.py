@@ -43,7 +43,7 @@ class Members:
     @cached_property
     def of_groups(self) -> Copies:
         """The rows of each group; those in no group, and those of unknown groups, are each a group, too."""
-        patterns, rows = self._patterns, [self._pairs(self._patterns.stated)]
+        patterns, rows = self._patterns, [self._patterns.stated.nonzero()]
         nobody = np.flatnonzero(patterns.without_group)
         unknown = np.flatnonzero(~patterns.is_known)
         rows.append((nobody, np.full(len(nobody), len(patterns.groups))))
@@ -127,12 +127,6 @@ class Members:
         if policy.unknown == "group":
             known = np.ones(len(known), dtype=bool)
         return known & ~policy.is_unknown(self._combinations.select(self._others)).to_numpy() if self._others else known
-
-    @staticmethod
-    def _pairs(mask: Array) -> tuple[Integers, Integers]:
-        """The combinations and the groups of a mask."""
-        combination, group = mask.nonzero()
-        return combination, group
 
     def _groups_named(self, group: Integers) -> pl.Series:
         """The groups of some numbers, -1 of unknown ones, as a key."""
