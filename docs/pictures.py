@@ -35,7 +35,7 @@ THEMES = {
     "": {"ink": "#1b1f24", "muted": "#667080", "rule": "#dfe3e8"},
     "-dark": {"ink": "#e8eaed", "muted": "#9aa4b2", "rule": "#343a42"},
 }
-"""The colours of text and lines by the end of the name of a file."""
+"""The colors of text and lines by the end of the name of a file."""
 
 
 def ranges_by_chance(width: int) -> Any:
@@ -87,8 +87,8 @@ def disparities_beside_chance(width: int) -> Any:
     sure_of = alt.Chart(table).mark_rule(color=BLUE, size=3).encode(x="lower:Q", x2="upper:Q", y=about)
     found = alt.Chart(table).mark_point(color=BLUE, filled=True, size=90).encode(x="estimate:Q", y=about)
     title = {
-        "text": _lines("A disparity, its 95 % interval (blue), and what equal groups show (grey)", width),
-        "subtitle": _lines("Where the point leaves the grey, groups differ by more than chance", width),
+        "text": _lines("A disparity, its 95% interval (blue), and what equal groups show (gray)", width),
+        "subtitle": _lines("Where the point leaves the gray, groups differ by more than chance", width),
     }
     return (chance + sure_of + found).properties(width=width - labels, height=150, title=title)
 
@@ -137,7 +137,7 @@ def few_labels(width: int) -> Any:
     color = color.legend(orient="top")
     rules = alt.Chart(table).mark_rule(size=3).encode(
         x=labels, xOffset=offset, color=color, y2="upper:Q",
-        y=alt.Y("lower:Q", title="accuracy, with its 95 % interval", scale=alt.Scale(zero=False)),
+        y=alt.Y("lower:Q", title="accuracy, with its 95% interval", scale=alt.Scale(zero=False)),
     )  # fmt: skip
     points = (
         alt.Chart(table).mark_point(filled=True, size=50).encode(x=labels, xOffset=offset, color=color, y="value:Q")
@@ -157,7 +157,7 @@ PICTURES: dict[str, Callable[[int], Any]] = {
 
 
 def themed(chart: Any, ink: str, muted: str, rule: str) -> Any:
-    """A chart without a background, in the colours of a page."""
+    """A chart without a background, in the colors of a page."""
     titles = {
         "titleColor": ink,
         "titleFontWeight": "normal",

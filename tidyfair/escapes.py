@@ -24,7 +24,7 @@ _ESCAPED = re.compile(rf"[{_INVISIBLE}]|(?<!{_SCRIPTS})[\u200c\u200d]|[\u200c\u2
 _ESCAPED_BUT_LINES = re.compile(rf"(?!\n)(?:{_ESCAPED.pattern})")
 _TAG = re.compile(r"<(?=[A-Za-z/!?])")
 _CELL = ' style="text-align: left; vertical-align: top; padding: 0.25em 0.75em 0.25em 0.25em"'
-"""Jupyter aligns cells to the right, as is right for numbers, marimo has no space between them; colours are theirs."""
+"""Jupyter aligns cells to the right, as is right for numbers, marimo has no space between them; colors are theirs."""
 
 
 def visible(text: str, *, lines: bool = False) -> str:

@@ -650,7 +650,7 @@ def _shown(metric: GroupwiseMetric | GroupwiseFactory) -> str:
     """The names of the metrics that are compared."""
     compared = ", ".join(base.name for base in metric.metrics)
     less = ", ".join(base.name for base in metric.less)
-    return f"{compared} less that of {less}" if less else compared
+    return f"{compared} minus that of {less}" if less else compared
 
 
 def _with(metric: Metric, options: Mapping[str, object]) -> Metric:

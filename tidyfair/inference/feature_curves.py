@@ -235,7 +235,7 @@ def feature_curve(
     Args:
         metric: A metric of counts or sums of rows: rates, mean errors, Brier scores; not one of ranks, such as AUC.
         feature: The numeric column.
-        at: The values of the feature at which the curve is computed; by default 50 between its 2.5 % and 97.5 %
+        at: The values of the feature at which the curve is computed; by default 50 between its 2.5% and 97.5%
             quantiles.
         span: The share of rows that are near enough to a value to count for it, the nearest ones most; by default
             1.5 / n^(1/5), at least 50 rows. A smaller one shows more, and more chance.

@@ -65,7 +65,7 @@ _GROUP, _UNIT = "\0group", "\0unit"
 def has_survey_error(formula: Formula, average: Average, tally: Tally) -> bool:
     """Check whether the values of a formula have standard errors under a design.
 
-    Functions of sums have; areas of one label against the rest have by linearisation, and whatever reads the rows of a
+    Functions of sums have; areas of one label against the rest have by linearization, and whatever reads the rows of a
     group has by replicate weights.
     """
     if isinstance(formula, RowExpression):

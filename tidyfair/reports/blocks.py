@@ -173,7 +173,7 @@ class Verdicts:
     verdicts: tuple[Verdict, ...]
 
     def html(self, name: str) -> str:
-        """As a headline and a list, in words, colours and shapes."""
+        """As a headline and a list, in words, colors and shapes."""
         rows = [
             f'<li class="{_CLASSES[one.verdict]}"><span class="verdict">{_mark(one.verdict)} '
             f"{as_html(_capital(one.verdict))}</span> <span><strong>{prose(one.title)}</strong> "

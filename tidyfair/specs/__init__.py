@@ -22,7 +22,7 @@ from tidyfair.specs.forecasts import (
     TIME_AT_POINT, TruthLike, WEIGHT_AT_POINT, is_point, prediction_interval, survival,
 )  # fmt: skip
 from tidyfair.specs.groups import ALL_GROUPS, By, FeatureLike, Policy, Privileged, SIDE, Treatment, privileged
-from tidyfair.specs.memberships import Memberships, NO_GROUP, Patterns, memberships
+from tidyfair.specs.memberships import ListColumn, Memberships, NO_GROUP, Patterns, memberships
 from tidyfair.specs.metric_specs import MetricSpec, average_of, compared_columns, formulas_of, named_formulas
 from tidyfair.specs.numeric_bins import Bins, bins, quantile_bins
 from tidyfair.specs.operating_points import OperatingPoint, with_event

@@ -173,6 +173,8 @@ def _way_to_column(source: object, role: str) -> str:
         return several_models if role in {"truth", "estimate"} else " Write several columns one by one."
     if type(source).__module__.startswith("narwhals"):
         return " Make it a column first: pass `nw.from_native(data).with_columns(…)` as the data."
+    if type(source).__name__ == "Memberships":
+        return " A row may be in several of its groups: name the column of one group, or one of their combinations."
     if hasattr(source, "__array__") and role == "by":
         return " Add it to the data as a column and give its name, or pass arrays to `.arrays(…)`."
     if hasattr(source, "__array__") or isinstance(source, float):

@@ -28,7 +28,10 @@ ELSEWHERE: dict[Step, str] = {
     "design": (
         "is an option of values, disparities, and comparisons of groups or models; give it to these, or to `tally`"
     ),
-    "judged": "is an option of values, disparities, gates, `compare_groups` and `compare_models`",
+    "judged": (
+        "is an option of values, disparities, gates, `compare_groups`, `compare_models` and `inference.pairwise`, "
+        "which know by influences how far values vary; what shuffles or counts rows with labels reads those of people"
+    ),
     "suppression": "is an option of values, disparities, reports and audits; give it to these, or to `tally`",
     "count": "is an option of counting; give it to `tally`",
     "read": "is an option of computing; give it to `compute`",
@@ -50,7 +53,7 @@ class Flag:
     sentence: str
     """The help of the command line, whose users have files and no Python code."""
     metavar: str | None = "COLUMN"
-    reads: Literal["text", "number", "whole", "numbers", "wholes", "thresholds"] = "text"
+    reads: Literal["text", "number", "whole", "numbers", "wholes", "thresholds", "path"] = "text"
     """What a text is read as; lists of numbers are written with commas."""
     action: Literal["append", "extend", "store_true", "store_false"] | None = None
     """What argparse does with it, if it is no single value."""
@@ -221,7 +224,7 @@ _TABLE = (
     ),
     Option(
         "label_probability", "judged", "ColumnLike | None",
-        sentence="Column of the probability, by design, with which a row was drawn to be labelled by people, such as "
+        sentence="Column of the probability, by design, with which a row was drawn to be labeled by people, such as "
         "that of its stratum; left out if rows of a group have the same.",
     ),
     Option(
@@ -387,10 +390,11 @@ def hint(name: str, known: Collection[object]) -> str:
         return f'Here `{name}` is `interval="auto"`, and its level is `conf_level=`.'
     named = [option for option in _TABLE if name in option.names_elsewhere.split()]
     ours = [f"`{option.name}=`" for option in named if option.name in known]
-    if name == "alpha":
-        # it is also an option of formulas
-        ours = ["`conf_level=`"] if "conf_level" in known else []
     remark = _REMARKS.get(name, "")
+    if name == "alpha":
+        # it is also an option of formulas; functions with adjusted p-values have the level of a call
+        ours = ["`conf_level=`"] if {"conf_level", "adjust"} & set(known) else []
+        remark += "" if "conf_level" in known else ", and is given with the data"
     if ours:
         return f"Here `{name}` is {' or '.join(ours)}{remark}."
     for option in named:

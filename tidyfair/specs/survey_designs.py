@@ -26,7 +26,7 @@ ROLE = "design"
 
 @dataclass(frozen=True)
 class SurveyDesign:
-    """The design of a sample from strata and clusters, for linearised standard errors; made by `surveys.design`."""
+    """The design of a sample from strata and clusters, for linearized standard errors; made by `surveys.design`."""
 
     replicates: ClassVar[tuple[Column, ...]] = ()
     weights: Column | None
@@ -78,7 +78,7 @@ def survey_design(
 ) -> SurveyDesign:
     """Describe a sample from strata and clusters, as `design=` of a call with `interval="auto"`.
 
-    Standard errors are those of Taylor's linearisation, from the sums of primary sampling units (PSUs) within strata,
+    Standard errors are those of Taylor's linearization, from the sums of primary sampling units (PSUs) within strata,
     as if PSUs had been drawn with replacement. Groups are domains: PSUs without a row of a group count too.
 
     Args:

@@ -1,7 +1,7 @@
 """Sums that accompany the counts of rows, and their merging.
 
-Numbers are summed about a centre, so that means as large as a billion lose no digits. Each cell stores its centre; sums
-about different centres are moved to a common one before they are added.
+Numbers are summed about a center, so that means as large as a billion lose no digits. Each cell stores its center; sums
+about different centers are moved to a common one before they are added.
 """
 
 from __future__ import annotations
@@ -58,9 +58,9 @@ KNOWN_REPLICATES = "known replicates"
 """The rows of a cell that have all replicate weights."""
 _LEAST, _MOST = "least ", "most "
 _HARDLY = 1e-12
-"""Weight of an incomplete cell, as a share of its own, when a centre is chosen."""
+"""Weight of an incomplete cell, as a share of its own, when a center is chosen."""
 _LOST = 1e4
-"""Largest squared distance of a mean from the centre, in variances, without a relevant loss of digits."""
+"""Largest squared distance of a mean from the center, in variances, without a relevant loss of digits."""
 
 
 @dataclass(frozen=True)
@@ -316,7 +316,7 @@ def _extremes_of(name: str, value: Any) -> list[Quantity]:
 
 
 def moments(truth_centre: Any, estimate_centre: Any, *, weighted: bool, api: Any = pl) -> list[Quantity]:
-    """First and second moments of the rows of a cell about the centres."""
+    """First and second moments of the rows of a cell about the centers."""
     truth, estimate = api.col(ACTUAL) - truth_centre, api.col(PREDICTED) - estimate_centre
     values = (truth, truth * truth, estimate, estimate * estimate, truth * estimate)
     return _totals(dict(zip(_MOMENTS, values, strict=True)), weighted=weighted, api=api)
@@ -369,7 +369,7 @@ def _weight(cells: pl.DataFrame) -> pl.Expr:
 
 
 def digits_lost(cells: pl.DataFrame) -> bool:
-    """Check whether any cell is so far from the centre that its variance loses too many digits."""
+    """Check whether any cell is so far from the center that its variance loses too many digits."""
     weight = _weight(cells)
 
     def is_far(shift: str, square: str) -> pl.Expr:
@@ -381,7 +381,7 @@ def digits_lost(cells: pl.DataFrame) -> bool:
 
 
 def own_centres(cells: pl.DataFrame, by: Sequence[str]) -> pl.DataFrame:
-    """The means of each cell, as the centres of another count."""
+    """The means of each cell, as the centers of another count."""
     weight = _weight(cells)
     means: list[pl.Expr] = []
     for centre, shift in zip(_CENTRES, ("truth_shift", "estimate_shift"), strict=True):
@@ -391,11 +391,11 @@ def own_centres(cells: pl.DataFrame, by: Sequence[str]) -> pl.DataFrame:
 
 
 def centred(cells: pl.DataFrame, together: Sequence[str] = ()) -> pl.DataFrame:
-    """Move the moments of cells that are `together` to one centre, so that their sums may be added."""
+    """Move the moments of cells that are `together` to one center, so that their sums may be added."""
     if "product" not in cells.columns:
         return cells
     weight = _weight(cells).cast(pl.Float64)
-    # the centre of the heaviest cell, because what hardly counts may lie far off
+    # the center of the heaviest cell, because what hardly counts may lie far off
     labels = [name for name in ("truth", "estimate") if name in cells.columns]
     counting = weight
     if labels:
@@ -419,7 +419,7 @@ def centred(cells: pl.DataFrame, together: Sequence[str] = ()) -> pl.DataFrame:
 
 
 def _moved(sums: Mapping[str, Any], weight: Any, truth: Any, estimate: Any) -> dict[str, Any]:
-    """Moments about centres lowered by `truth` and `estimate`, for columns or arrays."""
+    """Moments about centers lowered by `truth` and `estimate`, for columns or arrays."""
     shift, other = sums["truth_shift"], sums["estimate_shift"]
     return {
         "truth_shift": shift + weight * truth,
@@ -431,12 +431,12 @@ def _moved(sums: Mapping[str, Any], weight: Any, truth: Any, estimate: Any) -> d
 
 
 def recentred(columns: Mapping[str, Array], weight: Array, complete: Booleans, segments: Segments) -> dict[str, Array]:
-    """Move the moments of the cells of each run to one centre, so that their sums may be added."""
-    # the centre of the heaviest cell, because what hardly counts may lie far off
+    """Move the moments of the cells of each run to one center, so that their sums may be added."""
+    # the center of the heaviest cell, because what hardly counts may lie far off
     heaviest = segments.first_largest(np.where(complete, weight, weight * _HARDLY))
     truth_centre = segments.to_rows(columns["truth_centre"][heaviest])
     estimate_centre = segments.to_rows(columns["estimate_centre"][heaviest])
-    # cells without complete rows have no centre, and nothing to be moved
+    # cells without complete rows have no center, and nothing to be moved
     truth = np.where(weight == 0, 0.0, columns["truth_centre"] - truth_centre)
     estimate = np.where(weight == 0, 0.0, columns["estimate_centre"] - estimate_centre)
     moved = _moved(columns, weight, truth, estimate)
@@ -444,7 +444,7 @@ def recentred(columns: Mapping[str, Array], weight: Array, complete: Booleans, s
 
 
 def reduction_of(name: str) -> Reduction:
-    """The reduction of a column when cells merge: the first of centres, the ends of extremes, and the sum of others."""
+    """The reduction of a column when cells merge: the first of centers, the ends of extremes, and the sum of others."""
     if name in _CENTRES:
         return "first"
     return "min" if name.startswith(_LEAST) else "max" if name.startswith(_MOST) else "sum"

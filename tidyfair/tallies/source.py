@@ -33,6 +33,7 @@ from tidyfair.specs import (
     Bins,
     Column,
     ColumnLike,
+    ListColumn,
     Privileged,
     are_columns,
     blaming_expressions,
@@ -197,6 +198,8 @@ class Source:
             for role, column in wanted.values():
                 if isinstance(column.source, Bins):
                     _check_numeric(role, column.source.column, schema[column.source.column])
+                if isinstance(column, ListColumn):
+                    column.check_dtype(frame)
             frame = frame.with_columns(pl.col(root).fill_nan(None) for root in roots if schema[root].is_float())
         chosen = frame.select([column.expr.alias(name) for name, (_, column) in wanted.items()])
         with blaming_expressions(wanted):
@@ -406,6 +409,8 @@ def _check_plain(role: str, column: Column, dtype: pl.DataType) -> None:
     """Refuse columns of lists, structs and objects."""
     if not (isinstance(dtype, _PLAIN) or dtype.is_numeric() or dtype.is_temporal()):
         msg = f"`{role}`: the column {column.name!r} has dtype {dtype}; it must hold one plain value per row."
+        if role == "by" and isinstance(dtype, pl.List | pl.Array):
+            msg += f" People in several groups are a feature of their own: `memberships({column.name!r})`."
         raise ColumnError(msg)
 
 
@@ -667,7 +672,7 @@ def _ungrouped(data: object) -> tuple[object, list[Any] | None]:
         raise ArgumentError(_regroup(with_article(type(data).__name__)))
     if isinstance(data, tuple):
         return _named_table(cast("tuple[Any, ...]", data)), None
-    # pandas is recognised by name, so that it need not be installed
+    # pandas is recognized by name, so that it need not be installed
     if type(data).__module__.startswith("pandas.") and type(data).__name__.endswith("GroupBy"):
         return _ungrouped_pandas(data)
     return data, None

@@ -765,7 +765,7 @@ def four_fifths(
     min_n: int = 0, min_share: float = 0.0, unknown: Treatment = "apart",
     unknown_values: Iterable[object] | None = None,
 ) -> Gate:  # fmt: skip
-    """The four-fifths rule as a gate: no group's selection rate is below 80 % of any other's (EEOC, 1978).
+    """The four-fifths rule as a gate: no group's selection rate is below 80% of any other's (EEOC, 1978).
 
     Args:
         by: The sensitive feature, as for a factory.

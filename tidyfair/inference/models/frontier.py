@@ -285,7 +285,7 @@ class _Comparison:
         return np.nan_to_num(wider, nan=_NOT_KNOWN)
 
     def _performances(self, random: np.random.Generator) -> dict[str, Any]:
-        """The performance of models and its changes, with simultaneous limits about their centres."""
+        """The performance of models and its changes, with simultaneous limits about their centers."""
         formula, cells = self.performance.definition, self.counts.cells.sum(axis=1)
         values, denominator = values_of_tables(formula, cells)
         centres, _ = values_of_tables(formula, cells + _HALF_ROW)
@@ -583,7 +583,7 @@ def model_frontier(performance: Metric, disparity: GroupwiseMetric) -> ModelFron
     of performance is evidence of a less discriminatory alternative; `not told apart` is not evidence that none exists.
 
     Models are columns of labels, or expressions such as `(pl.col("score") >= 0.4).alias("at 0.4")`. Intervals are
-    normal, from exact covariances, centred at values with half a row added to each cell, and wider for few rows; a
+    normal, from exact covariances, centered at values with half a row added to each cell, and wider for few rows; a
     group of a single row has the widest possible limits. Rows must be independent; weights are not accepted.
 
     Args:

@@ -114,7 +114,7 @@ class PairedGroups:
         """Test whether a rate is the same in all groups, on the pairs that have all of them (Cochran, 1950).
 
         Returns:
-            One row for each metric and outer group: the `.statistic`, its `.df` (groups less one), the `.p_value` of
+            One row for each metric and outer group: the `.statistic`, its `.df` (groups minus one), the `.p_value` of
             its chi-squared approximation, the number of `.pairs`, and of those `.unmatched`.
 
         Raises:

@@ -210,7 +210,7 @@ def _with_parts_left_out(tally: Tally, count: int) -> Tally:
 
 
 def _filled(name: str, by: Sequence[str]) -> pl.Expr:
-    """A column of sums or centres with values for parts without rows."""
+    """A column of sums or centers with values for parts without rows."""
     if reduction_of(name) == "sum":
         return pl.col(name).fill_null(0)
     if reduction_of(name) == "first":

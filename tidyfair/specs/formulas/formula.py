@@ -50,7 +50,7 @@ class Influence:
     of_model: float | None = None
     """The standard error from the information of a fit, used instead."""
     unseen: tuple[float, float] | None = None
-    """The centre and the standard error of the lower limit, with a part of a row that has not been seen."""
+    """The center and the standard error of the lower limit, with a part of a row that has not been seen."""
 
     @property
     def error(self) -> float:
