@@ -27,7 +27,7 @@ from tidyfair.evaluation.ranked_rows import Scope
 from tidyfair.evaluation.statistics import pooled, sums_of
 from tidyfair.specs import Array, Average, Booleans, By, Floats, Integers, Segments
 from tidyfair.specs.formulas import Formula
-from tidyfair.tallies import ESTIMATE, HIDDEN, SOURCES, is_centre, is_end
+from tidyfair.tallies import ESTIMATE, HIDDEN, SOURCES, reduction_of
 
 JUDGED = {
     ".people": "people", ".judge_labelled": "judge_labelled", ".judge": "judge", ".judge_weight": "power",
@@ -372,7 +372,7 @@ def derivatives(
     nothing = np.zeros(int(segments.sizes.sum()), dtype=bool)
     everything = pooled(sums, segments, nothing, "overall")
     others = pooled(sums, segments, nothing, "rest")
-    own = {name: everything[name] - others[name] for name in everything if not (is_centre(name) or is_end(name))}
+    own = {name: everything[name] - others[name] for name in everything if reduction_of(name) == "sum"}
     share = np.zeros(len(nothing))
     for values in own.values():
         flat = np.abs(values).reshape(len(nothing), math.prod(values.shape[1:]))

@@ -22,7 +22,7 @@ from tidyfair.errors import (
     nearest,
     warn,
 )
-from tidyfair.escapes import visible
+from tidyfair.escapes import display, visible
 from tidyfair.evaluation import CELLS, named_groups, texts_of
 from tidyfair.inference.contingency import cochrans_q
 from tidyfair.inference.models.model_comparison import compare_models, share_of_same_rows
@@ -39,7 +39,6 @@ from tidyfair.specs import (
     Options,
     Policy,
     Treatment,
-    display,
     flag,
     names_of,
     one_of,
