@@ -60,7 +60,7 @@ def disparities_beside_chance(width: int) -> Any:
     loans, call = lending(), {"estimate": "approved", "pos_label": "yes"}
     asked = {
         "race": tdf.demographic_parity("race"),
-        "race, groups of 100 and more": tdf.demographic_parity("race", min_n=100),
+        "race, 100 or more": tdf.demographic_parity("race", min_n=100),
         "sex": tdf.demographic_parity("sex"),
     }
     rows: list[dict[str, Any]] = []
@@ -82,7 +82,11 @@ def disparities_beside_chance(width: int) -> Any:
         axis=alt.Axis(labelLimit=220, labelExpr="split(datum.label, ', ')"),
     )
     chance = alt.Chart(table).mark_bar(color=GREY, opacity=0.4, height=22).encode(
-        x=alt.X("from:Q", title="difference of selection rates", scale=alt.Scale(domain=[0, 0.25])), x2="to:Q", y=about
+        x=alt.X(
+            "from:Q", title="difference of selection rates", scale=alt.Scale(domain=[0, 0.25]),
+            axis=alt.Axis(tickCount=5),
+        ),
+        x2="to:Q", y=about,
     )  # fmt: skip
     sure_of = alt.Chart(table).mark_rule(color=BLUE, size=3).encode(x="lower:Q", x2="upper:Q", y=about)
     found = alt.Chart(table).mark_point(color=BLUE, filled=True, size=90).encode(x="estimate:Q", y=about)
@@ -147,7 +151,7 @@ def few_labels(width: int) -> Any:
 
 def _lines(title: str, width: int) -> list[str]:
     """A title in lines that fit above a panel."""
-    return wrap(title, int(width / 6.9))
+    return wrap(title, int(width / 9))
 
 
 PICTURES: dict[str, Callable[[int], Any]] = {
