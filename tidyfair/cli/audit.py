@@ -27,7 +27,7 @@ from tidyfair.cli.inputs import (
 )
 from tidyfair.cli.named_audits import FACTS, file_named_audit
 from tidyfair.cli.outputs import Content, Document, Outputs, Part, in_words, records, with_cuts_in_words
-from tidyfair.cli.verdicts import Verdicts, directions_of
+from tidyfair.cli.verdicts import Verdicts
 from tidyfair.errors import ArgumentError, ConstantWarning, MissingPredictionsWarning, Status, UndefinedWarning
 from tidyfair.evaluation import missing_in_words, texts_of
 from tidyfair.inference.gates import Gate
@@ -167,10 +167,10 @@ class _Audited:
         verdicts = None
         if gate is not None:
             judged = results.verdicts(gate)
+            shown = with_intervals_of(results, gate, judged)
             verdicts = Verdicts(
-                judged, directions_of(gate.metrics), gate.conf_level, gate.outside, level=results.level,
-                shown=with_intervals_of(results, gate, judged), units=units_of(gate.metrics),
-            )  # fmt: skip
+                judged, [*gate.metrics], gate.conf_level, gate.outside, shown=shown, level=results.level
+            )
         at_thresholds: list[AuditResults] = []
         for cut in cast("list[float]", threshold) if weighed else ():
             members: list[Any] = []

@@ -18,7 +18,7 @@ from polars import selectors
 from tidyfair.cli.terminal import say, show_texts, tell
 from tidyfair.errors import ArgumentError
 from tidyfair.escapes import as_text, markdown_row, renamed, visible, visible_texts
-from tidyfair.reports import NOTHING, reason, worded
+from tidyfair.reports import NOTHING, number_in_digits, reason, worded
 from tidyfair.specs import RESERVED, SELECTIONS, key_columns
 from tidyfair.tallies import check_outputs, save, write
 
@@ -194,7 +194,7 @@ class Part:
         texts: list[pl.Series] = []
         for column in visible_texts(self.table):
             # texts in lists and structs are made visible here
-            cells = [f"{value:.3f}" if isinstance(value, float) else value for value in column]
+            cells = [number_in_digits(value) if isinstance(value, float) else value for value in column]
             shown = [nothing if cell is None else visible(str(cell)) for cell in cells]
             texts.append(pl.Series(names[column.name], shown, dtype=pl.String))
         marked = pl.DataFrame(texts)

@@ -234,7 +234,7 @@ class CalledOnTallies(CalledOnData):
         if tally.judge is not None and not self.follows_judges:
             msg = (
                 f"{self.subject} does not use the labels of a judge, but this tally was counted with them; count again "
-                "without `judged=`."
+                "without `judged=`, or compare by influences: `compare_groups`, `compare_models`, `inference.pairwise`."
             )
             raise ArgumentError(msg)
         self._check_call(options)

@@ -149,12 +149,8 @@ class _Comparison:
     def __init__(self, uncertainty: Uncertainty, number: int, kept: Booleans | None) -> None:
         self.uncertainty, self.number, self.kept = uncertainty, number, kept
         self.spec = uncertainty.evaluated.specs[number]
-        self.rows: dict[int, Integers] = {}
+        self.rows = {own: rows for own in uncertainty.of_spec(number) if len(rows := uncertainty.rows(own))}
         """The rows of its formulas that have some."""
-        for own in uncertainty.of_spec(number):
-            rows = uncertainty.rows(own)
-            if len(rows):
-                self.rows[own] = rows
         every = np.concatenate([np.zeros(0, dtype=np.int64), *self.rows.values()])
         self.outer = uncertainty.column("outer")[every]
         """The outer groups of all of these."""
@@ -249,13 +245,16 @@ class _Comparison:
         aggregate: Any = self.spec.aggregate
         uncertainty = self.uncertainty
         several = len(self.spec.formulas) > 1 or self.levels.tolist() != [NO_LEVEL]
+        formulas = [uncertainty.requested[own].formula for own in self.rows]
+        of_judge = all(is_judged(uncertainty.tally, formula) for formula in formulas)
+        is_independent = uncertainty.tally.design is None and not uncertainty.tally.cluster_names
         are_means = all(
             uncertainty.kinds[own] == "rate" or is_mean(uncertainty.requested[own].formula) for own in self.rows
         )
-        possible = not aggregate.signed and (not several or aggregate.across == "worst") and are_means
-        if uncertainty.tally.design is not None or uncertainty.tally.cluster_names or not possible:
+        possible = not aggregate.signed and (not several or aggregate.across == "worst")
+        if not possible or not (of_judge or (is_independent and are_means)):
             return np.zeros_like(outers)
-        adds_up = self._adds_up(aggregate)
+        adds_up = np.ones_like(outers) if of_judge else self._adds_up(aggregate)
         families = uncertainty.families(self.number, aggregate, self.kept)
         usable = usable_outers(families) & adds_up if families else adds_up
         families = [family.among(usable) for family in families if usable[family.outer].any()]

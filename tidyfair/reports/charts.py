@@ -20,6 +20,7 @@ import polars.selectors as cs
 
 from tidyfair.errors import ArgumentError
 from tidyfair.escapes import visible_texts, without_tags
+from tidyfair.reports.tables import in_unit
 from tidyfair.reports.theme import FONT, LIGHT, SERIES
 
 MOST_PANELS, MOST_POINTS = 30, 5_000
@@ -373,17 +374,21 @@ def unit_of_part(part: pl.DataFrame) -> str:
     return part["unit"][0] if "unit" in part.columns else ""
 
 
+def with_points(table: pl.DataFrame) -> pl.DataFrame:
+    """Changes of values, which are in points where these have a unit, `unit_of_both`."""
+    if "unit" not in table.columns:
+        return table
+    points = pl.when(pl.col("unit") == "").then("unit").otherwise(pl.lit("points"))
+    return table.with_columns(points.alias("unit"), pl.col("unit").alias("unit_of_both"))
+
+
 def number_text(value: float | None, unit: str = "") -> str:
-    """A value as it is written beside a mark, in its unit; nothing where there is none."""
+    """A value as it is written beside a mark, rounded as in tables; nothing where there is none."""
     if value is None:
         return ""
-    if math.isinf(value):
-        return "\N{INFINITY}" if value > 0 else "\N{MINUS SIGN}\N{INFINITY}"
-    if unit:
-        return f"{value * 100:z,.1f}{'%' if unit == '%' else f' {unit}'}".replace("-", "\N{MINUS SIGN}")
-    decimals = 0 if abs(value) >= 1_000 else 1 if abs(value) >= 10 else 3
+    text = f"{value}".replace("inf", "\N{INFINITY}") if math.isinf(value) else in_unit(value, unit)
     # the minus of axes
-    return f"{value:z,.{decimals}f}".replace("-", "\N{MINUS SIGN}")
+    return text.replace("-", "\N{MINUS SIGN}")
 
 
 def _described(table: pl.DataFrame) -> str:
@@ -485,8 +490,9 @@ def _values_of(table: pl.DataFrame) -> list[str]:
 
 def _both_of(table: pl.DataFrame) -> list[str]:
     """The values of two models as text."""
-    pairs = table.select("one", "other").rows()
-    return [f"{number_text(one)} \N{RIGHTWARDS ARROW} {number_text(other)}" for one, other in pairs]
+    units = table["unit_of_both"] if "unit_of_both" in table.columns else [""] * len(table)
+    pairs = zip(table["one"], table["other"], units, strict=True)
+    return [f"{number_text(one, unit)} \N{RIGHTWARDS ARROW} {number_text(other, unit)}" for one, other, unit in pairs]
 
 
 def dots(picture: Picture, width: float) -> tuple[list[Vega], int]:
@@ -526,6 +532,7 @@ def side_by_side(picture: Picture, width: float) -> tuple[list[Vega], int]:
     parts = picture.parts()
     for name, part in parts.items():
         axes = _axes_of_rows(part, ends_of_axis([*part["one"], *part["other"]], picture.span_of(part)), layout)
+        axes = replace(axes, unit=part["unit_of_both"][0] if "unit_of_both" in part.columns else "")
         models = part.drop("estimate").unpivot(
             ["one", "other"], index="what", variable_name="model", value_name="estimate"
         )

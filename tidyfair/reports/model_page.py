@@ -8,8 +8,8 @@ import polars as pl
 
 from tidyfair.metrics import in_prose, short_title
 from tidyfair.reports.blocks import Content, Facts, Figure, Section, Table
-from tidyfair.reports.pictures import direction_of
-from tidyfair.reports.plot_input import PlotInput, by_words
+from tidyfair.reports.findings import quoted_group, units_of_names
+from tidyfair.reports.plots import PlotInput, by_words, direction_of
 from tidyfair.reports.reproduction import how_to_repeat
 from tidyfair.reports.tables import Note, one_below_the_other
 from tidyfair.specs import key_columns
@@ -43,9 +43,9 @@ def contents_of_models(
     plot = PlotInput.of(MODELS, result)
     known = {"Compared with": plot.frame[".model_one"][0], "Intervals": plot.limits, **facts}
     opening: list[Content] = [Facts(tuple((name, text) for name, text in known.items() if text))]
-    opening += [*sentences, *_findings(result)]
+    opening += [*sentences, *findings_of_models(result)]
     if not plot.outer:
-        opening.append(Figure(result, "Changes"))
+        opening.append(Figure(result, "Changes", units=units_of_names(result[".metric"].unique())))
         if result[".by"].has_nulls() and result[".by"].count():
             opening.append(Figure(result, "Performance and disparities", {"kind": "frontier"}))
     models = {str(name) for name in (*result[".model_one"].unique(), *result[".model_other"].unique())}
@@ -59,7 +59,7 @@ def contents_of_models(
 
 def _changes(result: pl.DataFrame) -> pl.DataFrame:
     """The changes as texts, with a column of the other models."""
-    shown = one_below_the_other(result.drop(_DETAILS, strict=False))
+    shown = one_below_the_other(result.drop(_DETAILS, strict=False), units_of_names(result[".metric"].unique()))
     one = result[".model_one"].unique().to_list()
     names = {".one": one[0] if len(one) == 1 else "first model", ".other": "other model", ".model_other": "model"}
     renamed = shown.rename({**names, ".metric": "metric"}, strict=False)
@@ -74,13 +74,18 @@ def _with_titles(table: pl.DataFrame) -> pl.DataFrame:
     return table.with_columns(*([pl.Series("metric", titles, dtype=pl.String)] if titles else []), *by)
 
 
-def _findings(result: pl.DataFrame) -> list[str]:
-    """A sentence for each other model on the metrics in which it is better or worse, or differs."""
+def findings_of_models(changes: pl.DataFrame) -> list[str]:
+    """A sentence for each other model on the metrics in which it is better or worse, or differs; of groups too."""
     sentences: list[str] = []
-    for part in result.partition_by(".model_other", maintain_order=True):
+    for part in changes.partition_by(".model_other", maintain_order=True):
         names: dict[str, dict[str, None]] = {"better": {}, "worse": {}, "different": {}, "equivalent": {}}
         for row in part.iter_rows(named=True):
-            name = in_prose(row[".metric"]) + (f" by {by_words(row['.by'])}" if row[".by"] else "")
+            by, group = row[".by"], row.get(".group")
+            name = in_prose(row[".metric"])
+            if group is not None:
+                name += f" for {quoted_group(by.split(':'), group)}"
+            elif by is not None:
+                name += f" by {by_words(by)}"
             names.setdefault(row.get(".verdict") or _verdict(row), {})[name] = None
         others = sum(map(len, (of for word, of in names.items() if word not in _SHOWN)))
         clauses = [f"{word} in {', '.join(names[word])}" for word in _SHOWN if names[word]]

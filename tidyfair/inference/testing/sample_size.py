@@ -20,6 +20,7 @@ from tidyfair.metrics.fairness import demographic_parity, demographic_parity_rat
 from tidyfair.specs import (
     GROUP_KEYS,
     Array,
+    Frame,
     flag,
     how_often,
     key_columns,
@@ -161,13 +162,14 @@ def rows_needed(
 
 
 @refuse_unknown_settings
-def labels_needed(groups: pl.DataFrame, width: float) -> pl.DataFrame:
+def labels_needed(groups: object, width: float) -> Frame:
     """The labels of people that each group needs for intervals of a given width, beside those of a judge.
 
     The values of people and judge keep their correlation, and the variance by people falls with the number of labels.
 
     Args:
-        groups: The result of `by_group(…, judged=…, interval="auto")`, with intervals of the wanted level.
+        groups: The result of `by_group(…, judged=…, interval="auto")`, with intervals of the wanted level, in any kind
+            of frame.
         width: The distance of the limits.
 
     Returns:
@@ -182,7 +184,9 @@ def labels_needed(groups: pl.DataFrame, width: float) -> pl.DataFrame:
     >>> labels_needed(values, 0.18)[".labels_needed"].item() > 80
     True
     """
-    missing = [name for name in (*JUDGED, ".lower", ".upper", ".n", ".denominator") if name not in groups.columns]
+    source = open_frame(groups)
+    values = source.to_polars()
+    missing = [name for name in (*JUDGED, ".lower", ".upper", ".n", ".denominator") if name not in values.columns]
     if missing:
         msg = f'`groups` lacks {missing[0]!r}: give the result of `by_group(…, judged=…, interval="auto")`.'
         raise ColumnError(msg)
@@ -192,7 +196,7 @@ def labels_needed(groups: pl.DataFrame, width: float) -> pl.DataFrame:
     explained, alone = (1 - ratio) / (1 - share), (pl.col(".upper") - pl.col(".lower")) ** 2 / ratio
     factor = alone * (1 - explained) / (squared_width - alone * explained * share)
     needed = pl.when((factor > 0) & (factor <= 1 / share)).then((pl.col(".n") * factor).ceil().cast(pl.Int64))
-    return GROUPS.frame(groups.with_columns(needed.alias(".labels_needed")))
+    return source.restore(GROUPS.frame(values.with_columns(needed.alias(".labels_needed"))))
 
 
 def _fewest_rows(is_enough: Callable[[int], bool], goal: str, guess: int, precision: int) -> int:
