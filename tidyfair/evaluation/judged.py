@@ -6,7 +6,7 @@ alone, and 1; the one with the least variance is taken. The distance is that fro
 of rows without a label by people, so that labels may also be drawn with unequal probabilities. All are functions of
 sums of the cells of a tally, and so are the influences of cells, of which power and variance are made.
 
-Groups may have been labelled at different rates. In the rest of the groups, or all of them together, each labelled row
+Groups may have been labeled at different rates. In the rest of the groups, or all of them together, each labeled row
 therefore stands for as many rows of its group as there are for each label (poststratification: Holt and Smith, 1979).
 """
 
@@ -327,14 +327,14 @@ class _Strata:
 
     @cached_property
     def _weights(self) -> tuple[Floats, Floats]:
-        """The weight of the labelled rows of the stratum of each unit, and of all of its rows."""
+        """The weight of the labeled rows of the stratum of each unit, and of all of its rows."""
         of_labelled = np.where(self.is_labelled, self.weight, 0.0)
         labelled, every = (self.strata.to_rows(self.strata.sum(own)) for own in (of_labelled, self.weight))
         return labelled, every
 
     @property
     def rows_of_label(self) -> Floats:
-        """The rows that a labelled row stands for."""
+        """The rows that a labeled row stands for."""
         labelled, every = self._weights
         return np.where(self.is_labelled, every / labelled, 1.0)
 

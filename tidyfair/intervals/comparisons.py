@@ -314,7 +314,7 @@ def range_of_pairs(families: Sequence[Family], aggregate: Contrast, level: float
         if family.is_range and family.values.influences is None:
             errors = family.values.errors_of_limits(z, scale, family.outer)
             needed = np.where(_has_few(family), z, errors_needed(errors, family.outer, upper_end, z, outers))
-        # the ends towards equality
+        # the ends toward equality
         low, high = family.limits(q, scale, at_once=True)
         lower = np.maximum(lower, family.farthest((high, low)))
         upper = np.maximum(upper, upper_end(needed))
