@@ -80,7 +80,7 @@ _TESTS = {"chi_squared": chi_squared, "g": likelihood_ratio}
 """The tests of two groups by their counts, but Fisher's."""
 _USUAL_LEVEL = 0.95
 _MOST_PAIRS, _MOST_DRAWN = 5_000_000, 10_000_000_000
-"""The most pairs, which take about ten seconds, and draws of the distances of pairs, which take a minute or two."""
+"""The most pairs, which take about half a minute, and draws of the distances of pairs, which take a minute or two."""
 _BLOCK = 2**18
 """The pairs that are worked out at once."""
 _MANY_GROUPS = 100
