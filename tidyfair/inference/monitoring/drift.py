@@ -17,8 +17,6 @@ from tidyfair.evaluation import GROUP_CELL
 from tidyfair.inference.monitoring.change_points import ChangeSearch
 from tidyfair.inference.monitoring.periods import check_periods, period_column
 from tidyfair.inference.rate_tests import (
-    ADJUSTMENTS,
-    FAMILIES,
     Case,
     CountedRate,
     Family,
@@ -214,9 +212,7 @@ def compare_periods(
     [('f', 12, -1.0), ('m', None, None), (None, 12, 1.0)]
     """
     period_column("compare_periods", period)
-    settings: dict[str, Any] = {
-        "adjust": one_of("adjust", adjust, ADJUSTMENTS), "family": one_of("family", family, FAMILIES), "period": period,
-    }  # fmt: skip
+    settings: dict[str, Any] = {"adjust": adjust, "family": family, "period": period}
     if search is None:
         if window is not None:
             msg = 'compare_periods(): `window` is the number of periods that a search compares; add `search="change"`.'

@@ -14,8 +14,6 @@ from tidyfair.calling import GroupwiseMetric, MetricSet
 from tidyfair.errors import ArgumentError
 from tidyfair.evaluation import GROUP_CELL, Evaluated, Replicates, tidy_results
 from tidyfair.inference.rate_tests import (
-    ADJUSTMENTS,
-    FAMILIES,
     REFUSED,
     Case,
     CountedRate,
@@ -47,7 +45,6 @@ from tidyfair.specs import (
     flag,
     formulas_of,
     names_of,
-    one_of,
     refuse_unknown_keywords,
 )
 from tidyfair.specs.result_kinds import TESTS, ResultKind
@@ -374,6 +371,5 @@ def disparity_test(
             )
             raise ArgumentError(msg)
     return DisparityTest(
-        members, columns_of(within), one_of("adjust", adjust, ADJUSTMENTS), one_of("family", family, FAMILIES),
-        flag("mid_p", mid_p), studentized=flag("studentized", studentized),
+        members, columns_of(within), adjust, family, mid_p, studentized=flag("studentized", studentized)
     )  # fmt: skip
