@@ -42,7 +42,7 @@ from tidyfair.tallies import Source, Tally, check_tally, open_frame
 
 _INTERNAL = frozenset({
     "accepted", "follows_chosen_thresholds", "follows_designs", "follows_judges", "follows_points",
-    "follows_suppression", "is_chosen_by_value", "judged", "kind", "lists_unknown", "refused", "scales_of_metrics",
+    "follows_suppression", "is_chosen_by_value", "judged", "kind", "lists_unknown", "refused",
     "subject", "warns_of_missing",
 })  # fmt: skip
 """The names not offered by completion."""
