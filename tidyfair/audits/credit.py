@@ -10,7 +10,16 @@ import polars as pl
 
 from tidyfair.audits import law
 from tidyfair.audits.effect_sizes import Spread, standardized_differences
-from tidyfair.audits.named_audits import CUTS, NOTE, AuditCall, AuditTable, ComparisonTable, NamedAudit, note
+from tidyfair.audits.named_audits import (
+    CUTS,
+    NOTE,
+    AuditCall,
+    AuditTable,
+    ComparisonTable,
+    NamedAudit,
+    note,
+    read_feature,
+)
 from tidyfair.audits.published import PublishedColumn
 from tidyfair.calling import Metric
 from tidyfair.errors import ArgumentError, ColumnError
@@ -28,7 +37,7 @@ _NOTE = PublishedColumn(column=NOTE, heading="Note")
 
 def reference_of(call: AuditCall, feature: tuple[Any, ...]) -> object:
     """The group that those of a feature are compared with, which the caller names."""
-    name = _text(feature)
+    name = read_feature(feature).text
     to: Any = call.to
     reference: object = cast("Mapping[str, object]", to).get(name) if isinstance(to, Mapping) else to
     if reference is None:
@@ -68,7 +77,7 @@ class StandardizedTable(AuditTable):
             names += [Column.of(call.truth, "truth").name] if self.of_residuals else []
             msg = f"audit(): the table {self.name!r} has no row with {' and '.join(map(repr, names))}."
             raise ArgumentError(msg)
-        to = {_text(feature): reference_of(call, feature) for feature in call.features}
+        to = {read_feature(feature).text: reference_of(call, feature) for feature in call.features}
         result = standardized_differences(
             data, values, by=list(call.features), to=to, spread=self.spread, group_by=group_by,
             case_weights=call.counting.get("case_weights"),
@@ -166,10 +175,6 @@ class SegmentedTable(AuditTable):
             f"{self.metric.name} by group within segments, Mantel and Haenszel's difference from a group that is named "
             "and ratio to it, with tests of no difference and of segments that are alike"
         )
-
-
-def _text(feature: tuple[Any, ...]) -> str:
-    return ":".join(Column.of(part, "by").name for part in feature)
 
 
 def adverse_impact_of_credit(frame: pl.DataFrame) -> pl.DataFrame:

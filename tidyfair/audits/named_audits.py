@@ -40,6 +40,7 @@ _EXCLUDED = {
     Status.BELOW_MIN_N.value: "few rows",
     Status.BELOW_MIN_SHARE.value: "small share",
     Status.SUPPRESSED.value: "suppressed",
+    Status.LEFT_OUT.value: "in no group",
 }
 """The reasons why a group does not count, in words."""
 
@@ -108,7 +109,7 @@ class AuditCall:
                 raise ArgumentError(msg)
         score = Column.of(self.counting["probs"], "probs")
         others = [("group_by", column) for column in source.outer]
-        others += [("by", Column.of(part, "by")) for feature in self.features for part in feature]
+        others += [("by", column) for by in map(read_feature, self.features) for column in by.columns]
         if self.counting.get("cluster") is not None:
             others.append(("cluster", Column.of(self.counting["cluster"], "cluster")))
         wanted = {f"other {index}": column for index, column in enumerate(others)}
@@ -455,8 +456,9 @@ class NamedAudit:
         if not self.complete_rows:
             return tally
         names = tally.names(list(dict.fromkeys(column for by in bys for column in by.columns)))
-        is_unknown = bys[0].policy.is_unknown(tally.cells.select(names))
-        known = tally.cells.with_columns(pl.when(~is_unknown).then(name).alias(name) for name in names)
+        are_unknown = pl.DataFrame({by.text: by.is_unknown(by.groups(tally.keys_of_cells(by.columns))) for by in bys})
+        is_known = ~are_unknown.select(pl.any_horizontal(pl.all())).to_series()
+        known = tally.cells.with_columns(pl.when(is_known).then(name).alias(name) for name in names)
         return replace(tally, cells=known)
 
     def tables_of(self, call: AuditCall) -> list[AuditTable]:
@@ -524,9 +526,16 @@ def note(consequence: str = "not compared") -> pl.Expr:
     return pl.col(".status").replace_strict(texts, default="", return_dtype=pl.String).alias(NOTE)
 
 
+def read_feature(feature: tuple[Any, ...]) -> By:
+    """A feature, whichever of its groups are compared."""
+    return By.of(feature, "audit", Policy())
+
+
 def crossings(features: tuple[tuple[Any, ...], ...]) -> tuple[tuple[Any, ...], ...]:
     """Features, and the crossing of all their columns."""
-    columns = {Column.of(part, "by").name: part for feature in features for part in feature}
+    columns: dict[str, Any] = {}
+    for by in map(read_feature, features):
+        columns |= zip(by.names, by.features, strict=True)
     is_there = any(len(feature) == len(columns) for feature in features)
     return features if is_there else (*features, tuple(columns.values()))
 
@@ -534,11 +543,15 @@ def crossings(features: tuple[tuple[Any, ...], ...]) -> tuple[tuple[Any, ...], .
 def unknown_rows(call: AuditCall, audit: NamedAudit) -> pl.DataFrame:
     """The rows of each outer group, and how many of them are of unknown groups, by feature and of any feature."""
     every = [instances.difference(*by, unknown_values=audit.unknown_values) for by in crossings(call.features)]
-    groups = metric_set(*every).by_group(call.data, group_by=call.counting.get("group_by"), on_undefined="ignore")
+    metrics = metric_set(instances, *every)
+    groups = metrics.by_group(call.data, group_by=call.counting.get("group_by"), on_undefined="ignore")
     groups = open_frame(groups).to_polars()
-    is_unknown = pl.col(".status") == Status.UNKNOWN.value
-    rows = pl.col(".n").sum(), pl.col(".n").filter(is_unknown).sum().alias(".unknown")
-    counts = UNKNOWN_ROWS.frame(groups.group_by(*key_columns(groups), ".by", maintain_order=True).agg(rows))
+    outer, is_unknown = key_columns(groups), pl.col(".status") == Status.UNKNOWN.value
+    # people may be in several groups
+    rows = pl.col(".n").filter(pl.col(".by").is_null()).sum().over(pl.lit(0), *outer)
+    unknown = pl.col(".n").first(), pl.col(".unknown").sum()
+    groups = groups.with_columns(rows, pl.when(is_unknown).then(".n").alias(".unknown")).drop_nulls(".by")
+    counts = UNKNOWN_ROWS.frame(groups.group_by(*outer, ".by", maintain_order=True).agg(unknown))
     if call.suppression is not None:
         # how many rows are of unknown groups may be a small count
         counts = counts.with_columns(pl.lit(None, pl.Int64).alias(name) for name in (".n", ".unknown"))

@@ -47,6 +47,13 @@ class GroupIndex:
         keys.columns = [*names]
         return keys
 
+    def repeated(self, times: int) -> GroupIndex:
+        """The combinations of so many replicates of the cells, one after the other, without their keys."""
+        replicate = np.arange(times)[:, None]
+        hidden = None if self.hidden is None else np.tile(self.hidden, times)
+        of_cell, example = self.of_cell + replicate * len(self), self.example + replicate * len(self.of_cell)
+        return GroupIndex(of_cell.ravel(), example.ravel(), hidden=hidden)
+
     def __len__(self) -> int:
         return len(self.example)
 

@@ -269,7 +269,7 @@ def _of_groups(
     members = copies = None
     if by is not None and by.memberships is not None and not set(by.keys) <= {key.column for key in tally.keys}:
         members = Members(tally, by)
-        copies = members.of_groups
+        copies = members.copies_by_group
         tally = copies.tally
     group_cells, cells = number_group_cells(tally, evaluated.labels, [by])
     tables = {requested: table for requested, table in evaluated.evaluator.tables.items() if requested.spec in specs}
@@ -288,50 +288,39 @@ def _rows_of_copies(copies: Copies, row: Integers, replicate: Integers) -> tuple
     return np.repeat(first, count) + position, np.repeat(replicate, count)
 
 
-@dataclass(frozen=True, eq=False)
 class UnitsOfOneFeature:
     """An evaluation of specs of one feature whose cells are counted by units, which replicates have so many times."""
 
-    evaluated: Evaluated
-    unit: str
-    """The key that numbers the units."""
-    tally: Tally
-    """The counts without units, whose sums are those of one unit."""
-    cells: pl.DataFrame
-    """The cells by unit, those that merge together."""
-    starts: Integers
-    """The first of the cells that merge."""
-
-    @classmethod
-    def of(cls, evaluated: Evaluated, unit: str) -> UnitsOfOneFeature:
-        """Bring the cells in order."""
+    def __init__(self, evaluated: Evaluated, unit: str) -> None:
+        """Bring the cells in order; `unit` is the key that numbers the units."""
         tally = evaluated.evaluator.tally
         keys = [name for name in tally.cells.columns[: tally.cells.columns.index("n")] if name != unit]
         cells = centred(tally.cells, keys)
         code = KeyCodes(cells).index(keys).of_cell
         order = np.argsort(code, kind="stable")
-        cells, starts = cells[order], Segments.of(code[order]).starts
-        return cls(evaluated, unit, replace(tally, cells=cells[starts]), cells, starts)
-
-    @cached_property
-    def _columns(self) -> dict[str, Array]:
-        """The sums of each cell."""
-        names = self.cells.columns[self.cells.columns.index("n") :]
-        return {name: self.cells[name].to_numpy() for name in names if not is_centre(name)}
+        self._cells, self._starts = cells[order], Segments.of(code[order]).starts
+        """The cells by unit, and the first of those that merge."""
+        self._evaluated, self._unit, self._tally = evaluated, unit, replace(tally, cells=self._cells[self._starts])
+        self._sums: dict[str, Array] = {
+            name: self._cells[name].to_numpy()
+            for name in cells.columns[cells.columns.index("n") :]
+            if not is_centre(name)
+        }
 
     def replicates(self, times: Array) -> Replicates:
         """The values with units so many times: an array of replicates by units."""
-        evaluated, specs, by = self.evaluated, range(len(self.evaluated.specs)), self.evaluated.specs[0].by
-        drawn = np.take(times, self.cells[self.unit].to_numpy(), axis=1).astype(float)
-        sums = {name: _merged(name, values, drawn, self.starts) for name, values in self._columns.items()}
-        if self.tally.rows is None or not any(own.formula.is_of_rows for own in evaluated.evaluator.tables):
-            return Replicates.of_sums(evaluated, specs, by, self.tally, sums)
-        of_rows = np.take(times, self.tally.rows[self.unit].to_numpy(), axis=1)
+        evaluated, tally = self._evaluated, self._tally
+        specs, by = range(len(evaluated.specs)), evaluated.specs[0].by
+        drawn = np.take(times, self._cells[self._unit].to_numpy(), axis=1).astype(float)
+        sums = {name: _merged(name, values, drawn, self._starts) for name, values in self._sums.items()}
+        if tally.rows is None or not any(own.formula.is_of_rows for own in evaluated.evaluator.tables):
+            return Replicates.of_sums(evaluated, specs, by, tally, sums)
+        of_rows = np.take(times, tally.rows[self._unit].to_numpy(), axis=1)
         replicate, row = np.nonzero(of_rows)
         drawn_rows = of_rows[replicate, row]
         if (drawn_rows > 1).any():
             row, replicate = np.repeat(row, drawn_rows), np.repeat(replicate, drawn_rows)
-        return Replicates.of_sums(evaluated, specs, by, self.tally, sums, (row, replicate))
+        return Replicates.of_sums(evaluated, specs, by, tally, sums, (row, replicate))
 
 
 def _merged(name: str, values: Array, drawn: Floats, starts: Integers) -> Array:

@@ -304,7 +304,7 @@ class FairnessScorer(Scorer):
         names = self._source_columns
         if not names:
             return {}
-        if hasattr(data, "toarray"):
+        if hasattr(cast("Any", type(data)), "toarray"):
             msg = "X is sparse, but a scorer reads groups from a frame or a dense array; convert it with `X.toarray()`."
             raise ColumnError(msg)
         if isinstance(data, Mapping) or hasattr(data, "columns"):

@@ -157,11 +157,6 @@ class Family:
             farthest[outer[segments.starts]] = np.maximum.reduceat(np.maximum(upper, -lower), segments.starts)
         return farthest
 
-    def nearest_ends(self, limits: Limits) -> Floats:
-        """The largest of the limits towards equality of the pairs of each outer group."""
-        lower, upper = limits
-        return self.farthest((upper, lower))
-
 
 def scale_of(aggregate: Aggregate | None) -> Literal["difference", "ratio"]:
     """The scale on which an aggregate compares two groups; differences where it has none."""
@@ -288,23 +283,18 @@ def pair(
             low, high = form(values.value[one], rows[one], values.value[other], rows[other], z)
         else:
             low, high = values.compared(one, other, z, scale_of(aggregate), by_both=by_both)
+        error = np.full(len(one), np.nan)
+        if not aggregate.is_relative:
+            error = values.error_compared(one, other, "difference")
+        elif aggregate.is_quotient:
+            # quotients without a sign are shown below 1
+            turned = (values.value[one] > values.value[other]) & (not aggregate.signed)
+            error = values.error_compared(np.where(turned, other, one), np.where(turned, one, other), "ratio")
         if aggregate.is_relative:
-            error = _error_of_quotient(family, aggregate)
             low, high = aggregate.limits_of_quotient(low, high)
-        else:
-            error = values.error_of_difference(one, other)
         if not aggregate.signed:
             low, high = aggregate.unsigned_limits(low, high)
         results.put(family.outer[one], (low, high), error)
-
-
-def _error_of_quotient(family: Family, aggregate: Contrast) -> Floats:
-    """The standard errors of the quotients of pairs as they are shown: without a sign they are below 1."""
-    (one, other), value = family.pairs, family.values.value
-    if not aggregate.is_quotient:
-        return np.full(len(one), np.nan)
-    turned = (value[one] > value[other]) & (not aggregate.signed)
-    return family.values.error_of_ratio(np.where(turned, other, one), np.where(turned, one, other))
 
 
 # Ranges, and the farthest of several groups from a reference, from all others, or from all rows
@@ -324,7 +314,9 @@ def range_of_pairs(families: Sequence[Family], aggregate: Contrast, level: float
         if family.is_range and family.values.influences is None:
             errors = family.values.errors_of_limits(z, scale, family.outer)
             needed = np.where(_has_few(family), z, errors_needed(errors, family.outer, upper_end, z, outers))
-        lower = np.maximum(lower, family.nearest_ends(family.limits(q, scale, at_once=True)))
+        # the ends towards equality
+        low, high = family.limits(q, scale, at_once=True)
+        lower = np.maximum(lower, family.farthest((high, low)))
         upper = np.maximum(upper, upper_end(needed))
     _put_range(families, aggregate, (lower, upper), results)
 

@@ -149,12 +149,8 @@ class _Comparison:
     def __init__(self, uncertainty: Uncertainty, number: int, kept: Booleans | None) -> None:
         self.uncertainty, self.number, self.kept = uncertainty, number, kept
         self.spec = uncertainty.evaluated.specs[number]
-        self.rows: dict[int, Integers] = {}
+        self.rows = {own: rows for own in uncertainty.of_spec(number) if len(rows := uncertainty.rows(own))}
         """The rows of its formulas that have some."""
-        for own in uncertainty.of_spec(number):
-            rows = uncertainty.rows(own)
-            if len(rows):
-                self.rows[own] = rows
         every = np.concatenate([np.zeros(0, dtype=np.int64), *self.rows.values()])
         self.outer = uncertainty.column("outer")[every]
         """The outer groups of all of these."""

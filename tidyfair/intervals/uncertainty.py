@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field, replace
-from functools import cached_property
+from dataclasses import replace
+from functools import cached_property, partial
 from typing import Any, Literal, TypeAlias, cast
 
 import numpy as np
@@ -12,7 +12,7 @@ import numpy as np
 from tidyfair.evaluation import GROUP_CELL, LEVEL, Evaluated, JudgedEvaluator, JudgedValues, RequestedFormula
 from tidyfair.intervals.calibration_errors import CalibrationErrors
 from tidyfair.intervals.comparisons import Family
-from tidyfair.intervals.estimates import Estimates, Influences, JudgedShares, MadeOfShares, Scale, Shares, Smooth
+from tidyfair.intervals.estimates import Estimates, Influences, MadeOfShares, Scale, Shares, Smooth
 from tidyfair.intervals.jackknife import by_jackknife, has_jackknife
 from tidyfair.intervals.shares import (
     Share,
@@ -28,7 +28,6 @@ from tidyfair.specs import (
     MULTICLASS,
     NO_ROW,
     Aggregate,
-    Array,
     Average,
     Booleans,
     By,
@@ -58,18 +57,18 @@ def kind_of(tally: Tally, formula: Formula, average: Average) -> Kind | None:
     # a threshold that is chosen from the rows varies with them, too
     is_chosen = tally.cut is not None and tally.cut.point is not None and "estimate" in formula.reads
     may_be_rate = not is_clustered and (is_of_one or average is MULTICLASS)
-    is_known = (has_survey_error if is_surveyed else has_jackknife)(formula, average, tally)
+    is_known = partial(has_survey_error if is_surveyed else has_jackknife, formula, average, tally)
     of, is_of_rows = formula.variation, formula.is_of_rows
     # the first that applies counts; what tries formulas on tables is asked last
     kinds: tuple[tuple[Kind | None, Callable[[], bool]], ...] = (
-        ("smooth", lambda: is_surveyed and is_known),
+        ("smooth", lambda: is_surveyed and is_known()),
         (None, lambda: is_surveyed or is_chosen),
         ("rate", lambda: may_be_rate and share_of(formula) is not None),
         ("rate", lambda: is_plain and is_share_of_flags(formula)),
-        ("area", lambda: of == "area" and is_of_one and (is_known or not is_clustered)),
+        ("area", lambda: of == "area" and is_of_one and (not is_clustered or is_known())),
         (None, lambda: of == "area"),
         ("calibration_error", lambda: of == "calibration_error"),
-        (None, lambda: not is_known),
+        (None, lambda: not is_known()),
         ("ranked", lambda: of == "ranked"),
         # the fits of calibration lines say themselves how far they vary
         ("fit", lambda: is_plain and is_of_rows and formula.has_labels),
@@ -86,23 +85,19 @@ def is_judged(tally: Tally, formula: Formula) -> bool:
     return tally.judge is not None and "truth" in formula.reads
 
 
-@dataclass(frozen=True, eq=False)
 class Uncertainty:
     """The values of an evaluation with how far they vary; errors are worked out where they are asked for."""
 
-    evaluated: Evaluated
-    options: Options
-    _estimates: dict[tuple[object, ...], Smooth | Shares | CalibrationErrors] = field(
-        default_factory=dict[tuple[object, ...], "Smooth | Shares | CalibrationErrors"], repr=False
-    )
-    """Those of all groups of a feature, by formula: they are computed once."""
-    resampled: dict[int, Smooth] = field(default_factory=dict[int, Smooth], repr=False)
-    """Estimates of all values with errors from replicates, by the number of the formulas that have these."""
-
-    @cached_property
-    def tally(self) -> Tally:
-        """The counts that values are evaluated from."""
-        return self.evaluated.evaluator.tally
+    def __init__(self, evaluated: Evaluated, options: Options) -> None:
+        self.evaluated, self.options, self.interval = evaluated, options, options.interval or "auto"
+        self.tally, self.shares_rows = evaluated.evaluator.tally, evaluated.evaluator.shares_rows
+        self.outers, self.column = len(evaluated.group_cells.outer_keys), evaluated.values.array
+        self.requested = list(evaluated.evaluator.tables)
+        """The formulas of all specs, in the order of the values."""
+        self.resampled: dict[int, Smooth] = {}
+        """Estimates of all values with errors from replicates, by the number of the formulas that have these."""
+        self._estimates: dict[tuple[object, ...], Smooth | Shares | CalibrationErrors] = {}
+        """Those of all groups of a feature, by formula: they are computed once."""
 
     def sampling(self, formula: Formula) -> Sampling:
         """The way in which the rows, and the labels, that a formula reads came to be."""
@@ -112,38 +107,13 @@ class Uncertainty:
             return "rows"
         return "strata" if isinstance(self.tally.design, SurveyDesign) else "replicate_weights"
 
-    @cached_property
-    def outers(self) -> int:
-        """The number of outer groups."""
-        return len(self.evaluated.group_cells.outer_keys)
-
-    @cached_property
-    def requested(self) -> list[RequestedFormula]:
-        """The formulas of all specs, in the order of the values."""
-        return list(self.evaluated.evaluator.tables)
-
     def of_spec(self, number: int) -> list[int]:
         """The numbers of the formulas of a spec."""
         return [index for index, requested in enumerate(self.requested) if requested.spec == number]
 
-    @cached_property
-    def column(self) -> Callable[[str], Array]:
-        """The columns of all values, by name."""
-        return self.evaluated.values.array
-
     def rows(self, requested: int) -> Integers:
         """The rows of a formula that have a value, in the order of labels and outer groups."""
         return np.flatnonzero((self.column("requested") == requested) & ~np.isnan(self.column("estimate")))
-
-    @property
-    def shares_rows(self) -> bool:
-        """True if some rows are in several of the groups that are compared."""
-        return self.evaluated.evaluator.shares_rows
-
-    @cached_property
-    def interval(self) -> str:
-        """The intervals that are asked for."""
-        return self.options.interval or "auto"
 
     @cached_property
     def kinds(self) -> list[Kind | None]:
@@ -264,9 +234,9 @@ class Uncertainty:
 
     # Comparisons
 
-    def families(self, number: int, aggregate: Aggregate | None, kept: Booleans | None = None) -> list[Family]:
+    def families(self, number: int, aggregate: Aggregate, kept: Booleans | None = None) -> list[Family]:
         """The families of a spec, one for each metric and label; `kept` is a mask of the values that count."""
-        needed, all_outers = aggregate.groups_needed if aggregate else 1, self.column("outer").astype(np.int64)
+        needed, all_outers = aggregate.groups_needed, self.column("outer").astype(np.int64)
         members: list[tuple[int, Integers, Booleans]] = []
         has_reference = np.zeros(self.outers, dtype=bool)
         for requested in self.of_spec(number):
@@ -294,11 +264,9 @@ class Uncertainty:
                 families.append(family)
         return families
 
-    def _references(self, rows: Integers, aggregate: Aggregate | None) -> Booleans:
+    def _references(self, rows: Integers, aggregate: Aggregate) -> Booleans:
         """Mask of the values that others are compared with: the first one of each outer group."""
         mask = np.zeros(len(rows), dtype=bool)
-        if aggregate is None:
-            return mask
         segments = Segments.of(self.column("outer")[rows])
         if aggregate.compares_with_majority:
             size = self.column("size")[rows]
@@ -320,13 +288,14 @@ class Uncertainty:
 # so many more that variances are as small as those of both. Small samples are thus treated as in all other calls.
 
 
-def shares_by_judge(both: JudgedValues) -> JudgedShares:
+@np.errstate(divide="ignore", invalid="ignore")
+def shares_by_judge(both: JudgedValues) -> Shares:
     """The values of a rate, by groups and labels."""
     variance = both.segments.sum(both.of_people**2)
     # the rows that the labels of people alone are of; all that count where these agree
     rows = np.where(variance > 0, both.people * (1 - both.people) / variance, both.denominator) / both.ratio
     error = np.sqrt(both.segments.sum(both.influence**2))
-    return JudgedShares(both.value.ravel(), rows.ravel(), known_error=error.ravel())
+    return Shares(both.value.ravel(), rows.ravel(), sampling="judged", error_by_judge=error.ravel())
 
 
 @np.errstate(divide="ignore", invalid="ignore")
@@ -350,7 +319,7 @@ def by_judge(
 @np.errstate(divide="ignore", invalid="ignore")
 def beside_context(
     evaluator: JudgedEvaluator, requested: RequestedFormula, by: By, context: Context, scale: Scale, *, is_rate: bool
-) -> JudgedShares | Smooth:
+) -> Shares | Smooth:
     """The values of a formula in the groups of a feature, then those of what each is compared with."""
     both = [evaluator.judged(requested, by), evaluator.judged(requested, by, context)]
 
@@ -360,8 +329,8 @@ def beside_context(
     value = joined(own.value for own in both)
     if is_rate:
         shares = list(map(shares_by_judge, both))
-        rows, error = (joined(getattr(own, name) for own in shares) for name in ("rows", "known_error"))
-        values: JudgedShares | Smooth = JudgedShares(value, rows, known_error=error)
+        rows, error = (joined(getattr(own, name) for own in shares) for name in ("rows", "error_by_judge"))
+        values: Shares | Smooth = Shares(value, rows, sampling="judged", error_by_judge=error)
     else:
         error = joined(np.sqrt(own.variance) for own in both)
         freedom = np.fmax(joined(own.denominator for own in both) - 1, 1)

@@ -99,6 +99,4 @@ def operating_point(
         columns = groups.columns
     definition, name = metric.of_kind("class").definition, "at_least" if at_most is None else "at_most"
     limit = number(name, at_least if at_most is None else at_most, *metric.range)
-    point = ChosenThreshold(metric.name, definition, limit, at_most is not None, columns, pos_label, on)
-    point.check()
-    return point
+    return ChosenThreshold.of(metric.name, definition, limit, at_most is not None, columns, pos_label, on)

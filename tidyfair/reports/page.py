@@ -330,8 +330,7 @@ def _worst_groups(audit: AuditResults) -> pl.DataFrame | None:
         return None
     with without_notices():
         # groups are marked by limits that hold whatever the rates of others
-        search = worst_groups(*judged, pooling=None, times=draws)
-        return search.compute(audit.tally, **audit.reading_of_tests)
+        return worst_groups(*judged, pooling=None).compute(audit.tally, times=draws, **audit.reading_of_tests)
 
 
 def _clearest(findings: Sequence[Finding]) -> Finding:

@@ -41,6 +41,11 @@ ELSEWHERE: dict[Step, str] = {
 """What the refusal of an option says, by its step."""
 
 
+EXACT_SCORES = "exact"
+"""In place of a number of bins: the scores themselves, from any engine."""
+_MOST_BINS = 2**16
+
+
 @dataclass(frozen=True)
 class Flag:
     """How the command line takes an option."""
@@ -84,6 +89,11 @@ def _interval(name: str, value: object) -> str:
         msg = f'`interval=` is the name of a method, not {in_short(value)}: write `interval="auto"`.'
         raise ArgumentError(msg)
     return one_of(name, value, INTERVALS)
+
+
+def _score_bins(name: str, value: object) -> int | str:
+    """A number of bins, or the scores themselves, from any engine."""
+    return EXACT_SCORES if isinstance(value, str) and value == EXACT_SCORES else whole(name, value, 2, _MOST_BINS)
 
 
 def _read_again(name: str, value: Any) -> Any:  # noqa: ARG001 - as the other checks
@@ -166,7 +176,7 @@ _TABLE = (
         ),
     ),
     Option(
-        "score_bins", "count", "int | Literal['exact'] | None",
+        "score_bins", "count", "int | Literal['exact'] | None", check=_score_bins,
         sentence="Number of bins (at most 65,536) of equal width between 0 and 1, from whose counts ranking metrics "
         "such as roc_auc are computed; a tally then keeps no scores. `.error_bound` is the largest possible error of a "
         "value, null if unknown. Without it more than 100,000 distinct rows of another engine are counted in 4,096 "
@@ -380,10 +390,11 @@ def hint(name: str, known: Collection[object]) -> str:
         return f'Here `{name}` is `interval="auto"`, and its level is `conf_level=`.'
     named = [option for option in _TABLE if name in option.names_elsewhere.split()]
     ours = [f"`{option.name}=`" for option in named if option.name in known]
-    if name == "alpha":
-        # it is also an option of formulas
-        ours = ["`conf_level=`"] if "conf_level" in known else []
     remark = _REMARKS.get(name, "")
+    if name == "alpha":
+        # it is also an option of formulas; functions with adjusted p-values have the level of a call
+        ours = ["`conf_level=`"] if {"conf_level", "adjust"} & set(known) else []
+        remark += "" if "conf_level" in known else ", and is given with the data"
     if ours:
         return f"Here `{name}` is {' or '.join(ours)}{remark}."
     for option in named:

@@ -27,9 +27,9 @@ from tidyfair.specs import (
     Privileged,
     is_at_quantiles,
     levels_of,
+    side_by_side,
     stacked,
 )
-from tidyfair.tallies.forks import check_threads
 from tidyfair.tallies.moments import (
     SCORE,
     Needs,
@@ -42,6 +42,7 @@ from tidyfair.tallies.moments import (
 )
 from tidyfair.tallies.source import SQUARED, WEIGHT
 from tidyfair.tallies.suppression import Suppression, TableKey, suppression_of
+from tidyfair.tallies.threads import check_threads
 from tidyfair.tallies.thresholds import ESTIMATE, Cut
 
 __all__ = ["Tally"]
@@ -63,6 +64,8 @@ THRESHOLD = "\0threshold"
 LabelSource: TypeAlias = Literal["people", "judge", "judge of all"]
 SOURCES: tuple[LabelSource, ...] = get_args(LabelSource)
 """Those whose labels a judged tally has: people, the judge on the rows that they labelled, and the judge on all."""
+_OUTER = ("outer", "threshold")
+"""The roles of keys of outer groups."""
 _MEASURES = ("w", "w2", WEIGHT, SQUARED)
 _MOST_WHOLE = 2**63
 _FEW_CELLS = 1_000
@@ -77,9 +80,9 @@ class Key:
     role: Literal["outer", "by", "side", "threshold", "cluster", "judged"]
 
 
-def key_names(keys: Sequence[Key], role: str | None = None) -> list[str]:
-    """The names in `cells` of all keys, or of those in one role."""
-    return [f"k{index}" for index, key in enumerate(keys) if role in (None, key.role)]
+def key_names(keys: Sequence[Key], *roles: str) -> list[str]:
+    """The names in `cells` of all keys, or of those in some roles."""
+    return [f"k{index}" for index, key in enumerate(keys) if not roles or key.role in roles]
 
 
 @dataclass(frozen=True)
@@ -152,7 +155,7 @@ class Tally:
     @property
     def outer(self) -> tuple[Key, ...]:
         """The keys of the outer grouping."""
-        return tuple(key for key in self.keys if key.role in {"outer", "threshold"})
+        return tuple(key for key in self.keys if key.role in _OUTER)
 
     @property
     def given(self) -> set[str]:
@@ -218,7 +221,7 @@ class Tally:
 
     def keys_of_cells(self, columns: Sequence[Column]) -> pl.DataFrame:
         """The values of some keys in each cell."""
-        return self.cells[self.names(columns)]
+        return side_by_side([self.cells.get_column(name) for name in self.names(columns)])
 
     @property
     def row_count(self) -> int:
@@ -228,12 +231,12 @@ class Tally:
     @property
     def outer_columns(self) -> list[Column]:
         """The columns of the outer grouping."""
-        return [key.column for key in self.keys if key.role in {"outer", "threshold"}]
+        return [key.column for key in self.outer]
 
     @property
     def outer_names(self) -> list[str]:
         """The names in `cells` of the keys of the outer grouping."""
-        return [f"k{index}" for index, key in enumerate(self.keys) if key.role in {"outer", "threshold"}]
+        return key_names(self.keys, *_OUTER)
 
     @property
     def has_missing_predictions(self) -> bool:
@@ -339,25 +342,28 @@ class Tally:
         labels = [name for name in sided.counted_by if name not in keys]
         features = {by.text: by for by in bys}
         tables: dict[TableKey, Sequence[pl.Series]] = {}
-        for by in features.values():
-            by.refuse_memberships("`suppress_below`")
         for is_outer in {False, bool(sided.outer_names)}:
-            for by in (None, *features.values()):
-                tables[is_outer, by.text if by else None] = sided.group_columns(by, is_outer=is_outer)
+            outer = sided.cells.select(key_names(sided.keys, "outer")).get_columns() if is_outer else []
+            tables[is_outer, None] = outer
+            for by in features.values():
+                # the intervals of differences tell how many people two groups share
+                by.refuse_memberships("`suppress_below`", overlapping=True)
+                groups = by.groups(sided.keys_of_cells(by.columns))
+                tables[is_outer, by.text] = [*outer, *groups.get_columns()]
         suppression = suppression_of(tables, sided.cells, names, labels, tuple(features.values()), below)
         return replace(self, suppression=suppression)
-
-    def group_columns(self, by: By | None, *, is_outer: bool) -> list[pl.Series]:
-        """The group that each cell belongs to, within outer groups or not, at all thresholds together."""
-        outer = self.cells.select(key_names(self.keys, "outer")).get_columns() if is_outer else []
-        return outer if by is None else [*outer, *by.groups(self.keys_of_cells(by.columns)).get_columns()]
 
     def hidden_groups(self, by: By | None, example: Integers) -> Booleans | None:
         """The mask of the groups of a feature that are suppressed, each with a cell as an example; None without any."""
         if self.suppression is None:
             return None
-        is_outer, cells = bool(key_names(self.keys, "outer")), pl.Series(example, dtype=pl.UInt32)
-        keys = [column[cells] for column in self.group_columns(by, is_outer=is_outer)]
+        is_outer, cells = bool(key_names(self.keys, "outer")), self.cells[pl.Series(example, dtype=pl.UInt32)]
+        keys = cells.select(key_names(self.keys, "outer")).get_columns()
+        if by is not None:
+            groups = cells.select(self.names(by.keys))
+            if by.memberships is not None:
+                groups = groups.with_columns(pl.first().cast(pl.String))
+            keys += (by.groups(groups) if by.sides else groups).get_columns()
         hidden = self.suppression.is_hidden(keys, len(cells), by.text if by else None, is_outer=is_outer)
         return hidden.to_numpy()
 

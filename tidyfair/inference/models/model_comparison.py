@@ -387,7 +387,7 @@ class PairedModels:
                 smooth.setdefault(metric.by, []).append(number)
                 continue
             changes = _changes(pairs.redrawn(sides, number, options))[:, 0]
-            summary = Summary.of(changes, options.conf_level, clusters_of(pairs.sides[0]))
+            summary = Summary(changes, options.conf_level, clusters_of(pairs.sides[0]))
             limits[:3, number] = summary.lower, summary.upper, summary.error
         for numbers_of_feature in smooth.values():
             units, results = pairs.left_out(sides, numbers_of_feature, options)
@@ -656,7 +656,7 @@ class _Rows:
         for side, rows in zip(self.sides, self.frames, strict=True):
             keys = (*side.keys, Key(Column(_UNIT), "cluster"))
             counted = recounted(side, rows.with_columns(pl.Series(unit, drawn.unit)), keys)
-            units.append(UnitsOfOneFeature.of(evaluate_specs(counted, specs, options)[0], unit))
+            units.append(UnitsOfOneFeature(evaluate_specs(counted, specs, options)[0], unit))
         return _results_of([side.replicates(times) for side in units] for times in drawn.parts)
 
     @property

@@ -111,7 +111,8 @@ class _Comparison:
     def counts_rows(self) -> bool:
         """True if values are shares of rows that count alike, and are independent."""
         quantities = self.family.estimates
-        return isinstance(quantities, Shares) and quantities.weighted is None and quantities.sampling != "judged"
+        rows_count_alike = isinstance(quantities, Shares) and quantities.weighted is None
+        return rows_count_alike and quantities.influences is None and quantities.sampling != "judged"
 
     def rows_of_values(self) -> Array:
         """The rows that values are of: of rates those that count."""
@@ -519,7 +520,7 @@ def pairwise(
         test: Of two rates, by their counts: Fisher's, which is exact, Pearson's `"chi_squared"` without correction, or
             `"g"`, the ratio of likelihoods, which both take many rows. `"interval"` is the level at which the interval
             of the pair alone just holds equality; it is the test of everything else (means, areas, rates with weights
-            or clusters), whatever is asked for.
+            or clusters, groups that share people), whatever is asked for.
         mid_p: Count tables that are as likely as the observed one half, in Fisher's test. It finds more and is nearly
             exact: a test of 5 % rejects 4.2 % of pairs of equal groups of 50 rows, averaged over rates (the exact one
             2.6 %), and 5.7 % at most; of 8 and 200 rows 6.3 % at most.
