@@ -756,7 +756,8 @@ def calibration_plot(plot: PlotInput) -> Picture:
     notes: list[str] = []
     if is_isotonic:
         notes.append("steps: shares of events that rise with the score (isotonic regression)")
-        notes += ["bands: where 95% of these are if scores are calibrated, each by itself"] if limits else []
+        share = f"{kinds.level_of(plot.frame) * 100:g}%"
+        notes += [f"bands: where {share} of these are if scores are calibrated, each by itself"] if limits else []
     elif not plot.frame[".weight"].count():
         rows = table["rows"].cast(pl.Float64).to_numpy()
         lower, upper = wilson(table["estimate"].to_numpy(), rows, z_value(_LEVEL))
