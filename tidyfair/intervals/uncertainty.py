@@ -140,6 +140,11 @@ class Uncertainty:
         return self.evaluated.evaluator.shares_rows
 
     @cached_property
+    def rests(self) -> Uncertainty:
+        """The same of the people outside of each group, if groups overlap."""
+        return Uncertainty(self.evaluated.rests(self.options), self.options)
+
+    @cached_property
     def interval(self) -> str:
         """The intervals that are asked for."""
         return self.options.interval or "auto"
