@@ -14,10 +14,11 @@ from tidyfair.audits.published import PublishedColumn, PublishedTable
 from tidyfair.audits.reference_tables import GroupComparison, compare_groups
 from tidyfair.calling import GroupwiseMetric, Metric, metric_set, metric_tweak
 from tidyfair.errors import ArgumentError, ColumnError, LabelError, Status, listed
+from tidyfair.escapes import display
 from tidyfair.evaluation import labels_with_scores
 from tidyfair.intervals import Scale
 from tidyfair.metrics.classification import instances
-from tidyfair.specs import By, Column, Options, Policy, Treatment, crossed_text, display, key_columns
+from tidyfair.specs import By, Column, Options, Policy, Treatment, crossed_text, key_columns
 from tidyfair.specs.result_kinds import UNKNOWN_ROWS
 from tidyfair.tallies import Cut, Suppression, Tally, open_frame
 
