@@ -90,7 +90,7 @@ class Uncertainty:
 
     def __init__(self, evaluated: Evaluated, options: Options) -> None:
         self.evaluated, self.options, self.interval = evaluated, options, options.interval or "auto"
-        self.tally = evaluated.evaluator.tally
+        self.tally, self.shares_rows = evaluated.evaluator.tally, evaluated.evaluator.shares_rows
         self.outers, self.column = len(evaluated.group_cells.outer_keys), evaluated.values.array
         self.requested = list(evaluated.evaluator.tables)
         """The formulas of all specs, in the order of the values."""
