@@ -782,7 +782,7 @@ def test_bad_arguments_of_subgroup_audits(loans: DataFrame) -> None:
     )
     weighted: Any = {"case_weights": "weight"}
     assert message(lambda: search(loans, "truth", "estimate", **weighted)) == snapshot(
-        "ArgumentError: Unknown argument 'case_weights'. Known: 'data', 'truth', 'estimate', 'probs', 'threshold', 'group_by', 'pos_label', 'labels'."
+        "ArgumentError: Unknown argument 'case_weights'. Known: 'data', 'truth', 'estimate', 'probs', 'threshold', 'group_by', 'pos_label', 'labels', 'times', 'seed'."
     )
     assert message(lambda: search(loans, "truth", "estimate", group_by="sex")) == snapshot(
         "ColumnError: fall_out: the data are grouped by 'sex', so each part has only one group to compare; group by another column, or compare another one."

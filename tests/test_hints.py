@@ -148,9 +148,12 @@ def test_makers_of_tests_and_gates_name_the_keyword_to_write(function: str) -> N
     ("function", "keyword", "ours"),
     [
         ("check", "alpha", "`conf_level=`, which is 1 - alpha"), ("check", "confidence", "`conf_level=`"),
-        ("check", "tolerance", "`below=`"), ("pairwise", "alpha", "`conf_level=`, which is 1 - alpha"),
-        ("disparity_test", "n_boot", "`times=`"), ("disparity_test", "n_permutations", "`times=`"),
-        ("disparity_test", "random_state", "`seed=`"), ("disparity_test", "strata", "`within=`"),
+        ("check", "tolerance", "`below=`"),
+        ("pairwise", "alpha", "`conf_level=`, which is 1 - alpha, and is given with the data"),
+        ("disparity_test", "n_boot", "`times=`, and is given with the data"),
+        ("disparity_test", "n_permutations", "`times=`, and is given with the data"),
+        ("disparity_test", "random_state", "`seed=`, and is given with the data"),
+        ("disparity_test", "strata", "`within=`"),
         ("pairwise", "correction", "`adjust=`"),
     ],
 )  # fmt: skip

@@ -79,11 +79,15 @@ CALLED: dict[str, tuple[Callable[..., object], dict[str, Any]]] = {
     ),
     "a condition": (lambda g: tf.demographic_parity(tf.privileged(g=g))(**LABELLED), {"g": "a"}),
     "a test": (
-        lambda **options: tf.inference.disparity_test(FAIRNESS, **options)(**LABELLED),
+        lambda times, seed, **options: tf.inference.disparity_test(FAIRNESS, **options)(
+            **LABELLED, times=times, seed=seed
+        ),
         {"within": None, "times": 40, "seed": 0, "mid_p": False, "adjust": "holm", "family": "all"},
     ),
     "pairs": (
-        lambda **options: tf.inference.pairwise(FAIRNESS, **options)(**LABELLED),
+        lambda test, adjust, **options: tf.inference.pairwise(FAIRNESS, test=test, adjust=adjust)(
+            **LABELLED, **options
+        ),
         {"test": "fisher", "adjust": "holm", "conf_level": 0.9, "times": 40, "seed": 0},
     ),
     "a gate": (
@@ -108,7 +112,9 @@ CALLED: dict[str, tuple[Callable[..., object], dict[str, Any]]] = {
         tf.inference.rows_needed, {"difference": 0, "share": 0.3, "below": 0.5, "above": None, "times": 40},
     ),
     "a certificate": (
-        lambda **options: tf.inference.certify_subgroups(tf.error_rate, **options)(**LABELLED),
+        lambda conf_level, **options: tf.inference.certify_subgroups(tf.error_rate, **options)(
+            **LABELLED, conf_level=conf_level
+        ),
         {"features": ["g"], "depth": 1, "min_n": 1, "conf_level": 0.9},
     ),
     "a frontier": (
@@ -133,7 +139,9 @@ CALLED: dict[str, tuple[Callable[..., object], dict[str, Any]]] = {
         {"groups": {"a": "s", "b": (1 - pl.col("s")).alias("t")}},
     ),
     "subgroups": (
-        lambda **options: tf.inference.subgroup_search(tf.error_rate, **options)(**LABELLED),
+        lambda times, seed, **options: tf.inference.subgroup_search(tf.error_rate, **options)(
+            **LABELLED, times=times, seed=seed
+        ),
         {"features": ["g"], "depth": 1, "min_n": 1, "times": 40, "seed": 0},
     ),
     "rare groups": (tf.inference.lump_rare, {"data": PEOPLE, "column": "g", "min_n": 1, "other": "other", "name": "h"}),

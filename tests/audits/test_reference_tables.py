@@ -31,7 +31,8 @@ APPLICANTS = pl.DataFrame({
 
 def table(*metrics: Any, data: Any = APPLICANTS, call: dict[str, Any] | None = None, **options: Any) -> pl.DataFrame:
     given: dict[str, Any] = call or {"estimate": "hired", "explain": True}
-    return as_polars(compare(*metrics, **options)(data, **given))
+    of_call = {name: options.pop(name) for name in ("times", "conf_level") if name in options}
+    return as_polars(compare(*metrics, **options)(data, **given, **of_call))
 
 
 def row(result: pl.DataFrame, group: str | None) -> dict[str, Any]:
@@ -515,7 +516,7 @@ def test_standardized_differences_have_weights() -> None:
 
 def test_welchs_test_is_that_of_scipy() -> None:
     people = weighted_people()
-    table = compare(tf.mean_prediction, by="sex", to="m", test="welch", conf_level=0.9)(people, estimate="x")
+    table = compare(tf.mean_prediction, by="sex", to="m", test="welch")(people, estimate="x", conf_level=0.9)
     found = table.filter(pl.col(".group") == "f").row(0, named=True)
     sides = (people.filter(pl.col("sex") == sex)["x"].to_numpy() for sex in ("f", "m"))
     theirs: Any = stats.ttest_ind(*sides, equal_var=False)

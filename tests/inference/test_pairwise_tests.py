@@ -727,10 +727,9 @@ def test_stratified_rejects_a_reference_below_min_n() -> None:
 
 def test_many_groups_are_compared_and_too_many_refused_before_that() -> None:
     many = pl.DataFrame({"g": [*range(400)] * 5, "p": [0, 1, 1, 1] * 500})
-    settings: list[dict[str, Any]] = [{}, {"adjust": "by"}, {"adjust": "max_t", "times": 100}]
-    for arguments in settings:
+    for adjust in ("holm", "by", "max_t"):
         start = time.process_time()
-        result = tf.inference.pairwise(tf.demographic_parity("g"), **arguments)(many, estimate="p")
+        result = tf.inference.pairwise(tf.demographic_parity("g"), adjust=adjust)(many, estimate="p", times=100)
         assert len(result) == 400 * 399 // 2
         assert time.process_time() - start < 15
     several = many.with_columns(g=pl.col("g") % 40, fold=pl.col("g") // 40)

@@ -35,10 +35,11 @@ def gap(metric: tf.types.Metric, aggregate: Any = None) -> tf.types.GroupwiseFac
 
 
 def outcome(
-    metric: tf.types.GroupwiseMetric, data: pl.DataFrame, call: dict[str, Any], **options: Any
-) -> dict[str, Any]:
-    given: dict[str, Any] = {"times": TIMES, "adjust": "none", **options}
-    return inference.disparity_test(metric, **given)(data, **call).row(0, named=True)
+    metric: tf.types.GroupwiseMetric, data: pl.DataFrame, call: dict[str, Any], times: int = TIMES, seed: int = 0,
+    **options: Any,
+) -> dict[str, Any]:  # fmt: skip
+    given: dict[str, Any] = {"adjust": "none", **options}
+    return inference.disparity_test(metric, **given)(data, **call, times=times, seed=seed).row(0, named=True)
 
 
 def columns(data: pl.DataFrame, group: str) -> tuple[np.ndarray, ...]:

@@ -6,6 +6,7 @@ import itertools
 import math
 import statistics
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -150,10 +151,10 @@ def assert_exact(result: Row, case: Exact, rows: Sequence[Row], within: str | No
     assert surely.max() - SAME <= result[".expected_upper"] <= maybe.max() + SAME
 
 
-def shuffled_test(*metrics: tf.types.GroupwiseMetric, **options: Any) -> inference.DisparityTest:
+def shuffled_test(*metrics: tf.types.GroupwiseMetric, times: int = TIMES, **options: Any) -> Any:
     """The test of disparities themselves."""
-    given: dict[str, Any] = {"times": TIMES, "studentized": False, **options}
-    return inference.disparity_test(*metrics, **given)
+    given: dict[str, Any] = {"studentized": False, **options}
+    return partial(inference.disparity_test(*metrics, **given), times=times)
 
 
 def frame(truth: str, estimate: str, groups: str) -> pl.DataFrame:
@@ -236,7 +237,7 @@ def test_large_tables_agree_with_chi_squared() -> None:
     tested: Any = stats.chi2_contingency(np.array(list(counts.values())))
     expected = float(tested.pvalue)
     # of three groups of one size the range is no chi squared, but nearly as likely
-    result = shuffled_test(tf.demographic_parity("g"), seed=4)(data, estimate="e")[".p_value"].item()
+    result = shuffled_test(tf.demographic_parity("g"))(data, estimate="e", seed=4)[".p_value"].item()
     assert result == pytest.approx(expected, rel=0.35)
     unequal = shuffled_test(tf.new_groupwise_metric(tf.selection_rate, "sd", tf.aggregates.standard_deviation())("g"))
     assert unequal(data, estimate="e")[".p_value"].item() == pytest.approx(expected, abs=0.01)
@@ -468,7 +469,7 @@ def test_function_aggregates_use_fewer_draws_by_default() -> None:
 
 def test_complementary_rates_give_the_same_test() -> None:
     both = tf.new_groupwise_metric(tf.metric_set(tf.sens, tf.miss_rate), "both", tf.difference())
-    one, other = (shuffled_test(metric("g"), seed=1)(SMALL, "t", "e") for metric in (both, tf.equal_opportunity))
+    one, other = (shuffled_test(metric("g"))(SMALL, "t", "e", seed=1) for metric in (both, tf.equal_opportunity))
     assert one[".estimate"].item() == pytest.approx(other[".estimate"].item())
     assert one[".p_value"].item() == pytest.approx(other[".p_value"].item(), abs=2 * error(0.5))
     assert one[".n"].item() == other[".n"].item()
@@ -565,14 +566,13 @@ def test_test_with_pos_label() -> None:
 def test_same_seed_gives_same_p_value() -> None:
     people = random_people()
     one, other = tf.equal_opportunity("g"), tf.demographic_parity_ratio("h")
-    options: dict[str, Any] = {"times": 500, "seed": 8, "adjust": "none"}
-    expected = inference.disparity_test(one, **options)(people, "t", "e", group_by="fold")
+    call: dict[str, Any] = {"group_by": "fold", "times": 500, "seed": 8}
+    expected = inference.disparity_test(one, adjust="none")(people, "t", "e", **call)
     shuffled = people.sample(fraction=1, shuffle=True, seed=3)
-    assert inference.disparity_test(one, **options)(shuffled, "t", "e", group_by="fold").equals(expected)
-    together = inference.disparity_test(other, one, **options)(people, "t", "e", group_by="fold")
+    assert inference.disparity_test(one, adjust="none")(shuffled, "t", "e", **call).equals(expected)
+    together = inference.disparity_test(other, one, adjust="none")(people, "t", "e", **call)
     assert together.filter(pl.col(".metric") == one.name).equals(expected)
-    options["seed"] = 9
-    another = inference.disparity_test(one, **options)(people, "t", "e", group_by="fold")
+    another = inference.disparity_test(one, adjust="none")(people, "t", "e", **{**call, "seed": 9})
     assert another[".estimate"].equals(expected[".estimate"])
     assert not another[".expected"].equals(expected[".expected"])
 
@@ -706,6 +706,7 @@ def test_tests_reject_non_comparisons(make: Any) -> None:
         make()
 
 
+OF_DRAWS = {"times", "seed"}
 ODD_OPTIONS: list[dict[str, Any]] = [
     {"times": 0}, {"times": 2.5}, {"times": True}, {"times": "many"}, {"times": 10**12}, {"seed": -1}, {"seed": 0.5},
     {"seed": None}, {"adjust": "bonferoni"}, {"adjust": None}, {"family": "metrics"}, {"family": 1},
@@ -716,7 +717,9 @@ ODD_OPTIONS: list[dict[str, Any]] = [
 @pytest.mark.parametrize("make", [inference.disparity_test, tf.inference.pairwise])
 def test_bad_test_options_raise(make: Any, options: dict[str, Any]) -> None:
     with pytest.raises(tf.errors.ArgumentError):
-        make(tf.demographic_parity("g"), **options)
+        make(tf.demographic_parity("g"), **{name: value for name, value in options.items() if name not in OF_DRAWS})(
+            SMALL, "t", "e", **{name: value for name, value in options.items() if name in OF_DRAWS}
+        )
 
 
 def test_bad_options_of_one_test_raise() -> None:
@@ -728,12 +731,12 @@ def test_bad_options_of_one_test_raise() -> None:
     pairs: Any = tf.inference.pairwise
     for level in (0, 1, 1.0, 95, math.nan, "0.9", True, None):
         with pytest.raises(tf.errors.ArgumentError, match="`conf_level` is a number between 0 and 1"):
-            pairs(tf.demographic_parity("g"), conf_level=level)
+            pairs(tf.demographic_parity("g"))(SMALL, "t", "e", conf_level=level)
 
 
 ODD_CALLS: list[dict[str, Any]] = [
     {"interval": "auto"}, {"explain": True}, {"on_undefined": "raise"}, {"score_bins": 4},
-    {"times": 5}, {"seed": 3}, {"conf_level": 0.9}, {"na_rm": "maybe"}, {"nonsense": 1},
+    {"times": 5}, {"seed": -3}, {"conf_level": 9}, {"na_rm": "maybe"}, {"nonsense": 1},
 ]  # fmt: skip
 
 

@@ -54,7 +54,7 @@ def test_probability_by_outer_group_and_of_ratios() -> None:
     odd: list[dict[str, Any]] = [{"interval": "auto"}, {"case_weights": "weight"}, {"cluster": "fold"}, {"times": 3}]
     for options in odd:
         with pytest.raises(tf.errors.ArgumentError):
-            actual(LOANS, estimate="approved", pos_label="yes", **options, times=500)
+            actual(LOANS, estimate="approved", pos_label="yes", **options)
 
 
 def test_bayes_prior_covers_empty_cells() -> None:

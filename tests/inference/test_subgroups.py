@@ -215,8 +215,8 @@ def test_search_takes_numbers_booleans_and_expressions(people: pl.DataFrame) -> 
 
 
 def test_depth_beyond_the_features_adds_nothing(people: pl.DataFrame) -> None:
-    two, nine = (inference.subgroup_search(tf.accuracy, ["sex", "race"], depth=depth, times=20) for depth in (2, 9))
-    assert nine(people, "truth", "estimate").equals(two(people, "truth", "estimate"))
+    two, nine = (inference.subgroup_search(tf.accuracy, ["sex", "race"], depth=depth) for depth in (2, 9))
+    assert nine(people, "truth", "estimate", times=20).equals(two(people, "truth", "estimate", times=20))
 
 
 @pytest.mark.parametrize("min_n", [1, 20, 60, 1_000])
@@ -741,14 +741,15 @@ def test_audits_reject_reserved_outer_keys(people: pl.DataFrame, audit: Callable
 
 
 @pytest.mark.parametrize(("name", "least"), [("depth", 1), ("min_n", 1), ("times", 20), ("seed", 0)])
-def test_search_rejects_bad_numbers(name: str, least: int) -> None:
-    wrong: list[Any] = [least - 1, 2.5, True, "3", None]
+def test_search_rejects_bad_numbers(people: pl.DataFrame, name: str, least: int) -> None:
+    wrong: list[Any] = [least - 1, 2.5, True, "3"]
     for value in wrong:
         options: dict[str, Any] = {name: value}
+        own, call = (options, {}) if name in {"depth", "min_n"} else ({}, options)
         with pytest.raises(
             tf.errors.ArgumentError, match=f"`{name}` is a whole number, {least} (or more|to [0-9]+), not"
         ):
-            inference.subgroup_search(tf.fall_out, ["age"], **options)
+            inference.subgroup_search(tf.fall_out, ["age"], **own)(people, "truth", "estimate", **call)
 
 
 def test_linear_subgroup_rejects_infinite_features() -> None:

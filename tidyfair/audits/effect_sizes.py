@@ -188,7 +188,7 @@ def standardized_differences(
 
     Returns:
         A row for each group: outer keys, `.by`, `.group`, `.n`, `.share`, `.mean`, `.reference`, `.spread`,
-        `.disparity` (group less reference) with `.lower`, `.upper` and `.std_error`, the `.p_value` that agrees with
+        `.disparity` (group minus reference) with `.lower`, `.upper` and `.std_error`, the `.p_value` that agrees with
         these limits, `.p_adjusted`, and `.status`.
 
     Raises:

@@ -23,7 +23,6 @@ from tidyfair.audits.references import (
     BY_VALUE,
     IN_WORDS,
     against_rest,
-    check_best,
     limits_to_overall,
     reference_index,
     share_of_group,
@@ -39,6 +38,7 @@ from tidyfair.intervals import (
     SCALES,
     ComparedGroups,
     Scale,
+    Uncertainty,
     check_positive,
     check_scale,
     compare_values,
@@ -55,6 +55,7 @@ from tidyfair.specs import (
     RESERVED,
     By,
     ComputeOptions,
+    Context,
     Contrast,
     Options,
     Policy,
@@ -79,7 +80,7 @@ TableScale: TypeAlias = Literal["difference", "ratio", "odds_ratio", "standardiz
 _TESTS = ("interval", "fisher", "mid_p", "z", "welch")
 _ADJUSTMENTS = ("holm", "bh", "by", "none")
 _FAMILIES = ("all", "metric", "by")
-_REFUSED = dict.fromkeys(("interval", "parts", "keep_rows"), "")
+_REFUSED: dict[str, str] = dict.fromkeys(("interval", "parts", "keep_rows"), "")
 """The options of metrics that it does not accept, and why."""
 _NUMBERS = (
     ".estimate_lower", ".estimate_upper", ".estimate_reference", ".disparity", ".lower", ".upper", ".std_error",
@@ -112,7 +113,6 @@ class GroupComparison(GroupsCompared):
     metrics: tuple[GroupwiseMetric, ...]
     to: tuple[object, ...]
     """The reference of each metric."""
-    scale: tuple[TableScale, ...]
     test: Test
     adjust: str
     family: str
@@ -127,16 +127,10 @@ class GroupComparison(GroupsCompared):
         read = called._options(called._run, options, ComputeOptions)  # noqa: SLF001 - of the same class
         return called._result_of_tally(tally, read, options)  # noqa: SLF001 - as above
 
-    @property
-    def scales_of_metrics(self) -> tuple[str, ...]:
-        """The scale on which each metric is compared."""
-        return self.scale
-
     def reads_variation(self, number: int) -> bool:
         """True if a metric is compared by the variation of its groups: in standard deviations, or by Welch's test."""
-        return self.scale[number] == "standardized" or _has_welch(
-            self.test, self.metrics[number], self.to[number], self.scale[number]
-        )
+        scale = self.scales[number]
+        return scale == "standardized" or _has_welch(self.test, self.metrics[number], self.to[number], scale)
 
     @property
     def is_chosen_by_value(self) -> bool:
@@ -165,7 +159,7 @@ class GroupComparison(GroupsCompared):
         options = replace(options, interval="auto", on_undefined="ignore")
         independent = tally.design is None and all(key.column.name == BLOCK for key in tally.clusters)
         independent = independent and tally.judge is None
-        if "standardized" in self.scale and not independent:
+        if "standardized" in self.scales and not independent:
             msg = (
                 'compare_groups(): `scale="standardized"` accepts neither clusters nor designs, because its intervals '
                 'are of single rows; use `scale="difference"`, which accepts both.'
@@ -222,7 +216,7 @@ class _Table:
         self.metric_numbers = [members[spec.name, cast("By", spec.by)] for spec in evaluated.specs]
         self.metrics = [settings.metrics[number] for number in self.metric_numbers]
         self.to = [settings.to[number] for number in self.metric_numbers]
-        self.scale: list[TableScale] = [settings.scale[number] for number in self.metric_numbers]
+        self.scale: list[TableScale] = [cast("TableScale", settings.scales[number]) for number in self.metric_numbers]
         self.reads_variation = [settings.reads_variation(number) for number in self.metric_numbers]
         # a standardized difference is one first
         self.scale_of_values: list[Scale] = ["difference" if one == "standardized" else one for one in self.scale]
@@ -234,7 +228,10 @@ class _Table:
         for family in with_context:
             if len(family.rows) > 1:
                 check_positive(family, self.scale_of_values[family.spec])
-        scales: dict[int, Scale] = {family.spec: self.scale_of_values[family.spec] for family in with_context}
+        # values of a judge know how far those of rests vary
+        by_judge = {family.spec for family in with_context if family.estimates.sampling == "judged"}
+        specs = {family.spec for family in with_context}
+        scales: dict[int, Scale] = {spec: self.scale_of_values[spec] for spec in specs - by_judge}
         drawn = {family.spec for family in with_context if family.estimates.kind == "resampled"}
         beside = against_rest(self.evaluated, self.options, scales, drawn)
         for family in compared:
@@ -242,8 +239,10 @@ class _Table:
                 index = family.rows["row"].to_numpy()
                 limits = family.estimates.limits(z_value(self.options.conf_level))
                 self.numbers[".estimate_lower"][index], self.numbers[".estimate_upper"][index] = limits
-            has_context = family.spec in scales
-            sides = self._contexts(family, beside) if has_context else self._references(family)
+            if family.spec in by_judge:
+                sides = self._contexts_by_judge(family)
+            else:
+                sides = self._contexts(family, beside) if family.spec in scales else self._references(family)
             if sides is not None:
                 self._compare(family, sides)
         return self._assembled()
@@ -300,6 +299,18 @@ class _Table:
             limits = limits_to_overall(limits, value, rest, other, share, scale)
             error = (1 - share) * error if scale == "difference" else np.full(len(group), np.nan)
         return _Sides(group, to, other, (hits, denominator), limits, error, p_value)
+
+    def _contexts_by_judge(self, family: ComparedGroups) -> _Sides:
+        """The same, where labels are of people and of a judge."""
+        to, rows, scale = str(self.to[family.spec]), family.rows, self.scale_of_values[family.spec]
+        uncertainty, context = Uncertainty(self.evaluated, self.options), cast("Context", to)
+        values: Any = uncertainty.beside_context(rows["requested"][0], rows["row"].to_numpy(), context)
+        group = np.flatnonzero(~np.isnan(rows[to].to_numpy()))
+        other = group + len(rows)
+        self.texts[".status"][np.delete(rows["row"].to_numpy(), group)] = Status.NO_REFERENCE.value
+        limits = values.compared(group, other, z_value(self.options.conf_level), scale)
+        error, p_value = values.error_compared(group, other, scale), p_values(values, group, other, scale)
+        return _Sides(group, to, values.value[other], _counts(rows[group]), limits, error, p_value)
 
     def _compare(self, family: ComparedGroups, sides: _Sides) -> None:
         """Fill the rows of the groups of a family."""
@@ -461,7 +472,7 @@ def compare_groups(
             group; `"overall"`, all rows; `"rest"`, all other groups; or a group. A mapping gives each feature its own,
             such as `{"race": "White", "sex": "male"}`. Left out, the best. `"each"` compares every pair of groups, as
             `inference.pairwise` does, whose result it returns.
-        scale: `"difference"` (group less reference), `"ratio"` (group over reference), of rates `"odds_ratio"`, or of
+        scale: `"difference"` (group minus reference), `"ratio"` (group over reference), of rates `"odds_ratio"`, or of
             `mean_prediction`, `mean_truth` and `mean_score` `"standardized"`, the difference in standard deviations, as
             `audits.standardized_differences` has it. Left out, that of groupwise metrics, and differences.
         test: The test of `.p_value`: `"interval"`, the level at which the interval just holds equality, so that both
@@ -535,7 +546,7 @@ def compare_groups(
         compared.append(replace(metric, name=metric.metrics[0].name, aggregate=aggregate))
     metric_set(*compared)  # refuses a metric that is compared twice
     return GroupComparison(
-        tuple(compared), references, scales, cast("Any", one_of("test", test, _TESTS)),
+        tuple(compared), scales, references, cast("Any", one_of("test", test, _TESTS)),
         one_of("adjust", adjust, _ADJUSTMENTS), one_of("family", family, _FAMILIES), standardization,
     )  # fmt: skip
 
@@ -607,8 +618,12 @@ def _check(metric: GroupwiseMetric, reference: object, scale: TableScale) -> Non
     if base.definition.compares:
         msg = f"{base.name} compares each group with others already; its values are those of `by_group`."
         raise ArgumentError(msg)
-    if reference == "best":
-        check_best(metric)
+    if reference == "best" and base.direction == "zero" and not {"truth", "estimate"} <= base.definition.reads:
+        msg = (
+            f"{base.name} is neither good nor bad, so that no group is the best: say what others are compared with, "
+            'as `to="highest"`, `to="lowest"`, `to="majority"` or a group.'
+        )
+        raise ArgumentError(msg)
     if scale == "standardized":
         check_mean(base, 'scale="standardized"')
         if reference in CONTEXTS:

@@ -155,6 +155,12 @@ class Column:
         return repr(self.source) if isinstance(self.source, str) else visible(str(self.source))
 
 
+def side_by_side(columns: Sequence[pl.Series]) -> pl.DataFrame:
+    """A frame of one column or more with different names, in a fifth of the steps of `pl.DataFrame`."""
+    first, *others = columns
+    return first.to_frame().hstack(others)
+
+
 def names_of(columns: Iterable[Column]) -> list[str]:
     """The names of columns in results."""
     return [column.name for column in columns]
