@@ -54,7 +54,7 @@ class StandardizedTable(AuditTable):
         name: The name of the table in `.tables`.
         heading: The heading of the published table.
         needs: The arguments without which there is no such table: `("probs",)`, or `("truth", "probs")`.
-        of_residuals: Compare the truth less the score, in place of the score.
+        of_residuals: Compare the truth minus the score, in place of the score.
         spread: The standard deviation, as `audits.standardized_differences` has it.
         columns: The columns as they are published.
     """
@@ -87,7 +87,7 @@ class StandardizedTable(AuditTable):
 
     def specification(self) -> str:
         """The table in words."""
-        of = "residuals (truth less score)" if self.of_residuals else "scores"
+        of = "residuals (truth minus score)" if self.of_residuals else "scores"
         return f"standardized mean differences of {of} to a group that the caller names; spread: {self.spread}"
 
 
@@ -200,7 +200,7 @@ _SMD = (
 
 lending_adverse_impact = NamedAudit(
     name="lending_adverse_impact",
-    title="Adverse impact of decisions on credit, as practised in fair lending in the United States",
+    title="Adverse impact of decisions on credit, as practiced in fair lending in the United States",
     version=f"practice as of {law.CHECKED}; {law.REGULATION_B.version}",
     source="the documentation of solas-ai 0.6 (adverse impact ratio, SMD, segments); no regulation names these numbers",
     purpose=(

@@ -184,7 +184,7 @@ eu_pay_transparency = NamedAudit(
     ),
     readings=(
         "Pay is what the caller passes, gross and per hour or year, with its complementary or variable components.",
-        "A gap is 1 less the ratio to the reference, as men are in the Directive; below 0, the group has more.",
+        "A gap is 1 minus the ratio to the reference, as men are in the Directive; below 0, the group has more.",
         "Gaps in complementary components are of those who receive any, as in the method of gov.uk.",
         "Bands are four equal groups of the workers of known group; equal pay at a border is divided in proportion.",
         "Values are of all workers, not of a sample, and have no intervals.",
@@ -207,7 +207,7 @@ eu_pay_transparency = NamedAudit(
         ),
         PayGapTable(
             name="categories", heading="(g) Gender pay gap by category of workers", needs=("estimate", "within"),
-            columns=(_WORKERS, _GAP, PublishedColumn(column=".is_large_gap", heading="At least 5 %"), _NOTE),
+            columns=(_WORKERS, _GAP, PublishedColumn(column=".is_large_gap", heading="At least 5%"), _NOTE),
         ),
         PayGapTable(
             name="categories_basic", heading="(g) Ordinary basic pay by category of workers",

@@ -6,7 +6,7 @@ alone, and 1; the one with the least variance is taken. The distance is that fro
 of rows without a label by people, so that labels may also be drawn with unequal probabilities. All are functions of
 sums of the cells of a tally, and so are the influences of cells, of which power and variance are made.
 
-Groups may have been labelled at different rates. In the rest of the groups, or all of them together, each labelled row
+Groups may have been labeled at different rates. In the rest of the groups, or all of them together, each labeled row
 therefore stands for as many rows of its group as there are for each label (poststratification: Holt and Smith, 1979).
 """
 
@@ -27,7 +27,7 @@ from tidyfair.evaluation.ranked_rows import Scope
 from tidyfair.evaluation.statistics import pooled, sums_of
 from tidyfair.specs import Array, Average, Booleans, By, Floats, Integers, Segments
 from tidyfair.specs.formulas import Formula
-from tidyfair.tallies import ESTIMATE, HIDDEN, SOURCES, is_centre, is_end
+from tidyfair.tallies import ESTIMATE, HIDDEN, SOURCES, reduction_of
 
 JUDGED = {
     ".people": "people", ".judge_labelled": "judge_labelled", ".judge": "judge", ".judge_weight": "power",
@@ -53,11 +53,11 @@ class JudgedValues:
     people: Floats
     """The values by the labels of people alone."""
     judge_labelled: Floats
-    """The values by the labels of the judge, on the rows that people labelled."""
+    """The values by the labels of the judge, on the rows that people labeled."""
     judge: Floats
     """The values by the labels of the judge on all rows."""
     error: Floats
-    """How far the values of the judge on the rows that people labelled are from those on all others; 0 if unknown."""
+    """How far the values of the judge on the rows that people labeled are from those on all others; 0 if unknown."""
     of_people: Floats
     """What each unit adds to the values by people."""
     of_error: Floats
@@ -66,7 +66,7 @@ class JudgedValues:
     """The number of independent rows of each unit, in effect."""
     is_labelled: Booleans
     labelled_share: Floats
-    """The share of the rows of each group that people labelled."""
+    """The share of the rows of each group that people labeled."""
     denominator: Floats
     """The rows with labels by people that values are of."""
     unit: Integers
@@ -249,7 +249,7 @@ class JudgedEvaluator(Evaluator):
             total, most = (strata.segments.sum(own) for own in (change, np.abs(change)))
             if (np.abs(total) > _ROUNDED * (most + 1)).any():
                 msg = (
-                    f"`judged`: {requested.name} depends on the number of rows, of which people labelled some; leave "
+                    f"`judged`: {requested.name} depends on the number of rows, of which people labeled some; leave "
                     "`judged` out, or take a rate."
                 )
                 raise ArgumentError(msg)
@@ -325,14 +325,14 @@ class _Strata:
 
     @cached_property
     def _weights(self) -> tuple[Floats, Floats]:
-        """The weight of the labelled rows of the stratum of each unit, and of all of its rows."""
+        """The weight of the labeled rows of the stratum of each unit, and of all of its rows."""
         of_labelled = np.where(self.is_labelled, self.weight, 0.0)
         labelled, every = (self.strata.to_rows(self.strata.sum(own)) for own in (of_labelled, self.weight))
         return labelled, every
 
     @property
     def rows_of_label(self) -> Floats:
-        """The rows that a labelled row stands for."""
+        """The rows that a labeled row stands for."""
         labelled, every = self._weights
         return np.where(self.is_labelled, every / labelled, 1.0)
 
@@ -370,7 +370,7 @@ def derivatives(
     nothing = np.zeros(int(segments.sizes.sum()), dtype=bool)
     everything = pooled(sums, segments, nothing, "overall")
     others = pooled(sums, segments, nothing, "rest")
-    own = {name: everything[name] - others[name] for name in everything if not (is_centre(name) or is_end(name))}
+    own = {name: everything[name] - others[name] for name in everything if reduction_of(name) == "sum"}
     share = np.zeros(len(nothing))
     for values in own.values():
         flat = np.abs(values).reshape(len(nothing), math.prod(values.shape[1:]))

@@ -471,7 +471,7 @@ def _response(
 
 @refuse_unknown_settings
 def p_percent_score(sensitive_column: Features, positive_target: object = 1) -> FairnessScorer:
-    """Scorer: ratio of the smallest to the largest selection rate of groups (the 80 % rule requires 0.8).
+    """Scorer: ratio of the smallest to the largest selection rate of groups (the 80% rule requires 0.8).
 
     >>> p_percent_score("sex").metric.name
     'demographic_parity_ratio'

@@ -303,7 +303,7 @@ def _in_isotonic_bins(points: pl.DataFrame, level: float | None) -> pl.DataFrame
 
 @refuse_unknown_keywords
 def cumulative_calibration_curve(data: Any, truth: ColumnLike, **options: Unpack[CurveOptions]) -> Any:
-    """Sum of events less the sum of scores, cumulated from the lowest score; takes the arguments of a curve.
+    """Sum of events minus the sum of scores, cumulated from the lowest score; takes the arguments of a curve.
 
     Where the line rises, risks are underestimated, and where it falls, overestimated: its slope is how much. Kuiper's
     `cumulative_calibration_error` is the distance of its highest from its lowest point (Arrieta-Ibarra et al., 2022).

@@ -144,7 +144,7 @@ def mn_log_loss(surprise: Number, instances: Number, *, sum: bool = False) -> Ra
 def ranked_prob_score(squared_error_up_to: Number, instances: Number, rank: Number) -> Rate:
     """Mean squared distance of cumulated probabilities from the truth, for ordered labels (Epstein, 1969).
 
-    Divided by the number of labels less one; weights count in proportion; null without rows.
+    Divided by the number of labels minus one; weights count in proportion; null without rows.
 
     >>> ranked_prob_score.formula(squared_error_up_to=[1.0, 3.0, 0.0], instances=[10, 10, 10])
     0.2

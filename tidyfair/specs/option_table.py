@@ -53,7 +53,7 @@ class Flag:
     sentence: str
     """The help of the command line, whose users have files and no Python code."""
     metavar: str | None = "COLUMN"
-    reads: Literal["text", "number", "whole", "numbers", "wholes", "thresholds"] = "text"
+    reads: Literal["text", "number", "whole", "numbers", "wholes", "thresholds", "path"] = "text"
     """What a text is read as; lists of numbers are written with commas."""
     action: Literal["append", "extend", "store_true", "store_false"] | None = None
     """What argparse does with it, if it is no single value."""
@@ -224,7 +224,7 @@ _TABLE = (
     ),
     Option(
         "label_probability", "judged", "ColumnLike | None",
-        sentence="Column of the probability, by design, with which a row was drawn to be labelled by people, such as "
+        sentence="Column of the probability, by design, with which a row was drawn to be labeled by people, such as "
         "that of its stratum; left out if rows of a group have the same.",
     ),
     Option(
@@ -422,3 +422,11 @@ def unknown_keyword(kind: str, name: str, known: Iterable[str]) -> ArgumentError
     return (
         ArgumentError(f"Unknown {kind} {name!r}. {sentence}") if sentence else ArgumentError.unknown(kind, name, known)
     )
+
+
+def refuse_unknown(kind: str, given: Iterable[str], known: Iterable[str]) -> None:
+    """Refuse keywords, of some kind for the message, that are not among the known ones."""
+    known = list(known)
+    for name in given:
+        if name not in known:
+            raise unknown_keyword(kind, name, known)

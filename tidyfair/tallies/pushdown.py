@@ -128,7 +128,7 @@ def _all_present(columns: Sequence[str]) -> Any:
 
 
 def _centres(frame: Any, *, weighted: bool) -> dict[str, float]:
-    """The means of truth and estimate, as the centres of their sums."""
+    """The means of truth and estimate, as the centers of their sums."""
     import narwhals.stable.v2 as nw
 
     counts = _all_present([ACTUAL, PREDICTED])

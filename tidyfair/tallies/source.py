@@ -672,7 +672,7 @@ def _ungrouped(data: object) -> tuple[object, list[Any] | None]:
         raise ArgumentError(_regroup(with_article(type(data).__name__)))
     if isinstance(data, tuple):
         return _named_table(cast("tuple[Any, ...]", data)), None
-    # pandas is recognised by name, so that it need not be installed
+    # pandas is recognized by name, so that it need not be installed
     if type(data).__module__.startswith("pandas.") and type(data).__name__.endswith("GroupBy"):
         return _ungrouped_pandas(data)
     return data, None

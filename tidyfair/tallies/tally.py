@@ -50,7 +50,7 @@ __all__ = ["Tally"]
 HIDDEN = "hidden"
 """Sum of the suppressed cells of a group, so that nothing is computed from the remaining cells."""
 BLOCKS = 400
-"""Number of random parts of the rows, enough to estimate a standard error to 4 %."""
+"""Number of random parts of the rows, enough to estimate a standard error to 4%."""
 BLOCK = "\0block"
 """Key of random parts of the rows, to estimate the variance of sums."""
 TRUTH = "truth"
@@ -63,7 +63,7 @@ THRESHOLD = "\0threshold"
 """The column of the value of a list of cuts, among the keys."""
 LabelSource: TypeAlias = Literal["people", "judge", "judge of all"]
 SOURCES: tuple[LabelSource, ...] = get_args(LabelSource)
-"""Those whose labels a judged tally has: people, the judge on the rows that they labelled, and the judge on all."""
+"""Those whose labels a judged tally has: people, the judge on the rows that they labeled, and the judge on all."""
 _OUTER = ("outer", "threshold")
 """The roles of keys of outer groups."""
 _MEASURES = ("w", "w2", WEIGHT, SQUARED)
@@ -87,11 +87,11 @@ def key_names(keys: Sequence[Key], *roles: str) -> list[str]:
 
 @dataclass(frozen=True)
 class Judge:
-    """The labels of a judge, or its scores of the event, for all rows, of which people labelled some."""
+    """The labels of a judge, or its scores of the event, for all rows, of which people labeled some."""
 
     column: Column
     probability: Column | None
-    """The probability with which a row was drawn to be labelled; None if it is the same in a group."""
+    """The probability with which a row was drawn to be labeled; None if it is the same in a group."""
 
     @property
     def columns(self) -> list[Column]:
@@ -189,7 +189,7 @@ class Tally:
         """The labels that occur in truth and in estimate."""
         seen: dict[str, list[Any]] = {}
         for name in LABELS:
-            column = self.cells[name]
+            column = self.cells.get_column(name)
             if name == TRUTH and self.judge is not None and not self.has_scores_of_judge:
                 column = column.cast(self._labels_of_judge.dtype).append(self._labels_of_judge)
             # categories are in their own order, not in that of their texts
@@ -280,7 +280,7 @@ class Tally:
         return labels
 
     def _probabilities(self, column: Column) -> pl.Series:
-        """The probabilities with which rows were drawn to be labelled, 1 for rows that were not."""
+        """The probabilities with which rows were drawn to be labeled, 1 for rows that were not."""
         drawn = self.keys_of_cells([column]).to_series().set(self.cells[TRUTH].is_null(), 1)
         is_share = drawn.is_between(0, 1, closed="right") if drawn.dtype.is_numeric() else drawn.is_null()
         if not is_share.all(ignore_nulls=False):
@@ -297,7 +297,7 @@ class Tally:
         return tally, replace(tally, cells=cells.with_columns(pl.col(name).alias(ESTIMATE)))
 
     def labelled_by(self, source: LabelSource, event: object, other: object) -> Tally:
-        """The tally with the labels of people as the truth, or of the judge: for the rows that people labelled, or all.
+        """The tally with the labels of people as the truth, or of the judge: for the rows that people labeled, or all.
 
         Rows without such a label have none. The label of people becomes the last key, so that the cells of all three
         are the same; a score of the judge divides them into the event and another label.

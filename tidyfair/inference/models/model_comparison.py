@@ -14,7 +14,7 @@ import polars as pl
 
 from tidyfair.calling import GroupwiseMetric, Metric, MetricSet, columns_of, metric_set
 from tidyfair.errors import ArgumentError, ColumnError
-from tidyfair.escapes import visible
+from tidyfair.escapes import display, visible
 from tidyfair.evaluation import (
     CELLS,
     Evaluated,
@@ -79,7 +79,6 @@ from tidyfair.specs import (
     SurveyCallOptions,
     TruthLike,
     UserAggregate,
-    display,
     flag,
     formulas_of,
     names_of,

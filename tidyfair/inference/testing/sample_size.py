@@ -60,7 +60,7 @@ def smallest_difference(
 ) -> pl.DataFrame:  # fmt: skip
     """Simulate the smallest difference of the smallest group from the others that `disparity_test` detects.
 
-    The rate of the smallest group is moved away from the common rate of the others, towards the farther end of its
+    The rate of the smallest group is moved away from the common rate of the others, toward the farther end of its
     range, until the test detects it with the given power. Use it for planning, before any disparity is observed.
 
     Args:
@@ -122,7 +122,7 @@ def rows_needed(
     fair model (a test of equivalence), or fail for a difference beyond it (a test of excess).
 
     Args:
-        difference: Difference of one group from all others, which have a common rate, towards the farther end of the
+        difference: Difference of one group from all others, which have a common rate, toward the farther end of the
             range.
         share: The rate of the others.
         groups: Number of groups of equal size.
@@ -392,5 +392,5 @@ def _smallest(study: _Study, names: Sequence[str], rows: Sequence[int], share: f
 
 
 def _moved(share: float, difference: float) -> float:
-    """The rate at a distance from another, towards the farther end of the range."""
+    """The rate at a distance from another, toward the farther end of the range."""
     return share - difference if share >= 1 / 2 else share + difference

@@ -118,7 +118,7 @@ class SumFormula(Formula):
     def effective_numbers(self, sums: Sums, squares: Sums) -> dict[str, Number]:
         """Effective numbers of rows of a weighted rate, from sums of weights and of squared weights; none for others.
 
-        `effective` is that by linearisation, `even` that if weights are unrelated to hits (Kish, 1965).
+        `effective` is that by linearization, `even` that if weights are unrelated to hits (Kish, 1965).
         """
         value, weight = self.on_sums(sums)
         squared, squares_of_weight = self.on_sums(squares)
