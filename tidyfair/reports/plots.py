@@ -497,7 +497,7 @@ _WORDS: Mapping[str, Callable[[PlotInput, pl.DataFrame, pl.DataFrame], object]] 
     "sure": lambda _plot, frame, _table: _number_of_sure(frame) or "none",
     "number": lambda _plot, frame, _table: len(frame),
     "changes": lambda _plot, frame, _table: "change" if len(frame) == 1 else "changes",
-    "grey": lambda _plot, _frame, table: "gray: p of 0.05 or more" if "expected_lower" in table.columns else "",
+    "gray": lambda _plot, _frame, table: "gray: p of 0.05 or more" if "expected_lower" in table.columns else "",
 }
 """What titles and notes name in braces, of the result, the rows that are drawn, or the table of the picture."""
 
@@ -756,7 +756,8 @@ def calibration_plot(plot: PlotInput) -> Picture:
     notes: list[str] = []
     if is_isotonic:
         notes.append("steps: shares of events that rise with the score (isotonic regression)")
-        notes += ["bands: where 95% of these are if scores are calibrated, each by itself"] if limits else []
+        share = f"{kinds.level_of(plot.frame) * 100:g}%"
+        notes += [f"bands: where {share} of these are if scores are calibrated, each by itself"] if limits else []
     elif not plot.frame[".weight"].count():
         rows = table["rows"].cast(pl.Float64).to_numpy()
         lower, upper = wilson(table["estimate"].to_numpy(), rows, z_value(_LEVEL))
@@ -1212,7 +1213,7 @@ PICTURES: Mapping[kinds.ResultKind, Drawing] = {
     ),
     kinds.PERIODS: _drawn(
         over_time, "Change in {prose}: {sure} of {number} {changes} beyond chance", "Change in {prose}",
-        marks=(".expected_lower", ".expected_upper"), notes=["{grey}"],
+        marks=(".expected_lower", ".expected_upper"), notes=["{gray}"],
         columns={"panel": "{label}", "what": "{.before} to {.period}", "estimate": ".change"},
         span=_NO_DIFFERENCE, x=["from one period to the next"], y=["Change"],
     ),
