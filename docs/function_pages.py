@@ -867,7 +867,7 @@ def _methods(place: str, value: type, expression: str) -> dict[str, list[str]]:
         as_of_metrics = is_common or "arguments of a metric" in first
         found[name] = [
             (f"::: tidyfair.{place}.{name}\n    options:\n      heading: {_HEADINGS.get(name, name)}\n"
-            "      heading_level: 2"),
+            f"      toc_label: {_HEADINGS.get(name, name)}\n      heading_level: 2"),
             first, signature, FRAME if re.search(r"\bFrame\b", signature) else "",
             f"{link('Metric')} explains each keyword." if as_of_metrics else "", "" if is_common else _prose(rest),
             f"```pycon\n{_runnable(mark + example)}\n\n```" if mark else "",

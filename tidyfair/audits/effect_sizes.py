@@ -314,17 +314,9 @@ def relative_gaps(
 def _correlation(one: pl.DataFrame, other: pl.DataFrame) -> float:
     """The correlation of the values of two groups by chance, from the influences of the rows that they share."""
     shared = one.join(other, on="row")
-    if shared.is_empty():
-        return 0.0
-    product, *squares = (
-        float(first.to_numpy() @ second.to_numpy())
-        for first, second in (
-            (shared["influence"], shared["influence_right"]),
-            (one["influence"], one["influence"]),
-            (other["influence"], other["influence"]),
-        )
-    )
-    return product / math.sqrt(squares[0] * squares[1]) if all(squares) else 0.0
+    variances = [rows["influence"].dot(rows["influence"]) or 0.0 for rows in (one, other)]
+    covariance = shared["influence"].dot(shared["influence_right"]) or 0.0
+    return covariance / math.sqrt(variances[0] * variances[1]) if covariance else 0.0
 
 
 def _error_of_logarithm(values: pl.Series, share: float) -> float:

@@ -253,7 +253,7 @@ class Evaluator:
         for context in self.contexts if contexts is None else contexts:
             beside = self.members.beside(context)
             copies, group_cells, cells = among_groups_of(self.group_cells, by, beside, self.labels)
-            pool = replace(self, tally=copies.tally, group_cells=group_cells, cells=cells, pools={})
+            pool = replace(self, tally=copies.tally, group_cells=group_cells, cells=cells, members=None, pools={})
             yield context, pool, copies
 
     def forget_sums(self) -> None:

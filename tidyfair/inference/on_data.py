@@ -15,7 +15,7 @@ import polars as pl
 
 from tidyfair.calling import CALL, GroupwiseMetric, Metric, MetricSet, Run, columns_of
 from tidyfair.errors import ArgumentError
-from tidyfair.escapes import visible
+from tidyfair.escapes import display, visible
 from tidyfair.evaluation import Evaluated
 from tidyfair.inference.result_frames import no_rows, outer_keys_of, with_outer_key
 from tidyfair.metrics.fairness import new_groupwise_metric
@@ -33,17 +33,16 @@ from tidyfair.specs import (
     SurveyCallOptions,
     TruthLike,
     difference,
-    display,
     refuse,
+    refuse_unknown,
     show_keywords,
-    unknown_keyword,
 )
 from tidyfair.specs.result_kinds import ResultKind, with_level
 from tidyfair.tallies import Source, Tally, check_tally, open_frame
 
 _INTERNAL = frozenset({
     "accepted", "follows_chosen_thresholds", "follows_designs", "follows_judges", "follows_points",
-    "follows_suppression", "is_chosen_by_value", "judged", "kind", "lists_unknown", "refused", "scales_of_metrics",
+    "follows_suppression", "is_chosen_by_value", "judged", "kind", "lists_unknown", "refused",
     "subject", "warns_of_missing",
 })  # fmt: skip
 """The names not offered by completion."""
@@ -298,7 +297,7 @@ class RateOnData(CalledOnData):
         return self._compared.run
 
     def _check_call(self, keywords: Mapping[str, Any]) -> None:
-        refuse_others(keywords, self.accepted, "data", "truth", "estimate")
+        refuse_unknown("argument", keywords, ["data", "truth", "estimate", *self.accepted.__annotations__])
 
     def _fixed(self) -> dict[str, Any]:
         return super()._fixed() | {"estimator": "binary"}
@@ -326,13 +325,6 @@ def refuse_several_cuts(subject: str, tally: Tally) -> None:
     if tally.cut is not None and tally.cut.several:
         msg = f"{subject} does not accept a list of values for {tally.cut.option}; give one value."
         raise ArgumentError(msg)
-
-
-def refuse_others(keywords: Iterable[str], accepted: type[Any], *arguments: str) -> None:
-    """Refuse keywords that are not among the accepted options; `arguments` are the parameters beside these."""
-    for name in keywords:
-        if name not in accepted.__annotations__:
-            raise unknown_keyword("argument", name, [*arguments, *accepted.__annotations__])
 
 
 def refuse_points(function: str, specs: Iterable[MetricSpec], tally: Tally) -> None:

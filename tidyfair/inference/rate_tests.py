@@ -31,7 +31,9 @@ from tidyfair.specs import (
     Options,
     are_columns,
     difference,
+    flag,
     names_of,
+    one_of,
 )
 from tidyfair.tallies import HIDDEN, Source, Tally
 
@@ -146,11 +148,18 @@ class AdjustedTest(GroupwiseOnData, CalledOnTallies):
     """Groupwise metrics whose tests are adjusted for their number, as a callable on dataframes."""
 
     refused: ClassVar[Mapping[str, str]] = REFUSED
+    adjustments: ClassVar[tuple[str, ...]] = ADJUSTMENTS
     within: tuple[Column, ...] = ()
     """The strata; none of most tests."""
     adjust: str = "none"
     family: str = "all"
     mid_p: bool = False
+
+    def __post_init__(self) -> None:
+        """Refuse settings that do not exist."""
+        one_of("adjust", self.adjust, self.adjustments)
+        one_of("family", self.family, FAMILIES)
+        flag("mid_p", self.mid_p)
 
     def _check_call(self, keywords: Mapping[str, Any]) -> None:
         super()._check_call(keywords)

@@ -314,7 +314,7 @@ def range_of_pairs(families: Sequence[Family], aggregate: Contrast, level: float
         if family.is_range and family.values.influences is None:
             errors = family.values.errors_of_limits(z, scale, family.outer)
             needed = np.where(_has_few(family), z, errors_needed(errors, family.outer, upper_end, z, outers))
-        # the ends towards equality
+        # the ends toward equality
         low, high = family.limits(q, scale, at_once=True)
         lower = np.maximum(lower, family.farthest((high, low)))
         upper = np.maximum(upper, upper_end(needed))
@@ -397,10 +397,14 @@ class FamilyWithRests(Family):
     """Mask of the outer groups with more than one pair: the two groups of a family are the others of each other."""
 
     @classmethod
-    def of(cls, families: Sequence[Family], *, of_all_rows: bool) -> list[FamilyWithRests]:
-        """Families beside the means of all others."""
-        several, with_rests = _number_of_groups(families) > 2, list[FamilyWithRests]()
-        for family in families:
+    def of(cls, families: Sequence[Family], rests: Sequence[Family], *, of_all_rows: bool) -> list[FamilyWithRests]:
+        """Families beside the means of all others, or beside given rests, if groups overlap."""
+        several, with_rests = _number_of_groups(families) > (1 if rests else 2), list[FamilyWithRests]()
+        for family, others in zip(families, rests, strict=True) if rests else ():
+            share = family.weight / (family.weight + others.weight)
+            beside: dict[str, Any] = vars(replace(family, values=family.values.with_rests(others.values)))
+            with_rests.append(cls(**beside, share=share, of_all_rows=of_all_rows, several=several))
+        for family in () if rests else families:
             segments, groups = Segments.of(family.outer), family.values
             share = family.weight / segments.to_rows(segments.sum(family.weight))
             value = np.append(groups.value, _mean_of_others(groups.value, segments, share))

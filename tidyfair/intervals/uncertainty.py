@@ -115,6 +115,16 @@ class Uncertainty:
         """The rows of a formula that have a value, in the order of labels and outer groups."""
         return np.flatnonzero((self.column("requested") == requested) & ~np.isnan(self.column("estimate")))
 
+    @property
+    def shares_rows(self) -> bool:
+        """True if some rows are in several of the groups that are compared."""
+        return self.evaluated.evaluator.shares_rows
+
+    @cached_property
+    def rests(self) -> Uncertainty:
+        """The same of the people outside of each group, if groups overlap."""
+        return Uncertainty(self.evaluated.rests(self.options), self.options)
+
     @cached_property
     def kinds(self) -> list[Kind | None]:
         """The kind of error of the values of each formula; None where it is that of replicates."""

@@ -189,7 +189,7 @@ class Tally:
         """The labels that occur in truth and in estimate."""
         seen: dict[str, list[Any]] = {}
         for name in LABELS:
-            column = self.cells[name]
+            column = self.cells.get_column(name)
             if name == TRUTH and self.judge is not None and not self.has_scores_of_judge:
                 column = column.cast(self._labels_of_judge.dtype).append(self._labels_of_judge)
             # categories are in their own order, not in that of their texts
