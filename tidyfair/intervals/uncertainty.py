@@ -115,11 +115,6 @@ class Uncertainty:
         """The rows of a formula that have a value, in the order of labels and outer groups."""
         return np.flatnonzero((self.column("requested") == requested) & ~np.isnan(self.column("estimate")))
 
-    @property
-    def shares_rows(self) -> bool:
-        """True if some rows are in several of the groups that are compared."""
-        return self.evaluated.evaluator.shares_rows
-
     @cached_property
     def rests(self) -> Uncertainty:
         """The same of the people outside of each group, if groups overlap."""
