@@ -55,10 +55,11 @@ from tidyfair.specs import (
     CONTEXTS,
     CUTS,
     Array,
+    CallOptions,
     ColumnLike,
     Contrast,
+    Design,
     Options,
-    SurveyCallOptions,
     difference,
     key_columns,
     one_of,
@@ -172,15 +173,20 @@ def _blocks(pairs: int) -> Iterator[slice]:
         yield slice(start, start + _BLOCK)
 
 
+class PairOptions(CallOptions, total=False):
+    """The options of a call that a comparison of pairs takes."""
+
+    design: Design | None
+
+
 @dataclass(frozen=True, repr=False)
 class PairwiseTest(AdjustedTest, GroupsCompared):
     """Tests each pair of groups; made by `pairwise`."""
 
     subject: ClassVar[str] = "pairwise()"
     adjustments: ClassVar[tuple[str, ...]] = (*ADJUSTMENTS, "max_t")
-    follows_points: ClassVar[bool] = True
-    follows_designs: ClassVar[bool] = True
-    accepted: ClassVar[type[Any]] = SurveyCallOptions
+    follows: ClassVar[frozenset[str]] = frozenset({"points"})
+    accepted: ClassVar[type[Any]] = PairOptions
     refused: ClassVar[Mapping[str, str]] = {name: why for name, why in REFUSED.items() if name != "on_undefined"}
     kind: ClassVar[ResultKind] = PAIRS
     test: str = "fisher"
