@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import inspect
-import itertools
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Set as AbstractSet
 from dataclasses import dataclass, fields, replace
-from functools import cached_property, partial
+from functools import cached_property
 from types import FunctionType
 from typing import Any, ClassVar, Self, Unpack, cast
 
@@ -17,7 +16,7 @@ from tidyfair.calling import CALL, GroupwiseMetric, Metric, MetricSet, Run, colu
 from tidyfair.errors import ArgumentError
 from tidyfair.escapes import visible
 from tidyfair.evaluation import Evaluated
-from tidyfair.inference.result_frames import no_rows, outer_keys_of, with_outer_key
+from tidyfair.inference.result_frames import Content, of_outer_groups, outer_keys_of
 from tidyfair.metrics.fairness import new_groupwise_metric
 from tidyfair.specs import (
     ALL_GROUPS,
@@ -274,7 +273,7 @@ class RateOnData(CalledOnData):
         """The columns by whose values rows are counted."""
 
     @abstractmethod
-    def _tables(self, evaluated: Evaluated, options: Options) -> Iterable[pl.DataFrame]:
+    def _tables(self, evaluated: Evaluated, options: Options) -> Iterable[Content | pl.DataFrame]:
         """The results of each outer group, in order."""
 
     @property
@@ -300,9 +299,7 @@ class RateOnData(CalledOnData):
     def _results(self, tally: Tally, options: Options) -> pl.DataFrame:
         refuse_several_cuts(self.subject, tally)
         (evaluated,) = self._run.evaluate(tally, options, are_features=False)
-        keys = outer_keys_of(evaluated)
-        tables = map(partial(with_outer_key, keys), itertools.count(), self._tables(evaluated, options))
-        return pl.concat([no_rows(keys, self._schema), *tables])
+        return of_outer_groups(outer_keys_of(evaluated), self._schema, enumerate(self._tables(evaluated, options)))
 
     def _keys(self, evaluated: Evaluated) -> pl.DataFrame:
         """The values of the columns in each group cell, under their names."""
