@@ -469,7 +469,18 @@ class Tally:
         if not self.forecast.points:
             return replace(self, cells=cells)
         has_all = ~pl.col(presence_key(self.forecast)).str.contains("0")
-        return replace(self, cells=_with_presence(cells, self.forecast, has_all))
+        return replace(self, cells=_with_presence(cells, self.forecast, has_all), rows=self._rows_over_points())
+
+    def _rows_over_points(self) -> pl.DataFrame | None:
+        """The kept rows with arrays of their predictions, and of their censoring weights, at all evaluation times."""
+        forecast = self.forecast
+        if self.rows is None or forecast is None:
+            return self.rows
+        columns = {AT_POINT: pl.concat_arr(forecast.names)}
+        columns[TIME_AT_POINT] = pl.concat_arr([pl.lit(point, pl.Float64) for point in forecast.points])
+        if forecast.weight_names[0] in self.rows.columns:
+            columns[WEIGHT_AT_POINT] = pl.concat_arr(forecast.weight_names)
+        return self.rows.with_columns(**columns)
 
     def remarks(self) -> list[str]:
         """Sentences on outer groups where more or less than the requested rows are selected."""
