@@ -36,6 +36,7 @@ from tidyfair.metrics.curves import Curve
 from tidyfair.metrics.other_names import places
 from tidyfair.specs import options, result_kinds as kinds
 from tidyfair.specs.formulas import GroupPairs, Statistic, unprefixed
+from tidyfair.specs.option_table import OPTIONS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -221,8 +222,8 @@ _OBTAINED = {
     "types.GroupwiseMetric": (
         'tdf.demographic_parity("sex")',
         (
-            'A fairness metric gives one when it is called with a feature, as in `tdf.demographic_parity("sex")`; so do '
-            'comparisons of any metric, as in `tdf.accuracy.difference("sex")`.'
+            'A fairness metric gives one when it is called with a feature, as in `tdf.demographic_parity("sex")`; '
+            'so do comparisons of any metric, as in `tdf.accuracy.difference("sex")`.'
         ),
     ),
     "types.Metric": (
@@ -247,8 +248,8 @@ _OBTAINED = {
     "types.Tally": (
         "",
         (
-            "`tally` of any metric or set counts rows, as in `tdf.sens.tally(data, truth, estimate)`; {load_state} reads "
-            "one from a file."
+            "`tally` of any metric or set counts rows, as in `tdf.sens.tally(data, truth, estimate)`; {load_state} "
+            "reads one from a file."
         ),
     ),
     "types.ValuesTable": ("tdf.types.ValuesTable", "You make one, as one of the tables of a {NamedAudit}."),
@@ -866,7 +867,7 @@ def _methods(place: str, value: type, expression: str) -> dict[str, list[str]]:
         as_of_metrics = is_common or "arguments of a metric" in first
         found[name] = [
             (f"::: tidyfair.{place}.{name}\n    options:\n      heading: {_HEADINGS.get(name, name)}\n"
-            "      heading_level: 2"),
+            f"      toc_label: {_HEADINGS.get(name, name)}\n      heading_level: 2"),
             first, signature, FRAME if re.search(r"\bFrame\b", signature) else "",
             f"{link('Metric')} explains each keyword." if as_of_metrics else "", "" if is_common else _prose(rest),
             f"```pycon\n{_runnable(mark + example)}\n\n```" if mark else "",
@@ -958,7 +959,7 @@ def _each(parameter: inspect.Parameter) -> list[inspect.Parameter]:
     named = next(vars(module)[unpacked[1]] for module in (options, curves) if unpacked[1] in vars(module))
     return [
         inspect.Parameter(
-            name, parameter.KEYWORD_ONLY, default=options.DEFAULTS.get(name, ...),
+            name, parameter.KEYWORD_ONLY, default=OPTIONS[name].default if name in OPTIONS else ...,
             annotation=getattr(hint, "__forward_arg__", str(hint)),
         )
         for name, hint in named.__annotations__.items()

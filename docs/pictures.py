@@ -35,7 +35,7 @@ THEMES = {
     "": {"ink": "#1b1f24", "muted": "#667080", "rule": "#dfe3e8"},
     "-dark": {"ink": "#e8eaed", "muted": "#9aa4b2", "rule": "#343a42"},
 }
-"""The colours of text and lines by the end of the name of a file."""
+"""The colors of text and lines by the end of the name of a file."""
 
 
 def ranges_by_chance(width: int) -> Any:
@@ -60,7 +60,7 @@ def disparities_beside_chance(width: int) -> Any:
     loans, call = lending(), {"estimate": "approved", "pos_label": "yes"}
     asked = {
         "race": tdf.demographic_parity("race"),
-        "race, groups of 100 and more": tdf.demographic_parity("race", min_n=100),
+        "race, n ≥ 100": tdf.demographic_parity("race", min_n=100),
         "sex": tdf.demographic_parity("sex"),
     }
     rows: list[dict[str, Any]] = []
@@ -79,16 +79,20 @@ def disparities_beside_chance(width: int) -> Any:
         "compared:N",
         title=None,
         sort=list(asked),
-        axis=alt.Axis(labelLimit=220, labelExpr="split(datum.label, ', ')"),
+        axis=alt.Axis(minExtent=64, labelExpr="split(datum.label, ', ')"),
     )
     chance = alt.Chart(table).mark_bar(color=GREY, opacity=0.4, height=22).encode(
-        x=alt.X("from:Q", title="difference of selection rates", scale=alt.Scale(domain=[0, 0.25])), x2="to:Q", y=about
+        x=alt.X(
+            "from:Q", title="difference of selection rates", scale=alt.Scale(domain=[0, 0.25]),
+            axis=alt.Axis(tickCount=max(3, width // 120)),
+        ),
+        x2="to:Q", y=about,
     )  # fmt: skip
     sure_of = alt.Chart(table).mark_rule(color=BLUE, size=3).encode(x="lower:Q", x2="upper:Q", y=about)
     found = alt.Chart(table).mark_point(color=BLUE, filled=True, size=90).encode(x="estimate:Q", y=about)
     title = {
-        "text": _lines("A disparity, its 95 % interval (blue), and what equal groups show (grey)", width),
-        "subtitle": _lines("Where the point leaves the grey, groups differ by more than chance", width),
+        "text": _lines("A disparity, its 95% interval (blue), and what equal groups show (gray)", width),
+        "subtitle": _lines("Where the point leaves the gray, groups differ by more than chance", width),
     }
     return (chance + sure_of + found).properties(width=width - labels, height=150, title=title)
 
@@ -137,7 +141,7 @@ def few_labels(width: int) -> Any:
     color = color.legend(orient="top")
     rules = alt.Chart(table).mark_rule(size=3).encode(
         x=labels, xOffset=offset, color=color, y2="upper:Q",
-        y=alt.Y("lower:Q", title="accuracy, with its 95 % interval", scale=alt.Scale(zero=False)),
+        y=alt.Y("lower:Q", title="accuracy, with its 95% interval", scale=alt.Scale(zero=False)),
     )  # fmt: skip
     points = (
         alt.Chart(table).mark_point(filled=True, size=50).encode(x=labels, xOffset=offset, color=color, y="value:Q")
@@ -147,7 +151,7 @@ def few_labels(width: int) -> Any:
 
 def _lines(title: str, width: int) -> list[str]:
     """A title in lines that fit above a panel."""
-    return wrap(title, int(width / 6.9))
+    return wrap(title, int(width / 10.5))
 
 
 PICTURES: dict[str, Callable[[int], Any]] = {
@@ -157,7 +161,7 @@ PICTURES: dict[str, Callable[[int], Any]] = {
 
 
 def themed(chart: Any, ink: str, muted: str, rule: str) -> Any:
-    """A chart without a background, in the colours of a page."""
+    """A chart without a background, in the colors of a page."""
     titles = {
         "titleColor": ink,
         "titleFontWeight": "normal",
@@ -165,11 +169,15 @@ def themed(chart: Any, ink: str, muted: str, rule: str) -> Any:
         "labelFontSize": 12,
         "titleFontSize": 12,
     }
-    return chart.configure(background="transparent", font="system-ui, sans-serif", padding=0).configure_axis(
+    # fonts of readers may be larger than those that letters are measured with here
+    space = {"left": 2, "right": 8, "top": 4, "bottom": 8}
+    return chart.configure(
+        background="transparent", font="system-ui, sans-serif", padding=space
+    ).configure_axis(
         **titles, labelOverlap=True, gridColor=rule, domainColor=rule, tickColor=rule
     ).configure_title(
         color=ink, subtitleColor=muted, anchor="start", fontSize=15, fontWeight=600, subtitleFontSize=13, offset=12
-    ).configure_view(stroke=None)  # fmt: skip
+    ).configure_legend(labelColor=ink, labelFontSize=12).configure_view(stroke=None)  # fmt: skip
 
 
 def gallery(end: str = "") -> Iterator[tuple[str, Any]]:

@@ -13,7 +13,7 @@ import pytest
 from polars.testing import assert_frame_equal
 
 import tidyfair as tf
-from tidyfair import distributions, inference
+from tidyfair import audits, distributions, inference
 from tidyfair.errors import ArgumentError, ColumnError
 from tidyfair.specs import By
 
@@ -159,6 +159,88 @@ def value_of(frame: pl.DataFrame) -> float:
     return float(frame[".estimate"].item())
 
 
+ANSWERS = pl.DataFrame({
+    "p": [1, 1, 0, 1, 0, 0, 1, 0],
+    "tags": [["a", "b"], ["a"], ["b", "b"], [], None, ["a", None], [None], ["none"]],
+    "texts": ["a;b", " a", "b;b;", "none", None, " ; ", "", "none;a"],
+    "numbers": [[1, 2], [1], [2, 2], [], None, [1], [2], [3]],
+    "flag": [True, False, None, None, True, True, False, False],
+    "zero_one": [1, 0, 1, 0, None, 1, 0, 1],
+    "number": [1, 2, 3, 4, 5, 6, 7, 8],
+    "word": ["a", "b", "a", "b", None, "a", "b", "a"],
+    "flags": [[True, False], [True], [False], [], None, [True], [False], [True]],
+    "alone": ["two or more;a", "a", "b", "a", "b", "a", "b", "a"],
+    "alike": ["a & b", "a;b", "a", "b", "a", "b", "a", "b"],
+})  # fmt: skip
+FRAMES = [
+    pytest.param(lambda frame: frame, id="eager"),
+    pytest.param(lambda frame: frame.lazy(), id="lazy"),
+    pytest.param(lambda frame: frame.to_pandas(), id="pandas"),
+    pytest.param(lambda frame: pytest.importorskip("duckdb").from_arrow(frame.to_arrow()), id="duckdb"),
+]
+
+
+def counted(feature: Any, data: Any) -> dict[str, int]:
+    """The rows of each group."""
+    groups = tf.selection_rate.difference(feature).by_group(data, estimate="p", pos_label=1, on_undefined="ignore")
+    return dict(pl.DataFrame(groups).select(".group", ".n").rows())
+
+
+@pytest.mark.parametrize("made", FRAMES)
+def test_nobody_is_put_into_a_group_without_saying_so(made: Callable[[pl.DataFrame], Any]) -> None:
+    data = made(ANSWERS)
+    # a null in a list is an answer that is not known; one value twice is one group
+    assert counted(tf.memberships("tags"), data) == {"a": 3, "b": 2, "none": 2, "null": 2}
+    assert counted(tf.memberships("numbers"), data) == {"1": 3, "2": 3, "3": 1, "none": 1, "null": 1}
+    assert counted(tf.memberships("texts", separator=";"), data) == {"a": 3, "b": 2, "none": 1, "null": 3}
+    assert counted(tf.memberships("tags", combined="alone"), data) == {
+        "a": 1, "b": 1, "two or more": 1, "none": 2, "null": 3,
+    }  # fmt: skip
+    assert counted(tf.memberships("flag", "zero_one"), data) == {"flag": 3, "zero_one": 4, "none": 2, "null": 1}
+
+
+def test_people_without_any_answer_are_not_known() -> None:
+    nothing = ANSWERS.with_columns(tags=pl.lit(None, pl.List(pl.String)), texts=pl.lit(None, pl.String))
+    empty = ANSWERS.with_columns(tags=pl.lit([], pl.List(pl.String)))
+    for combined in ("any", "alone", "each"):
+        assert counted(tf.memberships("tags", combined=combined), nothing) == {"null": 8}
+        assert counted(tf.memberships("texts", separator=";", combined=combined), nothing) == {"null": 8}
+        assert counted(tf.memberships("tags", combined=combined), empty) == {"none": 8}
+
+
+@pytest.mark.parametrize("made", FRAMES)
+@pytest.mark.parametrize(
+    ("feature", "message"),
+    [
+        (tf.memberships("flag"), "'flag' is Boolean. Name several columns of true and false; or write `by='flag'`"),
+        (
+            tf.memberships("number"),
+            "one column alone holds lists .* and 'number'",
+        ),
+        (tf.memberships("word"), "'word' is String"),
+        (tf.memberships("flags"), "'flags' is List"),
+        (tf.memberships("word", "flag"), r"the column 'word' is String; .* `\(pl.col\('word'\) == \"yes\"\)"),
+        (tf.memberships("flag", "number"), r"a membership is true or false .* `\(pl.col\('number'\) >= 0.5\)"),
+        (tf.memberships("tags", "flag"), r"must hold one plain value per row. .* `memberships\('tags'\)`"),
+        (tf.memberships("tags", separator=";"), r"People in several groups are a feature .* `memberships\('tags'\)`"),
+        (tf.memberships("number", separator=";"), "`separator=` splits texts, and 'number' is Int64; leave it out"),
+        (tf.memberships("flag", separator=";"), "`separator=` splits texts, and 'flag' is Boolean"),
+        (tf.memberships("absent"), "there is no column 'absent'"),
+        (
+            tf.memberships("alone", separator=";", combined="alone"),
+            "makes a group 'two or more'",
+        ),
+        (tf.memberships("alike", separator=";", combined="each"), "are both 'a & b'; rename one"),
+    ],
+    ids=str,
+)
+def test_columns_that_are_no_memberships_say_what_to_write(
+    made: Callable[[pl.DataFrame], Any], feature: Any, message: str
+) -> None:
+    with pytest.raises(ColumnError, match=message):
+        counted(feature, made(ANSWERS))
+
+
 # Groups that do not overlap
 
 
@@ -282,6 +364,19 @@ def test_intervals_of_groups_that_share_most_people_cover(base: Any) -> None:
 
 
 @pytest.mark.simulation
+@pytest.mark.parametrize("to", ["rest", "overall"])
+def test_groups_are_seldom_said_to_differ_from_equal_others(to: str) -> None:
+    random, times, rows, excluded = np.random.default_rng(8), 400, 400, 0
+    disparity = tf.selection_rate.difference(tf.memberships("one", "other"), to=to)
+    for _ in range(times):
+        one = random.random(rows) < 0.6
+        other = np.where(random.random(rows) < 0.8, one, random.random(rows) < 0.5)
+        data = pl.DataFrame({"one": one, "other": other, "p": random.random(rows) < 0.4})
+        excluded += disparity(data, estimate="p", interval="auto")[".lower"].item() > 0
+    assert excluded / times <= 0.07
+
+
+@pytest.mark.simulation
 def test_permutation_tests_keep_their_level() -> None:
     random, times, rows, rejected = np.random.default_rng(9), 400, 200, 0
     test = inference.disparity_test(tf.selection_rate.difference(tf.memberships("a", "b", "c"), to="rest"))
@@ -301,6 +396,37 @@ def test_each_group_against_those_outside_of_it() -> None:
         two = tf.accuracy.difference("side", to=0, signed=True)(sides, "y", "p", interval="auto").row(0, named=True)
         own = (row[".disparity"], row[".lower"], row[".upper"])
         assert own == pytest.approx((two[".estimate"], two[".lower"], two[".upper"]), abs=1e-12)
+
+
+@pytest.mark.parametrize("to", ["rest", "overall"])
+@pytest.mark.parametrize("scale", ["difference", "ratio"])
+@pytest.mark.parametrize("name", ["accuracy", "brier_class", "roc_auc"])
+def test_limits_of_the_farthest_group_are_those_of_each(name: str, scale: str, to: str) -> None:
+    data, metric = PEOPLE.drop_nulls(), getattr(tf, name)
+    row = getattr(metric, scale)(RACE, to=to)(data, "y", "p", probs="score", interval="auto", times=40).row(
+        0, named=True
+    )
+    if (name, to) == ("roc_auc", "overall"):
+        # the area of all rows is no mean of those of a group and of all others
+        assert row[".method"].startswith("bootstrap")
+        return
+    each = tf.compare_groups(metric, by=RACE, to=to, scale=scale)(data, "y", "p", probs="score")
+    ends = each.select(".lower", ".upper").drop_nulls().to_numpy()
+    farthest = np.abs(ends).max() if scale == "difference" else np.exp(-np.abs(np.log(ends)).max())
+    assert row[".upper" if scale == "difference" else ".lower"] == pytest.approx(farthest, abs=1e-12)
+    assert row[".method"] == "pairwise"
+
+
+def test_limits_of_the_farthest_group_are_near_those_of_resampled_people() -> None:
+    disparity = tf.sens.difference(RACE, to="rest")
+    closed, drawn = (
+        disparity(PEOPLE, "y", "p", interval=interval, times=1_000, on_undefined="ignore").row(0, named=True)
+        for interval in ("auto", "bootstrap")
+    )
+    assert closed[".upper"] == pytest.approx(drawn[".upper"], abs=0.02)
+    # clusters have people of several groups
+    grouped = disparity(PEOPLE, "y", "p", interval="auto", cluster="number", times=50, on_undefined="ignore")
+    assert grouped[".method"].item().startswith("cluster bootstrap")
 
 
 def test_formulas_of_two_samples_compare_with_those_outside() -> None:
@@ -327,6 +453,167 @@ def test_people_count_once_where_rows_are_counted() -> None:
     groups = tf.compare_groups(tf.accuracy, by=RACE)(PEOPLE, "y", "p")
     shares = dict(groups.select(".group", ".share").rows())
     assert shares["black"] == pytest.approx(PEOPLE["black"].mean())
+
+
+# Effect sizes, tests and audits
+
+
+def plain_and_overlapping(call: Callable[[Any], pl.DataFrame]) -> None:
+    """Groups that do not overlap give the numbers of a column."""
+    own, other = (of_texts(call(feature)) for feature in (RACE, "race"))
+    assert_frame_equal(own, other, check_exact=True)
+
+
+def test_effect_sizes_of_disjoint_groups_are_those_of_a_column() -> None:
+    data = DISJOINT.with_columns(pay=pl.col("number").exp())
+    plain_and_overlapping(lambda by: audits.standardized_differences(data, "number", by=by, to="white"))
+    plain_and_overlapping(lambda by: audits.quantile_ratios(data, "pay", by=(by, "sex"), to="highest", group_by="fold"))
+
+
+def resampled(data: pl.DataFrame, times: int) -> list[pl.DataFrame]:
+    """Samples of people with all their groups."""
+    random = np.random.default_rng(4)
+    return [data[random.integers(0, len(data), len(data))] for _ in range(times)]
+
+
+def shared_half() -> pl.DataFrame:
+    """Asian people, of whom many are Black, too; those have larger numbers."""
+    data = PEOPLE.drop_nulls().with_columns(asian=pl.col("asian") | (pl.col("black") & (pl.col("score") < 0.6)))
+    return data.with_columns(number=pl.col("number") + 0.7 * pl.col("black"), pay=pl.col("number").exp())
+
+
+@pytest.mark.parametrize(
+    "options", [{}, {"spread": "reference"}, {"spread": "all"}, {"case_weights": "weight"}], ids=str
+)
+def test_errors_of_standardized_differences_are_those_of_resampled_people(options: dict[str, Any]) -> None:
+    def compared(data: pl.DataFrame) -> pl.DataFrame:
+        feature = tf.memberships("black", "asian")
+        table = audits.standardized_differences(data, "number", by=feature, to="asian", **options)
+        return table.filter(pl.col(".group") == "black")
+
+    data = shared_half()
+    values = [compared(sample)[".disparity"].item() for sample in resampled(data, 300)]
+    assert compared(data)[".std_error"].item() == pytest.approx(float(np.std(values)), rel=0.12)
+
+
+def test_limits_of_quantile_ratios_are_those_of_resampled_people() -> None:
+    def compared(data: pl.DataFrame) -> dict[str, Any]:
+        table = audits.quantile_ratios(data, "pay", by=tf.memberships("black", "asian"), to="asian")
+        return table.row(0, named=True)
+
+    data = shared_half()
+    row = compared(data)
+    error = np.log(row[".upper"] / row[".lower"]) / (2 * 1.959964)
+    values = [np.log(compared(sample)[".disparity"]) for sample in resampled(data, 300)]
+    # medians of samples have ties, so that they vary in steps
+    assert error == pytest.approx(float(np.std(values)), rel=0.2)
+
+
+def test_tests_of_groups_that_share_people_know_whom_they_share() -> None:
+    data = shared_half()
+    one, other = (data[group].to_numpy() for group in ("black", "asian"))
+    number, selected = data["number"].to_numpy(), data["p"].to_numpy().astype(float)
+    two = tf.memberships("black", "asian")
+    means = tf.compare_groups(tf.mean_prediction, by=two, to="asian", test="welch")(data, estimate="number")
+    row = means.filter(pl.col(".group") == "black").row(0, named=True)
+    assert row[".std_error"] == pytest.approx(shared_error(number, one, other), rel=5e-3)
+    assert row[".statistic"] == pytest.approx(row[".disparity"] / row[".std_error"])
+    standardized = tf.compare_groups(tf.mean_prediction, by=two, to="asian", scale="standardized")
+    effect = audits.standardized_differences(data, "number", by=two, to="asian")
+    names = [".disparity", ".std_error", ".p_value"]
+    assert standardized(data, estimate="number").select(names).row(0) == pytest.approx(
+        effect.select(names).row(0), rel=5e-3
+    )
+    # exact tests of two samples are of two samples
+    fisher = tf.compare_groups(tf.selection_rate, by=two, to="asian", test="fisher")
+    for table in (
+        fisher(data, estimate="p"),
+        inference.pairwise(tf.selection_rate.difference(two))(data, estimate="p"),
+    ):
+        row = table.row(0, named=True)
+        assert row[".test"] == "interval"
+        assert row[".p_value"] == pytest.approx(
+            tf.compare_groups(tf.selection_rate, by=two, to="asian")(data, estimate="p")[".p_value"][0]
+        )
+    z = tf.compare_groups(tf.selection_rate, by=two, to="asian", test="z")(data, estimate="p", explain=True)
+    together = float(np.concatenate([selected[one], selected[other]]).mean())
+    alike = together * (1 - together)
+    strangers = alike / one.sum() + alike / other.sum()
+    errors = [np.sqrt(selected[group].var() / group.sum()) for group in (one, other)]
+    correlation = (errors[0] ** 2 + errors[1] ** 2 - shared_error(selected, one, other) ** 2) / (
+        2 * errors[0] * errors[1]
+    )
+    error = np.sqrt(strangers - 2 * correlation * alike / np.sqrt(one.sum() * other.sum()))
+    row = z.row(0, named=True)
+    assert row[".deviations"] == pytest.approx((selected[one].mean() - selected[other].mean()) / error, rel=2e-3)
+    assert row[".numerator_reference"] is None
+
+
+def test_identical_groups_do_not_differ() -> None:
+    data = PEOPLE.drop_nulls().with_columns(copy="black")
+    twice = tf.memberships("black", "copy")
+    for compare in (
+        audits.standardized_differences(data, "number", by=twice, to="copy"),
+        tf.compare_groups(tf.mean_prediction, by=twice, to="copy", test="welch")(data, estimate="number"),
+    ):
+        row = compare.filter(pl.col(".group") == "black").row(0, named=True)
+        assert (row[".disparity"], row[".lower"], row[".p_value"]) == (0, None, None)
+
+
+@pytest.mark.parametrize("name", [name for name in audits.NAMED_AUDITS if name != "lending_adverse_impact"])
+def test_audits_of_disjoint_groups_are_those_of_a_column(name: str) -> None:
+    data = DISJOINT.with_columns(pay=pl.col("number").exp())
+    call: dict[str, Any] = {"truth": "y", "estimate": "p"}
+    if "pay" in name:
+        call = {"estimate": "pay", "within": "fold", "to": {"race": "white", "sex": "m"}}
+    elif name in {"clinical_tripod_ai", "model_card"}:
+        call = {"truth": "y", "probs": "score", "threshold": 0.5}
+    own, other = (tf.audit(name, data, by=[feature, "sex"], times=50, **call) for feature in (RACE, "race"))
+    assert own.tables.keys() == other.tables.keys()
+    for table, frame in own.tables.items():
+        both = [of_texts(frame), of_texts(other.tables[table])]
+        if ".method" in frame.columns:
+            # people who are drawn again are not the same
+            drawn = pl.col(".method").fill_null("").str.starts_with("bootstrap")
+            limits = [pl.when(~drawn).then(name).alias(name) for name in (".lower", ".upper", ".std_error")]
+            both = [part.with_columns(limits) for part in both]
+        assert_frame_equal(*both, rel_tol=1e-12, abs_tol=1e-12)
+
+
+def test_audits_count_people_in_each_of_their_groups() -> None:
+    rates = {group: float(PEOPLE.filter(in_group(group))["p"].cast(pl.Float64).mean()) for group in GROUPS}  # pyright: ignore[reportArgumentType] - of floats
+    table = tf.audit("eeoc_uniform_guidelines", PEOPLE, estimate="p", by=RACE).tables["adverse_impact"]
+    shown = {row[".group"]: row for row in table.iter_rows(named=True)}
+    for group in GROUPS:
+        assert shown[group][".disparity"] == pytest.approx(rates[group] / max(rates.values()))
+    highest = max(rates, key=lambda group: rates[group])
+    assert shown["asian"][".reference"] == highest
+    # counts of two groups do not stand beside each other where they share people
+    assert shown["asian"][".p_fisher"] is None
+    assert shown["none"][".note"] == "in no group: not compared"
+    # rows that are unknown in any feature count nowhere
+    law = tf.audit(
+        "nyc_ll144",
+        PEOPLE.with_columns(sex=pl.when(pl.int_range(pl.len()) > 9).then("sex")),
+        estimate="p",
+        by=[RACE, "sex"],
+    )
+    known = PEOPLE[10:].filter(KNOWN)
+    impact = law.tables["selections"].filter(pl.col(".by") == "race")
+    counts = dict(impact.select(".group", ".n").rows())
+    assert {group: counts[group] for group in GROUPS} == {group: len(known.filter(in_group(group))) for group in GROUPS}
+
+
+def test_bands_of_pay_have_all_groups_of_a_person() -> None:
+    data = PEOPLE.with_columns(pay=pl.col("number").exp())
+    table = tf.audit("eu_pay_transparency", data, estimate="pay", by=RACE, to="white").tables["quartile_bands"]
+    known = data.filter(KNOWN).sort("pay")
+    quarter = len(known) // 4
+    assert len(known) % 4 == 0
+    for group, band in itertools.product(GROUPS, range(4)):
+        in_band = known[band * quarter : (band + 1) * quarter].filter(in_group(group))
+        row = table.filter(pl.col(".group") == group, pl.col(".bin") == band + 1).row(0, named=True)
+        assert (row[".n"], row[".estimate"]) == pytest.approx((len(in_band), len(in_band) / quarter))
 
 
 # Verbs, engines, states
@@ -388,16 +675,57 @@ def test_bad_memberships_say_what_to_write() -> None:
         tf.accuracy.difference(RACE, tf.memberships("c", "d"))
     with pytest.raises(ColumnError, match=r"the column 'score' is Float64; a membership is true or false"):
         tf.accuracy.difference(tf.memberships("white", "score"))(PEOPLE, "y", "p")
-    with pytest.raises(ColumnError, match="`separator=` splits texts, and the column 'weight' is Int64"):
-        tf.accuracy.difference(tf.memberships("weight", separator=";"))(PEOPLE, "y", "p")
     with pytest.raises(ColumnError, match="there is no column 'absent'"):
         tf.accuracy.difference(tf.memberships("white", "absent"))(PEOPLE, "y", "p")
+    with pytest.raises(ArgumentError, match="`name` is a text"):
+        tf.memberships("a", "b", name=3)  # pyright: ignore[reportArgumentType] - bad input
 
 
 def test_verbs_of_rows_in_one_group_refuse_several() -> None:
-    with pytest.raises(ArgumentError, match="each row is in one group"):
-        inference.stratified(tf.accuracy.difference(RACE), within="sex")(PEOPLE, "y", "p")
-    with pytest.raises(ArgumentError, match="each row is in one group"):
+    gold = PEOPLE.with_columns(judge="p", y=pl.when(pl.int_range(pl.len()) % 3 == 0).then("y"))
+    for call in (
+        lambda: inference.stratified(tf.accuracy.difference(RACE), within="sex")(PEOPLE, "y", "p"),
+        lambda: tf.accuracy.difference(RACE).by_group(PEOPLE, "y", "p", suppress_below=5),
+        lambda: tf.accuracy.difference(RACE)(gold, "y", "p", judged="judge"),
+    ):
+        with pytest.raises(ArgumentError, match=r'each row is in one group, .* or say `combined="alone"`'):
+            call()
+    with pytest.raises(ArgumentError, match=r"each row is in one group, .* and compare by that\.$"):
         inference.verdict_sensitivity(tf.check(tf.accuracy.difference(RACE), below=0.1))(PEOPLE, "y", "p")
-    with pytest.raises(ColumnError, match="`group_by` takes a column"):
-        tf.accuracy(PEOPLE, "y", "p", group_by=RACE)  # pyright: ignore[reportCallIssue, reportArgumentType] - bad input
+    for call in (
+        lambda: tf.accuracy(PEOPLE, "y", "p", group_by=RACE),  # pyright: ignore[reportCallIssue, reportArgumentType] - bad input
+        lambda: inference.decompose(tf.accuracy, by=RACE, between="sex"),  # pyright: ignore[reportArgumentType] - bad input
+        lambda: inference.subgroup_search(tf.accuracy, [RACE, "sex"]),  # pyright: ignore[reportArgumentType] - bad input
+        lambda: inference.missing_truth(PEOPLE, "y", "p", by=RACE),  # pyright: ignore[reportArgumentType] - bad input
+    ):
+        with pytest.raises(ColumnError, match="name the column of one group, or one of their combinations"):
+            call()
+
+
+ALONE = tf.memberships(*GROUPS, name="race", combined="alone")
+GOLD = DISJOINT.with_columns(judge="p", y=pl.when(pl.int_range(pl.len()) % 3 == 0).then("y"))
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda by: inference.stratified(tf.sens.difference(by), within="sex")(DISJOINT, "y", "p"),
+        lambda by: inference.stratified(tf.sens.difference(by, "sex"), within="fold")(DISJOINT, "y", "p"),
+        lambda by: inference.disparity_test(tf.sens.difference(by), within="sex")(DISJOINT, "y", "p", times=99),
+        lambda by: tf.accuracy.difference(by)(GOLD, "y", "p", judged="judge", interval="auto"),
+        lambda by: tf.sens.difference(by).by_group(GOLD, "y", "p", judged="judge", interval="auto"),
+        lambda by: tf.accuracy.difference(by, "sex").by_group(DISJOINT, "y", "p", suppress_below=12, group_by="fold"),
+        lambda by: tf.audit(
+            "eeoc_uniform_guidelines", DISJOINT, estimate="p", by=[by, "sex"], suppress_below=28,
+        ).tables["adverse_impact"],
+        lambda by: tf.audit(
+            "lending_adverse_impact", DISJOINT, "y", probs="score", threshold=0.5, within="fold", by=[by, "sex"],
+            to={"race": "white", "sex": "m"},
+        ).tables["segments"],
+    ],
+    ids=range(8),
+)  # fmt: skip
+def test_people_who_are_alone_in_their_groups_are_as_by_a_column(call: Callable[[Any], pl.DataFrame]) -> None:
+    own, other = (of_texts(call(feature)) for feature in (ALONE, "race"))
+    own = own.filter(pl.col(".group") != "two or more") if ".group" in own.columns else own
+    assert_frame_equal(own, other, check_exact=True)

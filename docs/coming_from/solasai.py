@@ -47,7 +47,7 @@ ROWS = {
         "adverse_impact_ratio": lambda by, to: tdf.compare_groups(
             tdf.selection_rate, by=by, to=to, scale="ratio", test="fisher"
         ),
-        # called with the unfavourable outcome as `pos_label`
+        # called with the unfavorable outcome as `pos_label`
         "relative_rate": lambda by, to: tdf.compare_groups(
             tdf.selection_rate, by=by, to=to, scale="ratio", test="fisher"
         ),

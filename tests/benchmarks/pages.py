@@ -22,7 +22,7 @@ QUESTIONS = {
     ("99 thresholds, 3 features", "one threshold"): "the same features at 99 thresholds",
     ("ROC AUC of 50 groups, exact", "`rank().over()`"): "the area under the ROC curve of 50 groups",
     ('3 disparities of 60 groups, `interval="auto"`, 10,000 replicates', "the values alone"): (
-        "three disparities of 60 groups, with 95 % confidence intervals"
+        "three disparities of 60 groups, with 95% confidence intervals"
     ),
     ('3 disparities of 60 groups, `interval="bootstrap"`, 10,000 replicates', "the values alone"): (
         "the same by 10,000 replicates"

@@ -366,7 +366,7 @@ def test_compare_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> 
     assert main([*call, "--one", "approved", "--other", "newer"]) == 0
     text = capsys.readouterr().out
     result = tf.compare_models(tf.accuracy)(data, "repaid", one="approved", other="newer", pos_label="yes")
-    assert f"{result['.change'][0]:.3f}" in text
+    assert f"{result['.change'][0] * 100:.1f} points" in text
     assert "demographic_parity" in text
     assert main([*call, "--one", "approved", "--other", "newest"]) == 2
     assert "no column 'newest'" in capsys.readouterr().err
@@ -742,7 +742,7 @@ def test_compare_with_weights_and_groups(tmp_path: Path, capsys: pytest.CaptureF
         .select(".change", ".lower", ".upper")
         .row(0)
     )
-    assert f"{value:.3f} ({lower:.3f} to {upper:.3f})" in out
+    assert f"{value * 100:.1f} points ({lower * 100:.1f} to {upper * 100:.1f})" in out
     assert re.search(r"metric .* approved .* newer .* change", out)
     assert "'newer' is named twice" in called(capsys, *call[:5], "newer", *call[6:])[2]
 
@@ -839,7 +839,7 @@ def test_min_n_hides_groups_and_leaves_them_out(tmp_path: Path, capsys: pytest.C
         capsys, "compare", file, "--truth", "repaid", "--pos-label", "yes", "--one", "approved", "--other", "model",
         "--by", "race", "--min-n", "60",
     )  # fmt: skip
-    assert _cells(out, "demographic_parity", "race")[0] == f"{enough['.estimate'].item():.3f}"
+    assert _cells(out, "demographic_parity", "race")[0] == f"{enough['.estimate'].item() * 100:.1f} points"
 
 
 @pytest.mark.usefixtures("undrawn")

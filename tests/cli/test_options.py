@@ -13,7 +13,7 @@ import pytest
 from command_line import called, written
 
 import tidyfair as tf
-from tidyfair.cli.features import as_value
+from tidyfair.cli.fail_if import as_value
 from tidyfair.cli.parser import parser
 from tidyfair.datasets import lending
 from tidyfair.specs.options import CallOptions, GroupCallOptions, GroupOptions

@@ -209,10 +209,10 @@ def test_a_judge_that_knows_nothing_has_no_weight_and_one_without_labels_is_not_
     constant = values(tf.sens, ANSWERS.with_columns(labels=pl.lit(0)))
     assert constant.select(".judge_weight", ".judge", ".status").row(0) == (0, None, "ok")
     assert constant[".estimate"].item() == tf.sens(ANSWERS, "gold", "guess")[".estimate"].item()
-    silent = ANSWERS.with_columns(pl.when(pl.col("gold").is_not_null()).then("labels").alias("labels"))
-    assert values(tf.accuracy, silent)[".estimate"].item() == pytest.approx(
-        tf.accuracy(ANSWERS, "gold", "guess")[".estimate"].item()
-    )
+    is_asked = pl.col("gold").is_not_null() | pl.col("group")
+    silent = values(tf.accuracy.difference("group"), ANSWERS.with_columns(pl.when(is_asked).then("labels")))
+    assert silent.select(".estimate", ".judge_weight").row(0) == (silent[".people"][0], 0)
+    assert silent[".judge_weight"][1] > 0
 
 
 def test_metrics_that_read_no_truth_are_of_all_rows() -> None:
@@ -350,6 +350,26 @@ def test_groups_with_fewer_than_two_labels_have_no_value() -> None:
     assert groups[".estimate"][1] is not None
 
 
+def test_data_without_labels_or_rows_have_no_values() -> None:
+    difference = tf.accuracy.difference("group", to="rest")
+    for gold in (pl.lit(None), pl.lit(None, pl.Int64)):
+        result = difference(ANSWERS.with_columns(gold=gold), "gold", "guess", **BOTH, on_undefined="ignore")
+        assert result[".estimate"].item() is None
+        groups = values(difference, ANSWERS.with_columns(gold=gold), on_undefined="ignore")
+        assert groups[".status"].to_list() == ["zero_denominator"] * 2
+    assert difference(ANSWERS.head(0), "gold", "guess", **BOTH)[".estimate"].item() is None
+    # a group without labels is no part of the rest
+    data = three_regions()
+    unknown = data.with_columns(pl.when(pl.col("region") != "z").then("gold").alias("gold"))
+    without = data.filter(pl.col("region") != "z")
+    for metric in (tf.accuracy, tf.f_meas):
+        compare = tf.compare_groups(metric.difference("region"), to="rest")
+        rows = compare(unknown, "gold", "guess", judged="labels")
+        expected = compare(without, "gold", "guess", judged="labels")
+        columns = ["region", ".estimate", ".estimate_reference", ".lower", ".upper", ".p_value"]
+        assert rows.head(2).select(columns).rows() == expected.select(columns).rows()
+
+
 def test_more_than_two_groups_and_minima() -> None:
     data = ANSWERS.with_columns(pl.Series("region", np.array(["x", "y", "z"])[np.arange(600) % 3]))
     spread = tf.accuracy.difference("region")(data, "gold", "guess", **BOTH).row(0, named=True)
@@ -373,10 +393,21 @@ def test_more_than_two_groups_and_minima() -> None:
         (tf.accuracy, {"judged": None, "label_probability": "scores"}, "`label_probability` needs `judged`"),
         (tf.accuracy, {"design": tf.surveys.design(weights="scores")}, "`design` and `judged` cannot be combined"),
         (tf.roc_auc, {"estimate": None, "probs": "scores"}, "roc_auc is not computed from counts of labels in a group"),
-        (tf.accuracy.difference("group", to="rest"), {}, "accuracy is compared with 'rest'"),
+        (
+            tf.accuracy.difference("group", to="rest", signed=True),
+            {"interval": "auto"},
+            "There is no interval of accuracy_difference from labels of people and of a judge together",
+        ),
         (tf.accuracy.difference("labels"), {}, "`judged`: 'labels' already defines groups"),
         (tf.accuracy, {"judged": pl.col("labels").cast(pl.String).alias("text")}, "holds other labels than the truth"),
         (tf.accuracy, {"judged": (pl.col("labels") + 0.5).alias("high")}, "holds other labels than the truth"),
+        (tf.accuracy, {"judged": (pl.col("labels") + 5).alias("five")}, "holds other labels than the truth"),
+        (tf.accuracy, {"judged": "gold"}, "'gold' has no value in any row without a label by people"),
+        (
+            tf.accuracy,
+            {"judged": pl.col("labels").replace([0, 1], None).alias("none")},
+            "'none' has no value in any",
+        ),
     ],
 )
 def test_what_cannot_use_labels_of_both_is_refused(metric: Any, options: dict[str, Any], message: str) -> None:
@@ -393,15 +424,32 @@ def test_counts_and_tests_refuse_labels_of_both(tmp_path: Any) -> None:
     with pytest.raises(ArgumentError, match="hits depends on the number of rows"):
         hits(ANSWERS, "gold", "guess", judged="labels")
     difference = tf.accuracy.difference("group")
-    with pytest.raises(ArgumentError, match="'judged' is an option of values, disparities, gates"):
-        tf.inference.pairwise(difference)(ANSWERS, "gold", "guess", judged="labels")
+    test = tf.inference.disparity_test(difference)
+    with pytest.raises(ArgumentError, match=r"'judged' is an option of values, .* shuffles or counts rows"):
+        test(ANSWERS, "gold", "guess", judged="labels")
     tally = difference.tally(ANSWERS, "gold", "guess", judged="labels")
-    with pytest.raises(ArgumentError, match="does not use the labels of a judge"):
-        tf.inference.pairwise(difference).compute(tally)
+    with pytest.raises(ArgumentError, match=r"does not use the labels of a judge, .* compare by influences"):
+        test.compute(tally)
     with pytest.raises(ArgumentError, match="`interval='bootstrap'` does not support `judged`"):
         difference.compute(tally, interval="bootstrap")
-    with pytest.raises(ArgumentError, match="does not support labels of a judge"):
-        tf.save_state(tally, tmp_path / "tally.parquet")
+    with pytest.raises(ArgumentError, match="`suppress_below`: values by labels of people and a judge need all cells"):
+        tf.save_state(tally, tmp_path / "tally.parquet", suppress_below=5)
+
+
+def test_saved_states_and_batches_have_the_values_of_all_rows(tmp_path: Any) -> None:
+    metrics = tf.metric_set(tf.accuracy, tf.f_meas.difference("group"))
+    whole = metrics(ANSWERS, "gold", "guess", **BOTH)
+    tally = metrics.tally(ANSWERS, "gold", "guess", judged="labels")
+    tf.save_state(tally, tmp_path / "tally.parquet")
+    empty = metrics.tally(ANSWERS.head(0), "gold", "guess", judged="labels")
+    assert metrics.compute(tf.load_state(tmp_path / "tally.parquet", empty), interval="auto").equals(whole)
+    with pytest.raises(ArgumentError, match="was counted with different keys"):
+        tf.load_state(tmp_path / "tally.parquet", metrics.tally(ANSWERS.head(0), "gold", "guess", judged="scores"))
+    batches = tf.Accumulator(metrics, "gold", "guess", judged="labels")
+    for rows in (ANSWERS[:200], ANSWERS[200:]):
+        batches.update(rows)
+    in_batches = batches.compute(interval="auto").select(pl.col(pl.Float64)).to_numpy()
+    assert in_batches == pytest.approx(whole.select(pl.col(pl.Float64)).to_numpy())
 
 
 # Gates and comparisons
@@ -443,7 +491,8 @@ def test_changes_of_models_equal_those_of_influences_of_rows() -> None:
     exact = math.sqrt(((of_people - weight * of_error) ** 2).sum())
     assert exact < row[".std_error"] < 1.1 * exact
     assert row[".upper"] - row[".lower"] == pytest.approx(2 * 1.959963984540054 * row[".std_error"])
-    assert row[".p_value"] is None
+    p_value = math.erfc(abs(row[".change"]) / row[".std_error"] / math.sqrt(2))
+    assert row[".p_value"] == pytest.approx(p_value, abs=1e-12)
 
 
 def test_changes_of_models_in_groups_gates_and_clusters() -> None:
@@ -461,8 +510,113 @@ def test_changes_of_models_in_groups_gates_and_clusters() -> None:
     assert rows[".change"][2] == pytest.approx(selected)
     gate = tf.check(tf.compare_models(tf.accuracy), above=-0.2)(ANSWERS, "gold", **call)
     assert gate[".verdict"].item() == "pass"
-    with pytest.raises(ArgumentError, match=r"`judged` is for metrics, not for disparities .* `group_by=\['group'\]`"):
-        tf.compare_models(tf.accuracy.difference("group"))(ANSWERS, "gold", **call)
+
+
+def test_changes_of_disparities_are_those_of_the_groups() -> None:
+    call: dict[str, Any] = {"one": "guess", "other": "other", "judged": "labels"}
+    names = (".one", ".other", ".change", ".std_error")
+    groups = tf.compare_models(tf.accuracy)(ANSWERS, "gold", **call, group_by="group").select("group", *names)
+    (_, *first), (_, *second) = groups.rows()
+    signed = tf.accuracy.difference("group", to="false", signed=True)
+    row = tf.compare_models(signed)(ANSWERS, "gold", **call).select(*names).row(0)
+    # values are of the same weights of the judge, which suit the changes of groups
+    assert row[:3] == pytest.approx([two - one for one, two in zip(first[:3], second[:3], strict=True)], abs=1e-9)
+    assert row[3] == pytest.approx(math.hypot(first[3], second[3]), rel=0.06)
+    # metrics of several features in one call are those of single calls
+    several = tf.compare_models(signed, tf.accuracy)(ANSWERS, "gold", **call)
+    assert several.select(*names).row(0) == pytest.approx(row, abs=1e-12)
+    # without a sign, and to the rest, of two groups it is the same but for the sign of either value
+    for plain in (tf.accuracy.difference("group"), tf.accuracy.difference("group", to="rest")):
+        unsigned = tf.compare_models(plain)(ANSWERS, "gold", **call).select(*names).row(0)
+        assert unsigned[:2] == pytest.approx([abs(row[0]), abs(row[1])], abs=1e-9)
+        assert unsigned[2] == pytest.approx(abs(row[1]) - abs(row[0]), abs=1e-9)
+    # limits are those by people alone, nearer by as much as the error is smaller; in clusters they are normal
+    rows = ANSWERS.with_row_index("id")
+    for metric in (signed, tf.equalized_odds("group"), tf.accuracy.ratio("group", to="overall")):
+        compare, columns = tf.compare_models(metric), (*names, ".lower", ".upper")
+        kinds: tuple[dict[str, Any], ...] = ({}, {"cluster": "id"}, {"judged": None})
+        own, clustered, alone = (compare(rows, "gold", **call | more).select(columns).row(0) for more in kinds)
+        assert clustered[:3] == pytest.approx(own[:3], abs=1e-9)
+        assert clustered[5] - clustered[4] == pytest.approx(2 * 1.959963984540054 * clustered[3])
+        assert own[3] <= alone[3]
+        for limit in (4, 5):
+            distance = (own[limit] - own[2]) / (alone[limit] - alone[2])
+            assert distance == pytest.approx(own[3] / alone[3])
+
+
+def three_regions() -> pl.DataFrame:
+    """Rows of three regions that were labelled at different rates."""
+    number = np.arange(600)
+    is_labelled = np.array([number % 3 == 0, number % 7 < 3, number % 11 < 2]).T[number, number % 3]
+    region = pl.Series("region", np.array(["x", "y", "z"])[number % 3])
+    return ANSWERS.with_columns(region, gold=pl.when(pl.Series(is_labelled)).then("truth"))
+
+
+@pytest.mark.parametrize("context", ["rest", "overall"])
+def test_labels_in_the_rest_stand_for_the_rows_of_their_group(context: Any) -> None:
+    data = three_regions()
+    rows = tf.compare_groups(tf.accuracy.difference("region"), to=context)(data, "gold", "guess", judged="labels")
+    right = {name: (data[name] == data["guess"]).cast(pl.Float64).to_numpy() for name in ("gold", "labels")}
+    people, region = data["gold"].is_not_null().to_numpy(), data["region"].to_numpy()
+    hits, judged = np.where(people, np.nan_to_num(right["gold"]), 0.0), right["labels"]
+    for row in rows.iter_rows(named=True):
+        pool = (region != row["region"]) if context == "rest" else np.ones(len(data), dtype=bool)
+        size, of_people, of_labelled = pool.sum(), np.zeros(len(data)), np.zeros(len(data))
+        values = [0.0, 0.0]
+        for one in np.unique(region[pool]):
+            group = pool & (region == one)
+            known = group & people
+            for index, (numbers, added) in enumerate(((hits, of_people), (judged, of_labelled))):
+                mean = numbers[known].mean()
+                values[index] += mean * group.sum() / size
+                # a stratum of its size, and the mean of its labels
+                added[known] += (numbers[known] - mean) * group.sum() / size / known.sum()
+                added[group] += mean / size
+        for index, added in enumerate((of_people, of_labelled)):
+            added[pool] -= values[index] / size
+        of_all = np.where(pool, judged - judged[pool].mean(), 0.0) / size
+        share = (people & pool).sum() / size
+        error, of_error = (values[1] - judged[pool].mean()) / (1 - share), (of_labelled - of_all) / (1 - share)
+        weight = np.clip((of_people @ of_error) / (of_error @ of_error), 0, 1)
+        assert row[".estimate_reference"] == pytest.approx(values[0] - weight * error, abs=1e-9)
+        of_rest = of_people - weight * of_error
+        if context == "rest":
+            group = data.filter(pl.col("region") == row["region"])
+            own = tf.accuracy(group, "gold", "guess", **BOTH)[".std_error"].item()
+            assert row[".std_error"] == pytest.approx(math.hypot(own, math.sqrt(of_rest @ of_rest)), rel=1e-6)
+    # a disparity is that of the farthest group
+    for metric in (tf.accuracy, tf.f_meas):
+        table = tf.compare_groups(metric.difference("region"), to=context)(data, "gold", "guess", judged="labels")
+        farthest = tf.accuracy.difference if metric is tf.accuracy else tf.f_meas.difference
+        result = farthest("region", to=context)(data, "gold", "guess", **BOTH).row(0, named=True)
+        assert result[".estimate"] == pytest.approx(table[".disparity"].abs().max(), abs=1e-12)
+        assert result[".method"] == "prediction_powered, pairwise"
+        assert result[".lower"] <= result[".estimate"] <= result[".upper"]
+
+
+def test_labels_with_known_probabilities_need_no_other_weights_in_the_rest() -> None:
+    data = drawn_by_stratum(0, times=3)
+    call: dict[str, Any] = {"judged": "labels", "label_probability": "p"}
+    rest = tf.compare_groups(tf.accuracy.difference("stratum"), to="rest")(data, "gold", "guess", **call)
+    first, second = rest[".estimate"].to_list()
+    # the rest of two groups is the other one
+    assert rest[".estimate_reference"].to_list() == pytest.approx([second, first], abs=1e-12)
+
+
+def test_pairs_of_groups_are_tested_by_their_intervals() -> None:
+    difference = tf.accuracy.difference("region")
+    data = three_regions()
+    pairs = tf.inference.pairwise(difference)(data, "gold", "guess", judged="labels")
+    groups = values(difference, data).rows_by_key("region", named=True, unique=True)
+    for row in pairs.iter_rows(named=True):
+        one, other = groups[row[".group"]], groups[row[".other"]]
+        assert row[".disparity"] == pytest.approx(one[".estimate"] - other[".estimate"], abs=1e-12)
+        assert row[".std_error"] == pytest.approx(math.hypot(one[".std_error"], other[".std_error"]))
+        assert (row[".test"], row[".method"], row[".statistic"]) == ("interval", "prediction_powered", None)
+        normal = math.erfc(abs(row[".disparity"]) / row[".std_error"] / math.sqrt(2))
+        assert row[".p_value"] == pytest.approx(normal, abs=0.05)
+    tally = difference.tally(data, "gold", "guess", judged="labels")
+    assert tf.inference.pairwise(difference).compute(tally).equals(pairs)
 
 
 def test_more_labels_make_intervals_as_narrow_as_said() -> None:
@@ -573,17 +727,52 @@ def test_intervals_of_labels_by_design_cover() -> None:
 
 
 @pytest.mark.simulation
-def test_intervals_of_changes_of_models_cover() -> None:
-    data = simulated(5, 2_000, 100, 1_000, 0.9, 0.4)
-    random = np.random.default_rng(6)
-    better = pl.Series(random.random(len(data)) < 0.12)
-    data = data.with_columns(other=pl.when(better).then("truth").otherwise("guess"))
-    compare = tf.compare_models(tf.accuracy, tf.f_meas)
+@pytest.mark.parametrize(("judge", "better"), [(0.6, 0.12), (0.9, 0.12), (0.99, 0.12), (0.9, 0.5)])
+def test_intervals_of_changes_of_models_cover(judge: float, better: float) -> None:
+    data = simulated(5, 1_000, 100, 1_000, judge, 0.4)
+    is_better = pl.Series(np.random.default_rng(6).random(len(data)) < better)
+    data = data.with_columns(other=pl.when(is_better).then("truth").otherwise("guess"))
+    signed: dict[str, Any] = {"to": "0", "signed": True}
+    compare = tf.compare_models(tf.accuracy, tf.f_meas, tf.accuracy.difference("group", **signed))
     call: dict[str, Any] = {"one": "guess", "other": "other"}
-    true = compare(data, "truth", **call)[".change"].to_list()
+    true = compare(data, "truth", **call).select(".metric", pl.col(".change").alias("true"))
     both, alone = (compare(data, "gold", **call, group_by="draw", **own) for own in WITH_AND_WITHOUT)
-    for metric, change in zip(("accuracy", "f_meas"), true, strict=True):
-        own, of_people = (result.filter(pl.col(".metric") == metric) for result in (both, alone))
-        assert 0.93 < own.select(pl.lit(change).is_between(".lower", ".upper").mean()).item() <= 1
-        width = pl.col(".upper") - pl.col(".lower")
-        assert own.select(width.mean()).item() < 1.02 * of_people.select(width.mean()).item()
+    covers, width = pl.col("true").is_between(".lower", ".upper").mean(), (pl.col(".upper") - pl.col(".lower")).mean()
+    by_metric = [
+        own.join(true, on=".metric").group_by(".metric", maintain_order=True).agg(covers, width.alias("width"))
+        for own in (both, alone)
+    ]
+    for (metric, coverage, own), (_, of_people, most) in zip(by_metric[0].rows(), by_metric[1].rows(), strict=True):
+        # few rows change, and intervals of people alone are wide then
+        assert 0.925 < coverage <= max(0.975, of_people + 0.02), metric
+        assert own < 1.02 * most, metric
+
+
+@pytest.mark.simulation
+@pytest.mark.parametrize(("judge", "rates"), [(0.9, (1, 1, 1)), (0.9, (0.5, 1, 2)), (0.6, (1, 1, 1))])
+def test_intervals_beside_the_rest_cover(judge: float, rates: tuple[float, ...]) -> None:
+    data, true = [three_groups(seed, times, judge, rates) for seed, times in ((7, 500), (8, 500))]
+    for metric in (tf.accuracy, tf.f_meas):
+        for context in ("rest", "overall"):
+            compare = tf.compare_groups(metric.difference("region"), to=context)
+            expected = compare(true, "truth", "guess").select("region", pl.col(".disparity").alias("true"))
+            rows, alone = (compare(data, "gold", "guess", group_by="draw", **own) for own in WITH_AND_WITHOUT)
+            covers = rows.join(expected, on="region").select(pl.col("true").is_between(".lower", ".upper").mean())
+            assert 0.925 < covers.item() < 0.975
+            width = (pl.col(".upper") - pl.col(".lower")).mean()
+            assert rows.select(width).item() < 1.02 * alone.select(width).item()
+
+
+def three_groups(seed: int, times: int, judge: float, rates: tuple[float, ...]) -> pl.DataFrame:
+    """Draws of 800 rows of three regions, which people labelled at some rates, about 150 in all."""
+    random = np.random.default_rng(seed)
+    size = 800 * times
+    region = random.choice(3, size, p=[0.5, 0.3, 0.2])
+    truth = random.random(size) < 0.4 + 0.1 * region
+    guess = np.where(random.random(size) < 0.8 - 0.04 * region, truth, ~truth)
+    rows = {"draw": np.repeat(np.arange(times), 800), "region": region, "truth": truth, "guess": guess}
+    labels = np.where(random.random(size) < judge, truth, ~truth)
+    is_labelled = random.random(size) < 150 / 800 * np.array(rates)[region]
+    return pl.DataFrame(rows | {"labels": labels}).with_columns(
+        pl.when(pl.Series(is_labelled)).then("truth").alias("gold")
+    )

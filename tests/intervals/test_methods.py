@@ -218,6 +218,28 @@ def test_agresti_caffo_adds_a_hit_and_a_miss_to_each_group() -> None:
     assert ends(result) == pytest.approx((max(first - second - half, -1), first - second + half))
 
 
+@pytest.mark.parametrize(
+    ("metric", "value"),
+    [
+        (tf.f_meas, lambda tp, fn, fp, tn: 2 * tp / (2 * tp + fn + fp) + 0 * tn),
+        (tf.bal_accuracy, lambda tp, fn, fp, tn: (tp / (tp + fn) + tn / (tn + fp)) / 2),
+    ],
+)
+def test_jackknife_of_functions_of_rates_leaves_out_one_row_at_a_time(metric: Any, value: Any) -> None:
+    table = {"tp": 41, "fn": 12, "fp": 19, "tn": 33}
+    truth = np.repeat([1, 1, 0, 0], [*table.values()])
+    estimate = np.repeat([1, 0, 1, 0], [*table.values()])
+    counts = np.array([*table.values()]) + 0.25
+    centre, rows = value(*counts), counts.sum()
+    lost = np.array([centre - value(*(counts - cell)) for cell in np.eye(4)])
+    variance = (counts @ lost**2 - (counts @ lost) ** 2 / rows) * rows / (rows - 1)
+    logit = math.log(centre / (1 - centre))
+    away = scipy.special.stdtrit(rows - 2, 0.975) * math.sqrt(variance) / (centre * (1 - centre))
+    expected = scipy.special.expit([logit - away, logit + away]).tolist()
+    frame = pl.DataFrame({"t": truth, "e": estimate})
+    assert ends(metric(frame, "t", "e", interval="jackknife")) == pytest.approx(expected, rel=1e-9)
+
+
 def test_pure_wilson_is_narrower_than_the_recommended_limits_of_few_hits_alone() -> None:
     few, many = (pl.DataFrame({"e": [1] * hits + [0] * (40 - hits)}) for hits in (2, 15))
     for data, is_narrower in ((few, True), (many, False)):

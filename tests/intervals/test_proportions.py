@@ -19,7 +19,6 @@ from statsmodels.stats.proportion import confint_proportions_2indep, proportion_
 from tidyfair.inference.contingency import chi_squared, fisher, likelihood_ratio
 from tidyfair.intervals.proportions import (
     adjusted,
-    area,
     clopper_pearson,
     difference_limits,
     katz,
@@ -139,15 +138,6 @@ def test_shares_of_0_and_1_have_intervals() -> None:
     none, half, ten = (np.array([item]) for item in (0.0, 0.5, 10.0))
     assert score_ratio(none, ten, half, ten, Z)[0][0] == 0
     assert score_ratio(half, ten, none, ten, Z)[1][0] == math.inf
-
-
-def test_auc_interval_ends_invert_the_test() -> None:
-    for value, events, others in ((0.8, 12.0, 9.0), (1.0, 5.0, 7.0), (0.3, 4.0, 30.0)):
-        for (true,) in area(np.array([value]), np.array([events]), np.array([others]), Z):
-            middle = (events + others) / 2 - 1
-            spread = 1 + middle * (1 - true) / (2 - true) + middle * true / (1 + true)
-            error = math.sqrt(true * (1 - true) * spread / (events * others))
-            assert abs(value - true) == pytest.approx(Z * error, rel=1e-6) or true in (0, 1)
 
 
 @LAW

@@ -88,6 +88,44 @@ def test_decomposition_equals_losses_of_scikit_learn(*, seed: int, ties: bool, w
         assert parts == pytest.approx(total[group], abs=1e-12)
 
 
+def test_consistency_bands_are_those_of_drawn_events() -> None:
+    random = np.random.default_rng(4)
+    score = random.beta(0.8, 1.2, 300).round(2)
+    data = pl.DataFrame({"score": score, "truth": random.random(300) < score})
+    order = np.argsort(score)
+    drawn = random.random((1_000, 300)) < score[order]
+    fits = np.array([IsotonicRegression().fit_transform(score[order], events) for events in drawn])
+    for level in (0.95, 0.8):
+        curve = calibration.curve(data, "truth", probs="score", binning="isotonic", conf_level=level)
+        limits = np.quantile(fits, [(1 - level) / 2, (1 + level) / 2], axis=0)
+        for low, high, *own in curve.select(".lowest_score", ".highest_score", ".lower", ".upper").rows():
+            inside = (score[order] >= low) & (score[order] <= high)
+            assert own == pytest.approx(limits[:, inside].mean(axis=1).tolist(), abs=0.04)
+    assert curve[".conf_level"].unique().to_list() == [0.8]
+    # the same call has the same draws, and weights are no counts of events
+    assert curve.equals(calibration.curve(data, "truth", probs="score", binning="isotonic", conf_level=0.8))
+    weights = data.with_columns(weight=2.0)
+    weighted = calibration.curve(weights, "truth", probs="score", binning="isotonic", case_weights="weight")
+    assert weighted.select(".lower", ".upper").null_count().row(0) == (len(weighted), len(weighted))
+
+
+@pytest.mark.simulation
+@pytest.mark.parametrize(("rows_of_curve", "digits"), [(100, 6), (1_000, 6), (1_000, 1)])
+def test_consistency_bands_hold_calibrated_scores(rows_of_curve: int, digits: int) -> None:
+    random = np.random.default_rng(rows_of_curve)
+    times = 60_000 // rows_of_curve
+    score = random.beta(0.8, 1.2, times * rows_of_curve).round(digits)
+    draw = np.repeat(np.arange(times), rows_of_curve)
+    inside = pl.col(".event_rate").is_between(pl.col(".lower") - 1e-12, pl.col(".upper") + 1e-12)
+    shares: list[float] = []
+    for probability in (score, score**1.5):
+        data = pl.DataFrame({"draw": draw, "score": score, "truth": random.random(len(score)) < probability})
+        curve = calibration.curve(data, "truth", probs="score", binning="isotonic", group_by="draw")
+        shares.append(curve.select((inside * pl.col(".n")).sum() / pl.col(".n").sum()).item())
+    assert 0.94 < shares[0] < 0.985
+    assert shares[1] < shares[0] - 0.05
+
+
 @EVERY
 def test_isotonic_bins_are_those_of_scikit_learn(*, seed: int, ties: bool, weighted: bool) -> None:
     data = rows(seed, ties=ties)
@@ -163,6 +201,12 @@ def test_refusals_name_the_way_out() -> None:
     )
     assert message(binning="isotonic") == snapshot(
         '`probs`: scores from 0.2 to 1.8 are not probabilities; use binning="count".'
+    )
+    assert message(conf_level=0.9) == snapshot(
+        'calibration_curve: `conf_level` is that of limits, which only `binning="isotonic"` has.'
+    )
+    assert message(binning="isotonic", bins=None, conf_level=2) == snapshot(
+        "`conf_level` is a number between 0 and 1, not 2; 2 percent is 0.02."
     )
     assert message(binning="none") == snapshot("`binning=` must be 'width', 'count' or 'isotonic', not 'none'.")
     with pytest.raises(tf.errors.ArgumentError) as error:

@@ -320,7 +320,7 @@ def test_group_chart_marks_the_overall_value() -> None:
     assert names == [f"all rows {value:.3g}" for value in overall.values()]
     alone = tf.autoplot(tf.demographic_parity("race").by_group(LOANS, **LABELS))
     assert "limit" not in drawn(alone)[0]
-    assert alone.to_dict()["title"]["subtitle"] == ["rows in parentheses"]
+    assert alone.to_dict()["title"]["subtitle"] == ["n in parentheses"]
 
 
 def labels_of_groups(*metrics: Any) -> tuple[set[str], str]:
@@ -331,8 +331,8 @@ def labels_of_groups(*metrics: Any) -> tuple[set[str], str]:
 
 
 def test_labels_of_groups_count_the_rows_that_the_metric_is_a_share_of() -> None:
-    assert labels_of_groups(tf.sens) == ({"a (1)", "b (2)"}, "rows that count in parentheses")
-    assert labels_of_groups(tf.accuracy, tf.selection_rate) == ({"a (4)", "b (2)"}, "rows in parentheses")
+    assert labels_of_groups(tf.sens) == ({"a (1)", "b (2)"}, "n in parentheses")
+    assert labels_of_groups(tf.accuracy, tf.selection_rate) == ({"a (4)", "b (2)"}, "n in parentheses")
 
 
 def test_labels_of_comparisons_count_rows_only_where_all_of_them_count() -> None:

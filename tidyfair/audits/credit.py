@@ -10,7 +10,16 @@ import polars as pl
 
 from tidyfair.audits import law
 from tidyfair.audits.effect_sizes import Spread, standardized_differences
-from tidyfair.audits.named_audits import CUTS, NOTE, AuditCall, AuditTable, ComparisonTable, NamedAudit, note
+from tidyfair.audits.named_audits import (
+    CUTS,
+    NOTE,
+    AuditCall,
+    AuditTable,
+    ComparisonTable,
+    NamedAudit,
+    note,
+    read_feature,
+)
 from tidyfair.audits.published import PublishedColumn
 from tidyfair.calling import Metric
 from tidyfair.errors import ArgumentError, ColumnError
@@ -28,7 +37,7 @@ _NOTE = PublishedColumn(column=NOTE, heading="Note")
 
 def reference_of(call: AuditCall, feature: tuple[Any, ...]) -> object:
     """The group that those of a feature are compared with, which the caller names."""
-    name = _text(feature)
+    name = read_feature(feature).text
     to: Any = call.to
     reference: object = cast("Mapping[str, object]", to).get(name) if isinstance(to, Mapping) else to
     if reference is None:
@@ -45,7 +54,7 @@ class StandardizedTable(AuditTable):
         name: The name of the table in `.tables`.
         heading: The heading of the published table.
         needs: The arguments without which there is no such table: `("probs",)`, or `("truth", "probs")`.
-        of_residuals: Compare the truth less the score, in place of the score.
+        of_residuals: Compare the truth minus the score, in place of the score.
         spread: The standard deviation, as `audits.standardized_differences` has it.
         columns: The columns as they are published.
     """
@@ -68,7 +77,7 @@ class StandardizedTable(AuditTable):
             names += [Column.of(call.truth, "truth").name] if self.of_residuals else []
             msg = f"audit(): the table {self.name!r} has no row with {' and '.join(map(repr, names))}."
             raise ArgumentError(msg)
-        to = {_text(feature): reference_of(call, feature) for feature in call.features}
+        to = {read_feature(feature).text: reference_of(call, feature) for feature in call.features}
         result = standardized_differences(
             data, values, by=list(call.features), to=to, spread=self.spread, group_by=group_by,
             case_weights=call.counting.get("case_weights"),
@@ -78,7 +87,7 @@ class StandardizedTable(AuditTable):
 
     def specification(self) -> str:
         """The table in words."""
-        of = "residuals (truth less score)" if self.of_residuals else "scores"
+        of = "residuals (truth minus score)" if self.of_residuals else "scores"
         return f"standardized mean differences of {of} to a group that the caller names; spread: {self.spread}"
 
 
@@ -168,10 +177,6 @@ class SegmentedTable(AuditTable):
         )
 
 
-def _text(feature: tuple[Any, ...]) -> str:
-    return ":".join(Column.of(part, "by").name for part in feature)
-
-
 def adverse_impact_of_credit(frame: pl.DataFrame) -> pl.DataFrame:
     """Add the difference, the odds ratio, and the ratio of the rates of those who are refused."""
     rate, other = pl.col(".estimate"), pl.col(".estimate_reference")
@@ -195,7 +200,7 @@ _SMD = (
 
 lending_adverse_impact = NamedAudit(
     name="lending_adverse_impact",
-    title="Adverse impact of decisions on credit, as practised in fair lending in the United States",
+    title="Adverse impact of decisions on credit, as practiced in fair lending in the United States",
     version=f"practice as of {law.CHECKED}; {law.REGULATION_B.version}",
     source="the documentation of solas-ai 0.6 (adverse impact ratio, SMD, segments); no regulation names these numbers",
     purpose=(

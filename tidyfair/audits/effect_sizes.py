@@ -19,6 +19,7 @@ from tidyfair.specs import (
     By,
     Column,
     ColumnLike,
+    FeatureLike,
     Frame,
     OuterGroups,
     Policy,
@@ -93,10 +94,13 @@ class Standardization:
     spread: Spread
     corrected: bool
 
-    def compared(self, group: Sample, other: Sample, overall: float | None, z: float) -> dict[str, float | None]:
+    def compared(
+        self, group: Sample, other: Sample, correlation: float, overall: float | None, z: float
+    ) -> dict[str, float | None]:
         """The deviation and the standardized difference with its limits, z errors of Hedges & Olkin (1985) from it.
 
-        Nothing without a deviation; `overall` is that of all rows.
+        Nothing without a deviation; `overall` is that of all rows. The means of groups that share rows have a
+        `correlation`, and a deviation of both counts these rows twice.
         """
         freedom = other.size - 1 if self.spread == "reference" else group.size + other.size - 2
         if freedom <= int(self.corrected) or not (group.size and other.size):
@@ -110,16 +114,20 @@ class Standardization:
             return {}
         factor = 1 - 3 / (4 * freedom - 1) if self.corrected else 1.0
         difference = (group.mean - other.mean) / deviation
-        divisor = 2 * freedom if self.spread == "reference" else 2 * (group.size + other.size)
-        error = factor * math.sqrt(1 / group.size + 1 / other.size + difference**2 / divisor)
-        value = factor * difference
+        shared, sizes = 2 * correlation * math.sqrt(group.size * other.size), group.size + other.size
+        of_deviation = 1 / (2 * freedom) if self.spread == "reference" else (1 + shared / sizes) / (2 * sizes)
+        of_means = 1 / group.size + 1 / other.size - shared / (group.size * other.size)
+        value, error = factor * difference, factor * math.sqrt(max(of_means + difference**2 * of_deviation, 0.0))
+        if not error:
+            # the same rows
+            return {".spread": deviation, ".disparity": value}
         return {
             ".spread": deviation, ".disparity": value, ".lower": value - z * error, ".upper": value + z * error,
             ".std_error": error, ".p_value": two_sided(value, error),
         }  # fmt: skip
 
 
-def welch(group: Sample, other: Sample, z: float) -> dict[str, float | None]:
+def welch(group: Sample, other: Sample, correlation: float, z: float) -> dict[str, float | None]:
     """The difference of means with Student's limits for unequal variances, and its test (Welch, 1947)."""
     from scipy.special import stdtr
 
@@ -127,7 +135,9 @@ def welch(group: Sample, other: Sample, z: float) -> dict[str, float | None]:
     if min(group.size, other.size) <= 1 or not group.squares + other.squares:
         return {".disparity": difference}
     variances = [sample.squares / (sample.size - 1) / sample.size for sample in (group, other)]
-    error = math.sqrt(sum(variances))
+    error = math.sqrt(max(sum(variances) - 2 * correlation * math.sqrt(variances[0] * variances[1]), 0.0))
+    if not error:
+        return {".disparity": difference}
     freedom = error**4 / (variances[0] ** 2 / (group.size - 1) + variances[1] ** 2 / (other.size - 1))
     half = float(student_limits(z, np.array([freedom]))[0]) * error
     return {
@@ -142,7 +152,7 @@ def standardized_differences(
     data: object,
     values: ColumnLike,
     *,
-    by: ColumnLike | tuple[ColumnLike, ...] | list[ColumnLike | tuple[ColumnLike, ...]],
+    by: FeatureLike | list[FeatureLike],
     to: object,
     spread: Spread = "pooled",
     corrected: bool = False,
@@ -160,7 +170,7 @@ def standardized_differences(
     Args:
         data: The rows, as metrics take them.
         values: The column of numbers; rows without one do not count.
-        by: The feature, or a list of them; a tuple is a crossing.
+        by: The feature, or a list of them; a tuple is a crossing. Limits of `memberships(…)` know whom groups share.
         to: The group that others are compared with; `"highest"` or `"lowest"`, the group with that mean; or
             `"majority"`, the largest group. A mapping gives each feature its own, `{"race": "White"}`.
         spread: The standard deviation: `"pooled"` of the two groups (Cohen's d), `"reference"` (Glass's delta), or
@@ -178,7 +188,7 @@ def standardized_differences(
 
     Returns:
         A row for each group: outer keys, `.by`, `.group`, `.n`, `.share`, `.mean`, `.reference`, `.spread`,
-        `.disparity` (group less reference) with `.lower`, `.upper` and `.std_error`, the `.p_value` that agrees with
+        `.disparity` (group minus reference) with `.lower`, `.upper` and `.std_error`, the `.p_value` that agrees with
         these limits, `.p_adjusted`, and `.status`.
 
     Raises:
@@ -194,7 +204,12 @@ def standardized_differences(
     z = z_value(proper_share("conf_level", conf_level))
 
     def compare(every: pl.DataFrame, group: pl.DataFrame, other: pl.DataFrame) -> _Numbers:
-        return standardization.compared(Sample.of(group), Sample.of(other), Sample.of(every).deviation, z)
+        samples = Sample.of(group), Sample.of(other)
+        influences = [
+            rows.select("row", (pl.col("weight") * (pl.col("value") - sample.mean)).alias("influence"))
+            for rows, sample in zip((group, other), samples, strict=True)
+        ]
+        return standardization.compared(*samples, _correlation(*influences), Sample.of(every).deviation, z)
 
     comparison = _Comparison(
         "standardized_differences", STANDARDIZED, ".mean",
@@ -210,7 +225,7 @@ def quantile_ratios(
     data: object,
     values: ColumnLike,
     *,
-    by: ColumnLike | tuple[ColumnLike, ...] | list[ColumnLike | tuple[ColumnLike, ...]],
+    by: FeatureLike | list[FeatureLike],
     to: object,
     quantile: float = 0.5,
     group_by: OuterGroups | None = None,
@@ -226,7 +241,7 @@ def quantile_ratios(
     Args:
         data: The rows, as metrics take them.
         values: The column of numbers above 0, such as pay; rows without one do not count.
-        by: The feature, or a list of them; a tuple is a crossing.
+        by: The feature, or a list of them; a tuple is a crossing. Limits of `memberships(…)` know whom groups share.
         to: The group that others are compared with; `"highest"` or `"lowest"`, the group with that quantile; or
             `"majority"`, the largest group. A mapping gives each feature its own, `{"race": "White"}`.
         quantile: The share of the numbers that lie below; 0.5 is the median.
@@ -260,7 +275,14 @@ def quantile_ratios(
         both = group["value"], other["value"]
         values = [cast("float", numbers.quantile(share, "linear")) for numbers in both]
         ratio = values[0] / values[1]
-        error = math.hypot(*(_error_of_logarithm(numbers, share) for numbers in both))
+        errors = [_error_of_logarithm(numbers, share) for numbers in both]
+        influences = [
+            rows.select("row", (share - (pl.col("value") <= value).cast(pl.Float64)).alias("influence"))
+            for rows, value in zip((group, other), values, strict=True)
+        ]
+        error = math.sqrt(
+            max(errors[0] ** 2 + errors[1] ** 2 - 2 * _correlation(*influences) * errors[0] * errors[1], 0.0)
+        )
         # numbers that have not been seen to vary say nothing about how far they do
         if not error > 0:
             return {".disparity": ratio}
@@ -287,6 +309,14 @@ def relative_gaps(
 
     comparison = _Comparison("audit", kind, ".estimate", value, {".gap": 0.0}, compare, policy, None, 0.95)
     return comparison.table(data, values, by, to, group_by or None)
+
+
+def _correlation(one: pl.DataFrame, other: pl.DataFrame) -> float:
+    """The correlation of the values of two groups by chance, from the influences of the rows that they share."""
+    shared = one.join(other, on="row")
+    variances = [rows["influence"].dot(rows["influence"]) or 0.0 for rows in (one, other)]
+    covariance = shared["influence"].dot(shared["influence_right"]) or 0.0
+    return covariance / math.sqrt(variances[0] * variances[1]) if covariance else 0.0
 
 
 def _error_of_logarithm(values: pl.Series, share: float) -> float:
@@ -361,9 +391,9 @@ class _Comparison:
         outer = {f"outer {index}": key.name for index, key in enumerate(source.outer)}
         parts: list[pl.DataFrame] = []
         for index, feature in enumerate(features):
-            named = rows.rename({f"by {index} {part}": f"key {part}" for part in range(len(feature.columns))})
-            reference = self._reference(named, to, feature)
-            for own in named.partition_by(list(outer), maintain_order=True) if outer else [named]:
+            by_group = rows_by_group(rows, [f"by {index} {part}" for part in range(len(feature.columns))], feature)
+            reference = self._reference(by_group, to, feature)
+            for own in by_group.partition_by(list(outer), maintain_order=True) if outer else [by_group]:
                 compared = self._compared(own, feature, reference)
                 parts.append(own.select(list(outer)).head(1).join(compared, how="cross") if outer else compared)
         table = pl.concat(parts)
@@ -383,7 +413,6 @@ class _Comparison:
                 msg = f"{self.function}(): `by` takes columns, not privileged(…)."
                 raise ArgumentError(msg)
             compared = By.of(columns, self.function, self.policy)
-            compared.refuse_memberships(f"{self.function}()")
             if compared in features:
                 msg = f"{self.function}(): `by` names {compared.text!r} twice."
                 raise ArgumentError(msg)
@@ -418,6 +447,7 @@ class _Comparison:
                 "differences of means, `standardized_differences(…)`."
             )
             raise ColumnError(msg)
+        rows = rows.with_row_index("row")
         return rows.sort(outer, nulls_last=True, maintain_order=True) if outer else rows
 
     def _reference(self, rows: pl.DataFrame, to: Any, by: By) -> str | pl.DataFrame:
@@ -443,11 +473,12 @@ class _Comparison:
 
     def _compared(self, rows: pl.DataFrame, by: By, reference: str | pl.DataFrame) -> pl.DataFrame:
         """The groups of a feature compared with one of them, or with none where that may not be compared."""
-        of_group = pl.struct("value", "weight").alias("rows")
+        every, of_group = rows.unique("row", maintain_order=True), pl.struct("row", "value", "weight").alias("rows")
         groups = rows.group_by(_KEYS).agg(pl.len().cast(pl.Int64).alias(".n"), self.value.alias(self.name), of_group)
-        groups = groups.sort(_KEYS, nulls_last=True).with_columns((pl.col(".n") / pl.col(".n").sum()).alias(".share"))
+        groups = groups.sort(_KEYS, nulls_last=True).with_columns((pl.col(".n") / len(every)).alias(".share"))
         keys = groups.select(_KEYS)
         status = pl.when(by.policy.is_unknown(keys)).then(pl.lit(Status.UNKNOWN.value))
+        status = status.when(~by.is_compared(keys)).then(pl.lit(Status.LEFT_OUT.value))
         status = status.when(pl.col(".n") < by.policy.min_n).then(pl.lit(Status.BELOW_MIN_N.value))
         status = status.when(pl.col(".share") < by.policy.min_share).then(pl.lit(Status.BELOW_MIN_SHARE.value))
         groups = groups.with_columns(
@@ -470,7 +501,7 @@ class _Comparison:
             elif group == index:
                 numbers[group] = self.equality
             else:
-                numbers[group] = self.compare(rows, *(groups["rows"][one].struct.unnest() for one in (group, index)))
+                numbers[group] = self.compare(every, *(groups["rows"][one].struct.unnest() for one in (group, index)))
                 statuses[group] = Status.OK.value if numbers[group] else Status.ZERO_DENOMINATOR.value
         names = [name for name in self.kind.columns if name in _NUMBERS]
         table = groups.select(
@@ -480,3 +511,11 @@ class _Comparison:
             pl.Series(".status", statuses, dtype=pl.String),
         )  # fmt: skip
         return table.filter(pl.col(".status") != Status.UNKNOWN.value) if by.policy.unknown == "drop" else table
+
+
+def rows_by_group(rows: pl.DataFrame, columns: Sequence[str], by: By) -> pl.DataFrame:
+    """Rows, each once for each of its groups, whose keys are the columns `key 0`, `key 1` and so on."""
+    distinct = rows.select(columns).unique(maintain_order=True)
+    row, groups = by.rows_by_group(distinct)
+    named = pl.DataFrame([key.alias(f"key {part}") for part, key in enumerate(groups)])
+    return rows.join(distinct[row].hstack(named), on=columns, nulls_equal=True, maintain_order="left_right")

@@ -17,6 +17,7 @@ from tidyfair.audits.named_audits import AuditCall, AuditTable, NamedAudit, unkn
 from tidyfair.audits.pay import eu_pay_transparency
 from tidyfair.audits.prediction_models import clinical_tripod_ai, eu_ai_act_data, model_card
 from tidyfair.audits.published import PublishedTable, html_page, save_document
+from tidyfair.audits.usual_metrics import Feature
 from tidyfair.errors import ArgumentError, in_short
 from tidyfair.escapes import as_html, as_text
 from tidyfair.specs import (
@@ -24,13 +25,14 @@ from tidyfair.specs import (
     Column,
     ColumnLike,
     CountOptions,
+    Memberships,
     Privileged,
     Treatment,
     refuse,
+    refuse_unknown,
     refuse_unknown_keywords,
     show_keywords,
     string,
-    unknown_keyword,
     with_event,
 )
 from tidyfair.tallies import Suppression, open_frame
@@ -230,7 +232,7 @@ def audit(
     truth: ColumnLike | None = None,
     estimate: ColumnLike | None = None,
     *,
-    by: ColumnLike | tuple[ColumnLike, ...] | list[ColumnLike | tuple[ColumnLike, ...]] | None = None,
+    by: Feature | list[Feature] | None = None,
     to: object = None,
     within: ColumnLike | list[ColumnLike] | None = None,
     complementary: ColumnLike | None = None,
@@ -255,7 +257,7 @@ def audit(
         data: The rows, as metrics take them.
         truth: The column of the truth.
         estimate: The column of decisions, or of pay.
-        by: The feature, or a list of them; a tuple is a crossing.
+        by: The feature, or a list of them; a tuple is a crossing, and `memberships(…)` are groups that overlap.
         to: The reference, where the audit leaves it to you, as `compare_groups` takes it.
         within: The columns whose groups are the segments, or categories of workers, of audits that compare like with
             like.
@@ -287,10 +289,7 @@ def audit(
     keywords: dict[str, Any] = dict(options)
     refuse("audit()", keywords, _REFUSED)
     known = ["truth", "estimate", "by", "to", *_FACTS, *CallOptions.__annotations__]
-    for keyword in keywords:
-        if keyword not in known:
-            kind = "argument of audit()"
-            raise unknown_keyword(kind, keyword, known)
+    refuse_unknown("argument of audit()", keywords, known)
     if by is None:
         msg = 'audit() compares groups: name the feature, `by="column"`, or a list of them, `by=["sex", "race"]`.'
         raise ArgumentError(msg)
@@ -350,8 +349,9 @@ def _features(by: Any) -> tuple[tuple[Any, ...], ...]:
         if not columns:
             continue
         # expressions are equal as columns, and have no hash of their own
-        parts = tuple(part if isinstance(part, Privileged) else Column.of(part, "by") for part in columns)
-        names = [part.name for part in parts if isinstance(part, Column)]
+        is_made = [isinstance(part, Privileged | Memberships) for part in columns]
+        parts = tuple(part if made else Column.of(part, "by") for part, made in zip(columns, is_made, strict=True))
+        names = [part.name for part in parts if not isinstance(part, Privileged)]
         twice = [name for name in names if names.count(name) > 1]
         if twice:
             msg = f"audit(): `by` crosses {twice[0]!r} with itself; name two different columns, or one without a tuple."

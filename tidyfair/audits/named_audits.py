@@ -14,10 +14,11 @@ from tidyfair.audits.published import PublishedColumn, PublishedTable
 from tidyfair.audits.reference_tables import GroupComparison, compare_groups
 from tidyfair.calling import GroupwiseMetric, Metric, metric_set, metric_tweak
 from tidyfair.errors import ArgumentError, ColumnError, LabelError, Status, listed
+from tidyfair.escapes import display
 from tidyfair.evaluation import labels_with_scores
 from tidyfair.intervals import Scale
 from tidyfair.metrics.classification import instances
-from tidyfair.specs import By, Column, Options, Policy, Treatment, crossed_text, display, key_columns
+from tidyfair.specs import By, Column, Options, Policy, Treatment, crossed_text, key_columns
 from tidyfair.specs.result_kinds import UNKNOWN_ROWS
 from tidyfair.tallies import Cut, Suppression, Tally, open_frame
 
@@ -40,6 +41,7 @@ _EXCLUDED = {
     Status.BELOW_MIN_N.value: "few rows",
     Status.BELOW_MIN_SHARE.value: "small share",
     Status.SUPPRESSED.value: "suppressed",
+    Status.LEFT_OUT.value: "in no group",
 }
 """The reasons why a group does not count, in words."""
 
@@ -108,7 +110,7 @@ class AuditCall:
                 raise ArgumentError(msg)
         score = Column.of(self.counting["probs"], "probs")
         others = [("group_by", column) for column in source.outer]
-        others += [("by", Column.of(part, "by")) for feature in self.features for part in feature]
+        others += [("by", column) for by in map(read_feature, self.features) for column in by.columns]
         if self.counting.get("cluster") is not None:
             others.append(("cluster", Column.of(self.counting["cluster"], "cluster")))
         wanted = {f"other {index}": column for index, column in enumerate(others)}
@@ -307,9 +309,17 @@ class ValuesTable(AuditTable):
         members: list[Any] = [*metrics, *(metric.difference(*by, **groups) for metric in metrics for by in features)]
         metrics_of_groups = metric_set(*members)
         tally = call.tally(members, without=without)
-        if audit.one_event:
-            _check_event(audit, tally, Options(**call.reading))
-        metrics_of_groups.run.check_occurs(tally, Options(**call.reading))
+        options = Options(**call.reading)
+        if audit.one_event and options.pos_label is None and tally.truth is not None:
+            labels = labels_with_scores(tally, labels=options.labels, pos_label=None, estimator=options.estimator)
+            if labels.event is None:
+                msg = (
+                    f"audit(): {audit.name} is about one event, and the labels of {tally.truth.name!r} are "
+                    f"{listed(labels.values)}: name the event, as in `pos_label={labels.values[-1]!r}`; all others "
+                    "count as its absence."
+                )
+                raise LabelError(msg)
+        metrics_of_groups.run.check_occurs(tally, options)
         frame = metrics_of_groups.compute_by_group(tally, **call.reading, interval="auto", on_undefined="ignore")
         statuses = frame[".status"].unique().to_list()
         reasons = {status: f"undefined ({Status.text_of(status)})" for status in statuses}
@@ -455,8 +465,9 @@ class NamedAudit:
         if not self.complete_rows:
             return tally
         names = tally.names(list(dict.fromkeys(column for by in bys for column in by.columns)))
-        is_unknown = bys[0].policy.is_unknown(tally.cells.select(names))
-        known = tally.cells.with_columns(pl.when(~is_unknown).then(name).alias(name) for name in names)
+        are_unknown = pl.DataFrame({by.text: by.is_unknown(by.groups(tally.keys_of_cells(by.columns))) for by in bys})
+        is_known = ~are_unknown.select(pl.any_horizontal(pl.all())).to_series()
+        known = tally.cells.with_columns(pl.when(is_known).then(name).alias(name) for name in names)
         return replace(tally, cells=known)
 
     def tables_of(self, call: AuditCall) -> list[AuditTable]:
@@ -493,20 +504,6 @@ def keys_of(frame: pl.DataFrame) -> list[tuple[str, str]]:
     return [*((name, name) for name in key_columns(frame)), *headings]
 
 
-def _check_event(audit: NamedAudit, tally: Tally, options: Options) -> None:
-    """Refuse several labels of which none is the event."""
-    if options.pos_label is not None or tally.truth is None:
-        return
-    labels = labels_with_scores(tally, labels=options.labels, pos_label=None, estimator=options.estimator)
-    if labels.event is None:
-        msg = (
-            f"audit(): {audit.name} is about one event, and the labels of {tally.truth.name!r} are "
-            f"{listed(labels.values)}: name the event, as in `pos_label={labels.values[-1]!r}`; all others count as "
-            "its absence."
-        )
-        raise LabelError(msg)
-
-
 def _notes(headings: Mapping[str, str], notes: Iterable[Mapping[str, str]]) -> str:
     """The notes on the values of a group as one text, in which each reason names its metrics."""
     metrics_of_note: dict[str, list[str]] = {}
@@ -524,9 +521,16 @@ def note(consequence: str = "not compared") -> pl.Expr:
     return pl.col(".status").replace_strict(texts, default="", return_dtype=pl.String).alias(NOTE)
 
 
+def read_feature(feature: tuple[Any, ...]) -> By:
+    """A feature, whichever of its groups are compared."""
+    return By.of(feature, "audit", Policy())
+
+
 def crossings(features: tuple[tuple[Any, ...], ...]) -> tuple[tuple[Any, ...], ...]:
     """Features, and the crossing of all their columns."""
-    columns = {Column.of(part, "by").name: part for feature in features for part in feature}
+    columns: dict[str, Any] = {}
+    for by in map(read_feature, features):
+        columns |= zip(by.names, by.features, strict=True)
     is_there = any(len(feature) == len(columns) for feature in features)
     return features if is_there else (*features, tuple(columns.values()))
 
@@ -534,11 +538,15 @@ def crossings(features: tuple[tuple[Any, ...], ...]) -> tuple[tuple[Any, ...], .
 def unknown_rows(call: AuditCall, audit: NamedAudit) -> pl.DataFrame:
     """The rows of each outer group, and how many of them are of unknown groups, by feature and of any feature."""
     every = [instances.difference(*by, unknown_values=audit.unknown_values) for by in crossings(call.features)]
-    groups = metric_set(*every).by_group(call.data, group_by=call.counting.get("group_by"), on_undefined="ignore")
+    metrics = metric_set(instances, *every)
+    groups = metrics.by_group(call.data, group_by=call.counting.get("group_by"), on_undefined="ignore")
     groups = open_frame(groups).to_polars()
-    is_unknown = pl.col(".status") == Status.UNKNOWN.value
-    rows = pl.col(".n").sum(), pl.col(".n").filter(is_unknown).sum().alias(".unknown")
-    counts = UNKNOWN_ROWS.frame(groups.group_by(*key_columns(groups), ".by", maintain_order=True).agg(rows))
+    outer, is_unknown = key_columns(groups), pl.col(".status") == Status.UNKNOWN.value
+    # people may be in several groups
+    rows = pl.col(".n").filter(pl.col(".by").is_null()).sum().over(pl.lit(0), *outer)
+    unknown = pl.col(".n").first(), pl.col(".unknown").sum()
+    groups = groups.with_columns(rows, pl.when(is_unknown).then(".n").alias(".unknown")).drop_nulls(".by")
+    counts = UNKNOWN_ROWS.frame(groups.group_by(*outer, ".by", maintain_order=True).agg(unknown))
     if call.suppression is not None:
         # how many rows are of unknown groups may be a small count
         counts = counts.with_columns(pl.lit(None, pl.Int64).alias(name) for name in (".n", ".unknown"))

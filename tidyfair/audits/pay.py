@@ -8,8 +8,8 @@ from typing import Any, ClassVar, Literal, TypeAlias
 import polars as pl
 
 from tidyfair.audits.credit import reference_of
-from tidyfair.audits.effect_sizes import relative_gaps
-from tidyfair.audits.named_audits import NOTE, AuditCall, AuditTable, NamedAudit, note
+from tidyfair.audits.effect_sizes import relative_gaps, rows_by_group
+from tidyfair.audits.named_audits import NOTE, AuditCall, AuditTable, NamedAudit, note, read_feature
 from tidyfair.audits.published import PublishedColumn
 from tidyfair.errors import ArgumentError, ColumnError, Status
 from tidyfair.evaluation import texts_of
@@ -66,7 +66,7 @@ class PayGapTable(AuditTable):
     def frame(self, call: AuditCall, audit: NamedAudit) -> pl.DataFrame:
         """The tidy frame."""
         policy = Policy.of("audit()", **audit.group_options)
-        to = {By.of(feature, "audit", policy).text: reference_of(call, feature) for feature in call.features}
+        to = {read_feature(feature).text: reference_of(call, feature) for feature in call.features}
         value = pl.col("value").median() if self.statistic == "median" else pl.col("value").mean()
         rows, group_by = _with_pay(call, self.name, self.pay)
         if "within" in self.needs:
@@ -103,11 +103,12 @@ class PayBandsTable(AuditTable):
         for feature in call.features:
             by = By.of(feature, "audit", policy)
             columns = [*(Column.of(key, "group_by") for key in outer), *by.columns]
-            names = [f"key {index}" for index in range(len(columns))]
+            names = [f"column {index}" for index in range(len(columns))]
             wanted = {name: ("by", column) for name, column in zip(names, columns, strict=True)}
             read = open_frame(rows).read({"pay": ("estimate", Column(_PAY)), **wanted}).drop_nulls("pay")
-            keys, groups = names[: len(outer)], names[len(outer) :]
-            bands = _in_bands(read.filter(~policy.is_unknown(read.select(groups))), keys, groups)
+            keys, groups = names[: len(outer)], [f"key {part}" for part in range(len(by.keys))]
+            by_group = rows_by_group(read.with_row_index("row"), names[len(outer) :], by)
+            bands = _in_bands(by_group.filter(~by.is_unknown(by_group.select(groups))), keys, groups)
             text = texts_of(bands.select(groups)).alias(".group")
             bands = bands.select(*keys, pl.lit(by.text).alias(".by"), text, ".bin", ".n", ".estimate")
             parts.append(bands.rename({key: column.name for key, column in zip(keys, columns, strict=False)}))
@@ -122,18 +123,21 @@ def _in_bands(rows: pl.DataFrame, keys: list[str], groups: list[str]) -> pl.Data
     """The workers of each group in each band of each outer group, and their share of the band."""
     rows = rows.with_columns(pl.lit(0).alias("\0all"))
     outer = ["\0all", *keys]
-    alike = rows.group_by(*outer, "pay").agg(pl.len().cast(pl.Int64).alias("size")).sort("pay")
+    alike = rows.unique("row").group_by(*outer, "pay").agg(pl.len().cast(pl.Int64).alias("size")).sort("pay")
     last, total = pl.col("size").cum_sum().over(outer), pl.col("size").sum().over(outer)
     bands = alike.with_columns(last.alias("last"), total.alias("total"))
     bands = bands.join(pl.DataFrame({".bin": range(1, _BANDS + 1)}), how="cross")
     # the borders are rounded up
     low, high = ((pl.col("total") * (pl.col(".bin") - step) + _BANDS - 1) // _BANDS for step in (1, 0))
     inside = pl.min_horizontal("last", high) - pl.max_horizontal(pl.col("last") - pl.col("size"), low)
-    bands = bands.with_columns((inside.clip(lower_bound=0) / pl.col("size")).alias("part"))
+    bands = bands.with_columns(inside.clip(lower_bound=0).alias("inside"))
+    bands = bands.with_columns(
+        (pl.col("inside") / pl.col("size")).alias("part"), pl.col("inside").sum().over(*outer, ".bin").alias("all")
+    )
     counted = rows.group_by(*outer, *groups, "pay").len().join(bands, on=[*outer, "pay"], nulls_equal=True)
     workers = (pl.col("len") * pl.col("part")).sum().alias(".n")
-    share = (pl.col(".n") / pl.col(".n").sum().over(*outer, ".bin")).alias(".estimate")
-    of_groups = counted.group_by(*outer, ".bin", *groups).agg(workers).with_columns(share)
+    share = (pl.col(".n") / pl.col("all")).alias(".estimate")
+    of_groups = counted.group_by(*outer, ".bin", *groups).agg(workers, pl.col("all").first()).with_columns(share)
     return of_groups.sort(*outer, ".bin", *groups, nulls_last=True)
 
 
@@ -180,7 +184,7 @@ eu_pay_transparency = NamedAudit(
     ),
     readings=(
         "Pay is what the caller passes, gross and per hour or year, with its complementary or variable components.",
-        "A gap is 1 less the ratio to the reference, as men are in the Directive; below 0, the group has more.",
+        "A gap is 1 minus the ratio to the reference, as men are in the Directive; below 0, the group has more.",
         "Gaps in complementary components are of those who receive any, as in the method of gov.uk.",
         "Bands are four equal groups of the workers of known group; equal pay at a border is divided in proportion.",
         "Values are of all workers, not of a sample, and have no intervals.",
@@ -203,7 +207,7 @@ eu_pay_transparency = NamedAudit(
         ),
         PayGapTable(
             name="categories", heading="(g) Gender pay gap by category of workers", needs=("estimate", "within"),
-            columns=(_WORKERS, _GAP, PublishedColumn(column=".is_large_gap", heading="At least 5 %"), _NOTE),
+            columns=(_WORKERS, _GAP, PublishedColumn(column=".is_large_gap", heading="At least 5%"), _NOTE),
         ),
         PayGapTable(
             name="categories_basic", heading="(g) Ordinary basic pay by category of workers",

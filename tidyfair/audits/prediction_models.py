@@ -59,7 +59,7 @@ clinical_tripod_ai = NamedAudit(
     is_not=(
         "a test of fairness: the statement guides reporting, and prescribes no measure, threshold or table",
         "evidence that patients benefit; net benefit assumes one threshold, and so one trade-off, for all groups",
-        "a judgement of bias in the study, or advice on care",
+        "a judgment of bias in the study, or advice on care",
     ),
     readings=(
         "The calibration intercept is in logits, with the slope held at 1; O:E is observed over expected.",
@@ -140,7 +140,7 @@ model_card = NamedAudit(
     purpose="the usual rates with intervals, by each feature (unitary results) and by all together (intersectional)",
     is_not=(
         "a complete card: intended use, factors, data, ethics and caveats are for people to write",
-        "a judgement that the model is fair, or fit for a use",
+        "a judgment that the model is fair, or fit for a use",
     ),
     tables=(
         _values_table("performance", "Quantitative analyses", ("truth", "estimate"), *_LABELS, crossed=True),

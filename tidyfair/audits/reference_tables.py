@@ -23,7 +23,6 @@ from tidyfair.audits.references import (
     BY_VALUE,
     IN_WORDS,
     against_rest,
-    check_best,
     limits_to_overall,
     reference_index,
     share_of_group,
@@ -39,6 +38,7 @@ from tidyfair.intervals import (
     SCALES,
     ComparedGroups,
     Scale,
+    Uncertainty,
     check_positive,
     check_scale,
     compare_values,
@@ -52,8 +52,10 @@ from tidyfair.intervals import (
 from tidyfair.specs import (
     CONTEXTS,
     ONE_LABEL,
+    RESERVED,
     By,
     ComputeOptions,
+    Context,
     Contrast,
     Options,
     Policy,
@@ -92,6 +94,7 @@ _DETAILS = (
 )  # fmt: skip
 """The columns that are shown when asked for."""
 _FOUR_FIFTHS = 0.8
+_NUMBER = "\0number of the metric"
 
 
 @dataclass(frozen=True, repr=False)
@@ -163,7 +166,12 @@ class GroupComparison(GroupsCompared):
         evaluated = self._run.evaluate(tally, options, metric_set(*self.metrics).specs)
         called = self if independent or self.test != "welch" else replace(self, test="interval")
         tables = [_Table(called, own, options, plain=plain).frame() for own in evaluated]
-        table = pl.concat(tables, how="diagonal_relaxed")
+        # those of overlapping groups are evaluated apart
+        table = pl.concat(tables, how="diagonal_relaxed").sort(_NUMBER, maintain_order=True).drop(_NUMBER)
+        names = [name for metric in self.metrics for name in metric.by.names if name not in RESERVED]
+        first = [*table.columns[: table.columns.index(".by") + 1], *(name for name in names if name in table.columns)]
+        first = list(dict.fromkeys(first))
+        table = table.select(*first, pl.exclude(first))
         table = with_adjusted_p_values(table, [] if self.family == "all" else [f".{self.family}"], self.adjust)
         return table if options.explain else table.drop(_DETAILS)
 
@@ -185,6 +193,8 @@ class _Sides:
     """The standard errors of the comparisons."""
     p_value: Array
     """The p-values that agree with the limits."""
+    correlation: Array | Literal[0] = 0
+    """The correlations of the values of both by chance; 0 where they share no rows."""
 
 
 class _Table:
@@ -200,11 +210,11 @@ class _Table:
         self.variations: dict[int, Variations] = {}
         # some metrics of the call may be evaluated apart
         members = {(metric.name, metric.by): number for number, metric in enumerate(settings.metrics)}
-        own = [members[spec.name, cast("By", spec.by)] for spec in evaluated.specs]
-        self.metrics = [settings.metrics[number] for number in own]
-        self.to = [settings.to[number] for number in own]
-        self.scale: list[TableScale] = [cast("TableScale", settings.scales[number]) for number in own]
-        self.reads_variation = [settings.reads_variation(number) for number in own]
+        self.metric_numbers = [members[spec.name, cast("By", spec.by)] for spec in evaluated.specs]
+        self.metrics = [settings.metrics[number] for number in self.metric_numbers]
+        self.to = [settings.to[number] for number in self.metric_numbers]
+        self.scale: list[TableScale] = [cast("TableScale", settings.scales[number]) for number in self.metric_numbers]
+        self.reads_variation = [settings.reads_variation(number) for number in self.metric_numbers]
         # a standardized difference is one first
         self.scale_of_values: list[Scale] = ["difference" if one == "standardized" else one for one in self.scale]
 
@@ -215,7 +225,10 @@ class _Table:
         for family in with_context:
             if len(family.rows) > 1:
                 check_positive(family, self.scale_of_values[family.spec])
-        scales: dict[int, Scale] = {family.spec: self.scale_of_values[family.spec] for family in with_context}
+        # values of a judge know how far those of rests vary
+        by_judge = {family.spec for family in with_context if family.estimates.sampling == "judged"}
+        specs = {family.spec for family in with_context}
+        scales: dict[int, Scale] = {spec: self.scale_of_values[spec] for spec in specs - by_judge}
         drawn = {family.spec for family in with_context if family.estimates.kind == "resampled"}
         beside = against_rest(self.evaluated, self.options, scales, drawn)
         for family in compared:
@@ -223,8 +236,10 @@ class _Table:
                 index = family.rows["row"].to_numpy()
                 limits = family.estimates.limits(z_value(self.options.conf_level))
                 self.numbers[".estimate_lower"][index], self.numbers[".estimate_upper"][index] = limits
-            has_context = family.spec in scales
-            sides = self._contexts(family, beside) if has_context else self._references(family)
+            if family.spec in by_judge:
+                sides = self._contexts_by_judge(family)
+            else:
+                sides = self._contexts(family, beside) if family.spec in scales else self._references(family)
             if sides is not None:
                 self._compare(family, sides)
         return self._assembled()
@@ -258,6 +273,7 @@ class _Table:
             limits=quantities.compared(group, references, z_value(self.options.conf_level), scale),
             error=quantities.error_compared(group, references, scale),
             p_value=p_values(quantities, group, references, scale),
+            correlation=quantities.correlation_of(group, references),
         )
 
     def _contexts(self, family: ComparedGroups, beside: pl.DataFrame) -> _Sides | None:
@@ -281,6 +297,18 @@ class _Table:
             error = (1 - share) * error if scale == "difference" else np.full(len(group), np.nan)
         return _Sides(group, to, other, (hits, denominator), limits, error, p_value)
 
+    def _contexts_by_judge(self, family: ComparedGroups) -> _Sides:
+        """The same, where labels are of people and of a judge."""
+        to, rows, scale = str(self.to[family.spec]), family.rows, self.scale_of_values[family.spec]
+        uncertainty, context = Uncertainty(self.evaluated, self.options), cast("Context", to)
+        values: Any = uncertainty.beside_context(rows["requested"][0], rows["row"].to_numpy(), context)
+        group = np.flatnonzero(~np.isnan(rows[to].to_numpy()))
+        other = group + len(rows)
+        self.texts[".status"][np.delete(rows["row"].to_numpy(), group)] = Status.NO_REFERENCE.value
+        limits = values.compared(group, other, z_value(self.options.conf_level), scale)
+        error, p_value = values.error_compared(group, other, scale), p_values(values, group, other, scale)
+        return _Sides(group, to, values.value[other], _counts(rows[group]), limits, error, p_value)
+
     def _compare(self, family: ComparedGroups, sides: _Sides) -> None:
         """Fill the rows of the groups of a family."""
         scale, rows = self.scale_of_values[family.spec], family.rows
@@ -299,6 +327,9 @@ class _Table:
             columns[".shortfall_four_fifths"] = (_FOUR_FIFTHS * sides.other - value) * size
         is_rate = is_share and self.plain
         test = self.settings.test if is_rate and self.settings.test != "welch" else "interval"
+        if test in {"fisher", "mid_p"} and np.any(sides.correlation):
+            # tables of both groups would count the rows that they share twice
+            test = "interval"
         if is_rate:
             hits, denominator = (counts[sides.group] for counts in _counts(rows))
             is_overall = self.to[family.spec] == "overall"
@@ -316,17 +347,20 @@ class _Table:
         """Fill the rows of the groups of a family whose means are compared by how far numbers vary."""
         spec, z = family.spec, z_value(self.options.conf_level)
         if spec not in self.variations:
-            tally = self.evaluated.evaluator.tally
+            tally = self.evaluated.evaluator.base_tally
             self.variations[spec] = Variations.of(self.metrics[spec], tally, self.options)
         variations = self.variations[spec]
         samples = variations.samples(family, self.evaluated, cast("By", self.evaluated.specs[spec].by))
         overall, other = variations.deviation.get(family.outer), samples[reference]
-        mean, indices = np.full(len(groups), other.mean), map(int, groups)
+        correlation = family.estimates.correlation_of(groups, np.full(len(groups), reference))
+        mean = np.full(len(groups), other.mean)
+        correlations = np.broadcast_to(correlation, len(groups))
+        compared = [(samples[int(group)], other, float(own)) for group, own in zip(groups, correlations, strict=True)]
         if self.scale[spec] == "standardized":
             compare = self.settings.standardization.compared
-            rows, method, test = [compare(samples[group], other, overall, z) for group in indices], "hedges_olkin", ""
+            rows, method, test = [compare(*pair, overall, z) for pair in compared], "hedges_olkin", ""
         else:
-            rows, method, test = [welch(samples[group], other, z) for group in indices], "welch", "welch"
+            rows, method, test = [welch(*pair, z) for pair in compared], "welch", "welch"
         names = (".spread", ".disparity", ".lower", ".upper", ".std_error", ".statistic", ".df", ".p_value")
         columns = {name: np.array([row.get(name) for row in rows], dtype=float) for name in names}
         index, name = family.rows["row"].to_numpy()[groups], family.rows["text"][reference]
@@ -370,7 +404,8 @@ class _Table:
         # sizes and shares of suppressed groups would tell how many rows they have
         is_shown = rows["n"].is_not_null()
         columns[".share"] = pl.select(pl.when(is_shown).then(columns[".share"])).to_series()
-        return pl.DataFrame(columns | {name: shown[name] for name in _SHOWN})
+        number = pl.Series(_NUMBER, self.metric_numbers)[rows["spec"]]
+        return pl.DataFrame([*pl.DataFrame(columns | {name: shown[name] for name in _SHOWN}), number])
 
 
 _SHOWN = (
@@ -390,19 +425,21 @@ def _selections(
 ) -> dict[str, Array]:
     """The counts of the reference, the standard deviations between rates, and the disparity if one selection moved.
 
-    Among all rows together a selection only moves.
+    Among all rows together a selection only moves. Groups that share rows have no counts that stand beside each other.
     """
     (hits, denominator), (other_hits, other_rows) = counts, sides.others
+    apart = np.where(sides.correlation == 0, 1.0, np.nan)
     together = (hits + other_hits) / (denominator + other_rows)
     with np.errstate(divide="ignore", invalid="ignore"):
-        error = np.sqrt(together * (1 - together) * (1 / denominator + 1 / other_rows))
+        shared = 2 * sides.correlation / np.sqrt(denominator * other_rows)
+        error = np.sqrt(together * (1 - together) * (1 / denominator + 1 / other_rows - shared))
         reference = sides.other if is_overall else (other_hits - 1) / other_rows
         moved = compare_values((hits + 1) / denominator, reference, scale)
         return {
-            ".numerator_reference": other_hits + hits if is_overall else other_hits,
-            ".denominator_reference": other_rows + denominator if is_overall else other_rows,
+            ".numerator_reference": apart * (other_hits + hits if is_overall else other_hits),
+            ".denominator_reference": apart * (other_rows + denominator if is_overall else other_rows),
             ".deviations": np.where(error > 0, (value - other_hits / other_rows) / error, 0.0),
-            ".flip_flop": np.where((hits < denominator) & (other_hits > 0), moved, np.nan),
+            ".flip_flop": apart * np.where((hits < denominator) & (other_hits > 0), moved, np.nan),
         }
 
 
@@ -432,7 +469,7 @@ def compare_groups(
             group; `"overall"`, all rows; `"rest"`, all other groups; or a group. A mapping gives each feature its own,
             such as `{"race": "White", "sex": "male"}`. Left out, the best. `"each"` compares every pair of groups, as
             `inference.pairwise` does, whose result it returns.
-        scale: `"difference"` (group less reference), `"ratio"` (group over reference), of rates `"odds_ratio"`, or of
+        scale: `"difference"` (group minus reference), `"ratio"` (group over reference), of rates `"odds_ratio"`, or of
             `mean_prediction`, `mean_truth` and `mean_score` `"standardized"`, the difference in standard deviations, as
             `audits.standardized_differences` has it. Left out, that of groupwise metrics, and differences.
         test: The test of `.p_value`: `"interval"`, the level at which the interval just holds equality, so that both
@@ -578,8 +615,12 @@ def _check(metric: GroupwiseMetric, reference: object, scale: TableScale) -> Non
     if base.definition.compares:
         msg = f"{base.name} compares each group with others already; its values are those of `by_group`."
         raise ArgumentError(msg)
-    if reference == "best":
-        check_best(metric)
+    if reference == "best" and base.direction == "zero" and not {"truth", "estimate"} <= base.definition.reads:
+        msg = (
+            f"{base.name} is neither good nor bad, so that no group is the best: say what others are compared with, "
+            'as `to="highest"`, `to="lowest"`, `to="majority"` or a group.'
+        )
+        raise ArgumentError(msg)
     if scale == "standardized":
         check_mean(base, 'scale="standardized"')
         if reference in CONTEXTS:

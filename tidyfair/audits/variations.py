@@ -94,24 +94,24 @@ class Variations:
     def of(cls, metric: GroupwiseMetric, tally: Tally, options: Options) -> Variations:
         """Work them out from a tally."""
         specs: Sequence[Any] = with_variation(metric)
-        (evaluated,) = evaluate_specs(tally, specs, options)
         within: dict[tuple[int, int], Sample] = {}
         deviation: dict[int, float | None] = {}
-        cells, group_cells = evaluated.evaluator.cells, evaluated.group_cells
-        is_complete = cells.complete_in(metric.metrics[0].definition.reads)
-        rows = evaluated.rows.filter(pl.col("rate").is_not_null(), pl.col(LEVEL) == NO_LEVEL)
-        for number, by in enumerate((metric.by, None)):
-            (first, size), index = group_cells.spans[by], group_cells.indices[by].of_cell
-            weight, square = (
-                np.bincount(index, np.where(is_complete, cells.measure(name), 0), size) for name in ("w", "w2")
-            )
-            for outer, cell, value in rows.filter(spec=number).select("outer", GROUP_CELL, "rate").rows():
-                own = cell - first
-                sample = Sample.weighted(math.nan, max(value, 0.0), float(weight[own]), float(square[own]))
-                if by is None:
-                    deviation[outer] = sample.deviation
-                else:
-                    within[outer, own] = sample
+        for evaluated in evaluate_specs(tally, specs, options):
+            cells, group_cells = evaluated.evaluator.cells, evaluated.group_cells
+            is_complete = cells.complete_in(metric.metrics[0].definition.reads)
+            rows = evaluated.rows.filter(pl.col("rate").is_not_null(), pl.col(LEVEL) == NO_LEVEL)
+            for number, spec in enumerate(evaluated.specs):
+                (first, size), index = group_cells.spans[spec.by], group_cells.indices[spec.by].of_cell
+                weight, square = (
+                    np.bincount(index, np.where(is_complete, cells.measure(name), 0), size) for name in ("w", "w2")
+                )
+                for outer, cell, value in rows.filter(spec=number).select("outer", GROUP_CELL, "rate").rows():
+                    own = cell - first
+                    sample = Sample.weighted(math.nan, max(value, 0.0), float(weight[own]), float(square[own]))
+                    if spec.by is None:
+                        deviation[outer] = sample.deviation
+                    else:
+                        within[outer, own] = sample
         return cls(within, deviation)
 
     def samples(self, family: ComparedGroups, evaluated: Evaluated, by: By) -> list[Sample]:

@@ -242,7 +242,7 @@ class Evaluable(ABC):
         is about, null for all or the event), `.estimator`, `.estimate`, `.n` and `.denominator` in rows, and `.status`,
         the reason why a value is null (`zero_denominator`, `one_class`, `constant`, `missing_values`, `below_min_n`,
         `left_out` …), or `ok`, `infinite`, `levels_left_out`. With weights and intervals `.effective_n` is the
-        effective number of rows of the denominator (after Kish, 1965; linearised).
+        effective number of rows of the denominator (after Kish, 1965; linearized).
 
         With `simultaneous=True` the intervals of all groups of a metric jointly have the level `conf_level`, within
         each outer group: each of k groups has the level `conf_level ** (1 / k)` (Šidák, 1967), which is exact for

@@ -313,28 +313,18 @@ class Run:
                 f'`{name}.difference("column").by_group(…)`; groups of `group_by` are apart.'
             )
             raise ArgumentError(msg)
-        parts: list[pl.DataFrame] = []
-        for tally, specs in counted:
-            for evaluated in self.evaluate(tally, options, specs, allow_unseen=True):
-                if options.on_undefined == "warn" and tally.forecast is not None:
-                    _warn_of_direction(tally, evaluated, options)
-                part = tidy_groups(evaluated)
-                if options.interval is not None:
-                    from tidyfair.intervals import group_intervals  # noqa: PLC0415 - where they are asked for
-
-                    part = group_intervals(evaluated, part, options)
-                parts.append(with_features(part.drop(LOST, strict=False), evaluated))
+        parts = [
+            _part_of_groups(tally, evaluated, options)
+            for tally, specs in counted
+            for evaluated in self.evaluate(tally, options, specs, allow_unseen=True)
+        ]
         tallies = [tally for tally, _ in counted]
         if options.on_undefined == "warn" and options.na_rm:
             self.warn_of_missing_predictions(tallies)
         parts = _without_bounds(tallies, parts)
-        groups = parts[0]
-        if len(parts) > 1:
-            groups = _together(parts, [(name, spec.by) for spec in self.specs for name, _ in spec.formulas])
-        features: dict[str, None] = {}
-        for spec in self.specs:
-            if spec.by is not None and not spec.by.sides:
-                features |= dict.fromkeys(name for name in spec.by.names if name not in RESERVED)
+        groups = _together(parts, [(name, spec.by) for spec in self.specs for name, _ in spec.formulas])
+        bys = [spec.by for spec in self.specs if spec.by is not None and not spec.by.sides]
+        features = dict.fromkeys(name for by in bys for name in by.names if name not in RESERVED)
         names = [name for name in groups.columns if name not in features]
         after = names.index(".by") + 1
         return groups.select(*names[:after], *features, *names[after:])
@@ -376,7 +366,19 @@ class Run:
                 self.warn_of_missing_predictions(tallies)
             if messages or constant:
                 _warn_of_values(messages, constant)
-        return parts[0] if len(parts) == 1 else _together(parts, [(spec.name, spec.by) for spec in self.specs])
+        return _together(parts, [(spec.name, spec.by) for spec in self.specs])
+
+
+def _part_of_groups(tally: Tally, evaluated: Evaluated, options: Options) -> pl.DataFrame:
+    """The values of the groups of some metrics."""
+    if options.on_undefined == "warn" and tally.forecast is not None:
+        _warn_of_direction(tally, evaluated, options)
+    part = tidy_groups(evaluated)
+    if options.interval is not None:
+        from tidyfair.intervals import group_intervals  # noqa: PLC0415 - where they are asked for
+
+        part = group_intervals(evaluated, part, options)
+    return with_features(part.drop(LOST, strict=False), evaluated)
 
 
 def _part_of_results(tally: Tally, evaluated: Evaluated, options: Options) -> tuple[pl.DataFrame, list[str]]:
@@ -434,6 +436,8 @@ def _unknown_rows(tally: Tally, by: By) -> list[str]:
 
 def _together(parts: Sequence[pl.DataFrame], metrics: Sequence[tuple[str, By | None]]) -> pl.DataFrame:
     """The results of all passes as one frame, in the order of the metrics and their features."""
+    if len(parts) == 1:
+        return parts[0]
     frame = pl.concat(parts, how="diagonal_relaxed")
     order: dict[tuple[str, str | None], int] = {}
     for name, by in metrics:

@@ -304,9 +304,6 @@ def save_state(tally: Tally, path: str | Path, *, suppress_below: int | None = N
     if tally.design is not None:
         msg = "save_state() does not support survey designs yet; save a tally without `design=`."
         raise ArgumentError(msg)
-    if tally.judge is not None:
-        msg = "save_state() does not support labels of a judge yet; save a tally without `judged=`."
-        raise ArgumentError(msg)
     if suppress_below is None and tally.suppression is not None:
         suppress_below = tally.suppression.below
     if suppress_below is not None:
@@ -328,6 +325,12 @@ def save_state(tally: Tally, path: str | Path, *, suppress_below: int | None = N
 def _suppressed(tally: Tally, fewest: int) -> Tally:
     """The tally without groups that have small counts, and without groups from which these could be derived."""
     whole("suppress_below", fewest, 1)
+    if tally.judge is not None:
+        msg = (
+            "`suppress_below`: values by labels of people and a judge need all cells, and a state without some has "
+            "none; save it whole, or count without `judged=`."
+        )
+        raise ArgumentError(msg)
     if tally.needs.anything:
         msg = (
             "Only counts of labels can be suppressed, but this tally holds sums or rows of scores or numbers. Count "

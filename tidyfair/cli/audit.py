@@ -27,7 +27,7 @@ from tidyfair.cli.inputs import (
 )
 from tidyfair.cli.named_audits import FACTS, file_named_audit
 from tidyfair.cli.outputs import Content, Document, Outputs, Part, in_words, records, with_cuts_in_words
-from tidyfair.cli.verdicts import Verdicts, directions_of
+from tidyfair.cli.verdicts import Verdicts
 from tidyfair.errors import ArgumentError, ConstantWarning, MissingPredictionsWarning, Status, UndefinedWarning
 from tidyfair.evaluation import missing_in_words, texts_of
 from tidyfair.inference.gates import Gate
@@ -167,10 +167,10 @@ class _Audited:
         verdicts = None
         if gate is not None:
             judged = results.verdicts(gate)
+            shown = with_intervals_of(results, gate, judged)
             verdicts = Verdicts(
-                judged, directions_of(gate.metrics), gate.conf_level, gate.outside, level=results.level,
-                shown=with_intervals_of(results, gate, judged), units=units_of(gate.metrics),
-            )  # fmt: skip
+                judged, [*gate.metrics], gate.conf_level, gate.outside, shown=shown, level=results.level
+            )
         at_thresholds: list[AuditResults] = []
         for cut in cast("list[float]", threshold) if weighed else ():
             members: list[Any] = []
@@ -379,15 +379,14 @@ def _over_outer_groups(results: pl.DataFrame, together: pl.DataFrame, units: Map
         pl.col(_NAME).sort_by(".estimate").last().alias("name of highest"),
     )  # fmt: skip
     in_units = [units.get(name, "") for name in summary[".metric"]]
-
-    def texts_in_units(name: str) -> pl.Series:
-        # the value of all rows together names the points
-        texts = [
+    # the value of all rows together names the points
+    columns = {
+        name: [
             in_unit(value, unit).removesuffix(" points") for value, unit in zip(summary[name], in_units, strict=True)
         ]
-        return pl.Series(name, texts, dtype=pl.String)
-
-    texts = summary.with_columns(texts_in_units(name) for name in ("mean", *ends))
+        for name in ("mean", *ends)
+    }
+    texts = summary.with_columns(pl.Series(name, column, dtype=pl.String) for name, column in columns.items())
     named = [pl.format("{} ({})", end, f"name of {end}").alias(end) for end in ends]
     texts = texts.select(*keys, "mean", *named)
     return together.join(texts, on=keys, how="left", nulls_equal=True, maintain_order="left")

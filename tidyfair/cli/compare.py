@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from argparse import Namespace
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
+from itertools import accumulate
 from typing import Any, cast
 
 import polars as pl
@@ -14,7 +15,7 @@ from polars import selectors
 from tidyfair.audits import UsualMetrics
 from tidyfair.calling import GroupwiseMetric, Metric
 from tidyfair.cli.audit import notes_on_left_out
-from tidyfair.cli.fail_if import CHANGE, Condition, Key, conditions_of
+from tidyfair.cli.fail_if import CHANGE, Condition, conditions_of
 from tidyfair.cli.inputs import (
     Inputs,
     added_metrics,
@@ -26,13 +27,20 @@ from tidyfair.cli.inputs import (
     remarks_on_threshold,
 )
 from tidyfair.cli.outputs import Document, Outputs, Part, in_words, records
-from tidyfair.cli.verdicts import Verdicts, directions_of
+from tidyfair.cli.verdicts import Verdicts
 from tidyfair.errors import ArgumentError, ColumnError
 from tidyfair.evaluation import read_labels, texts_of
 from tidyfair.inference.gates import Outside, judged_changes
 from tidyfair.inference.models import PairedModels, compare_models
 from tidyfair.metrics.classification import base_rate
-from tidyfair.reports import Report, need_packages, one_below_the_other, page_of_models, percent, quoted_group
+from tidyfair.reports import (
+    findings_of_models,
+    need_packages,
+    one_below_the_other,
+    page_of_models,
+    percent,
+    units_of,
+)
 from tidyfair.tallies import Cut
 
 _DRAWS = 1_000
@@ -71,25 +79,10 @@ class _Comparison:
 class _Pair:
     """The first model and one other: their comparisons, their changes, and those within groups."""
 
-    options: Namespace
-    """The options of the command, with one other model."""
+    other: str
     comparisons: list[_Comparison]
     result: pl.DataFrame
     groups: pl.DataFrame | None
-
-    @classmethod
-    def of(cls, options: Namespace, inputs: Inputs, conditions: Sequence[Condition], models: int) -> _Pair:
-        """The changes from the first model to another, with limits that hold for the changes to all other models."""
-        comparisons = _comparisons(options, inputs, conditions)
-        level = 1 - (1 - inputs.level) / models
-        result = pl.concat([part.paired.compared(level) for part in comparisons], how="vertical_relaxed")
-        groups = _changes_of_groups(options, inputs, comparisons, level)
-        return cls(options, comparisons, result, groups)
-
-    def named(self, table: pl.DataFrame) -> pl.DataFrame:
-        """A table of changes with the columns of both models."""
-        one, other = (pl.lit(getattr(self.options, name)) for name in ("one", "other"))
-        return table.with_columns(one.alias(".model_one"), other.alias(".model_other"))
 
 
 def compare(options: Namespace) -> int:
@@ -102,17 +95,20 @@ def compare(options: Namespace) -> int:
         need_packages()
     confidence = confidence_of(options)
     conditions = _conditions(options, inputs) if confidence is not None else []
-    pairs = [
-        _Pair.of(Namespace(**{**vars(options), "other": other}), inputs, conditions, len(others)) for other in others
-    ]
+    # limits hold for the changes to all other models
+    level, pairs = 1 - (1 - inputs.level) / len(others), list[_Pair]()
+    for other in others:
+        comparisons = _comparisons(Namespace(**{**vars(options), "other": other}), inputs, conditions)
+        result = pl.concat([part.paired.compared(level) for part in comparisons], how="vertical_relaxed")
+        pairs.append(_Pair(other, comparisons, result, _changes_of_groups(options, inputs, comparisons, level)))
     _check_within_reach(conditions, pairs[0].result, one)
-    are_several = len(pairs) > 1
-    result = pl.concat([pair.named(pair.result) if are_several else pair.result for pair in pairs])
-    tables = [pair.named(pair.groups) if are_several else pair.groups for pair in pairs if pair.groups is not None]
-    groups = pl.concat(tables) if tables else None
+    named = _with_models(one, [(pair.other, pair.result) for pair in pairs])
+    result = pairs[0].result if len(pairs) == 1 else named
+    of_groups = [(pair.other, pair.groups) for pair in pairs if pair.groups is not None]
+    groups = pairs[0].groups if len(pairs) == 1 else _with_models(one, of_groups) if of_groups else None
     judged, verdicts = None, []
     if confidence is not None:
-        judged, verdicts = _verdicts(pairs, conditions, confidence, options.outside or "hold")
+        judged, verdicts = _verdicts(one, pairs, conditions, confidence, options.outside or "hold")
     rows = inputs.data.select(column for column in (inputs.truth, one, *others) if column is not None)
     missing = rows.with_columns(selectors.float().fill_nan(None)).null_count().collect()
     notes = remarks_on_missing(missing.row(0, named=True).items())
@@ -122,20 +118,32 @@ def compare(options: Namespace) -> int:
     def content() -> dict[str, Any]:
         return {
             "data": {"name": inputs.name, "truth": inputs.truth}, "one": one,
-            "other": others if are_several else others[0], "threshold": threshold,
+            "other": others if len(others) > 1 else others[0], "threshold": threshold,
             "conf_level": inputs.level, "results": records(result),
             **({} if groups is None else {"groups": records(groups)}), **(judged.content if judged else {}),
         }  # fmt: skip
 
-    document = _document(inputs, pairs, verdicts)
-    count = len(verdicts)
+    document, count = _document(options, inputs, pairs, named, verdicts), len(verdicts)
+
+    def page() -> str:
+        sections = [(part.title, part.table, part.notes, part.remarks) for part in document.parts]
+        facts, sentences = {"Groups": document.compared}, document.headline[:count]
+        return page_of_models(
+            named, document.title, facts=facts, code=options.line, sentences=sentences, tables=sections
+        ).html()
+
     brief = partial(replace, document, headline=document.headline[:count], parts=document.parts[:count])
+    contents = {"html": page, "output": lambda: result, "json": content}
     code = judged.exit_code if judged else 0
-    contents = {
-        "html": lambda: _page(document, pairs, options.line, document.headline[:count]).html(),
-        "output": lambda: result, "json": content,
-    }  # fmt: skip
     return outputs.finish(lambda: document, contents, brief=brief if verdicts else None, notes=notes, code=code)
+
+
+def _with_models(one: str, tables: Sequence[tuple[str, pl.DataFrame]]) -> pl.DataFrame:
+    """Tables of changes below each other, with the columns of both models."""
+    names = (".model_one", ".model_other")
+    return pl.concat(
+        [table.with_columns(pl.lit(one).alias(names[0]), pl.lit(other).alias(names[1])) for other, table in tables]
+    )
 
 
 def _check_models(inputs: Inputs, one: str, others: Sequence[str]) -> None:
@@ -151,39 +159,28 @@ def _check_models(inputs: Inputs, one: str, others: Sequence[str]) -> None:
 
 
 def _verdicts(
-    pairs: Sequence[_Pair], conditions: Sequence[Condition], confidence: float, outside: Outside
+    one: str, pairs: Sequence[_Pair], conditions: Sequence[Condition], confidence: float, outside: Outside
 ) -> tuple[Verdicts, list[Verdicts]]:
     """The verdicts on the changes of all pairs, which are decided together, and those of each pair."""
     limits = {condition.key: condition.allowed for condition in conditions}
     parts = [part for pair in pairs for part in pair.comparisons]
     changes = judged_changes([part.paired for part in parts], limits, confidence, outside)
-    directions = directions_of(metric for part in parts for metric in part.metrics)
-    together = Verdicts(changes, directions, confidence, outside, CHANGE)
+    metrics = [metric for part in parts for metric in part.metrics]
+    together = Verdicts(changes, metrics, confidence, outside, CHANGE)
     if len(pairs) == 1:
         return together, [together]
-    frames = [pair.named(part) for pair, part in zip(pairs, _changes_of_pairs(changes, pairs, limits), strict=True)]
-    together = replace(together, frame=pl.concat(frames))
-    words = [f"{pair.options.other}: {CHANGE}" for pair in pairs]
-    return together, [replace(together, frame=part, change=word) for part, word in zip(frames, words, strict=True)]
-
-
-def _changes_of_pairs(
-    changes: pl.DataFrame, pairs: Sequence[_Pair], limits: Mapping[Key, Any]
-) -> Iterator[pl.DataFrame]:
-    """The part of each pair in the changes that have a limit."""
-    start = 0
-    for pair in pairs:
-        size = sum(key in limits for key in pair.result.select(".metric", ".by").rows())
-        yield changes[start : start + size]
-        start += size
-
-
-def _page(document: Document, pairs: Sequence[_Pair], line: str, verdicts: Sequence[str]) -> Report:
-    """The comparison as a page."""
-    tables = [(part.title, part.table, part.notes, part.remarks) for part in document.parts]
-    result = pl.concat([pair.named(pair.result) for pair in pairs])
-    facts = {"Groups": document.compared}
-    return page_of_models(result, document.title, facts=facts, code=line, sentences=verdicts, tables=tables)
+    # the changes of each pair that have a limit, one pair after the other
+    sizes = [sum(key in limits for key in pair.result.select(".metric", ".by").rows()) for pair in pairs]
+    starts = accumulate(sizes, initial=0)
+    frames = [
+        _with_models(one, [(pair.other, changes[start : start + size])])
+        for pair, start, size in zip(pairs, starts, sizes, strict=False)
+    ]
+    of_each = [
+        replace(together, frame=frame, change=f"{pair.other}: {CHANGE}")
+        for frame, pair in zip(frames, pairs, strict=True)
+    ]
+    return replace(together, frame=pl.concat(frames)), of_each
 
 
 # What is compared
@@ -326,36 +323,34 @@ def _changes_of_groups(
 # Documents
 
 
-def _document(inputs: Inputs, pairs: Sequence[_Pair], verdicts: Sequence[Verdicts]) -> Document:
+def _document(
+    options: Namespace, inputs: Inputs, pairs: Sequence[_Pair], named: pl.DataFrame, verdicts: Sequence[Verdicts]
+) -> Document:
     """The comparison as a document: headline, verdicts, and the first model beside each other with its changes."""
-    headline = [one.sentence() for one in verdicts]
     parts = [one.part() for one in verdicts]
     if len(pairs) > 1:
-        parts = [
-            replace(part, title=f"{part.title} on {pair.options.other}")
-            for part, pair in zip(parts, pairs, strict=False)
-        ]
+        parts = [replace(part, title=f"{part.title} on {pair.other}") for part, pair in zip(parts, pairs, strict=False)]
     for pair in pairs:
-        metrics = [metric for part in pair.comparisons for metric in part.metrics]
-        headline += _changes_in_words(metrics, pair.result, pair.groups, pair.options.other)
-        parts += _parts_of_pair(inputs, pair, metrics, len(pairs))
-    options = pairs[0].options
+        parts += _parts_of_pair(options, inputs, pair, len(pairs))
+    of_groups = [(pair.other, pair.groups) for pair in pairs if pair.groups is not None]
+    groups = [_with_models(options.one, of_groups)] if of_groups else []
+    headline = [one.sentence() for one in verdicts] + findings_of_models(
+        pl.concat([named, *groups], how="diagonal_relaxed")
+    )
     at = "" if options.threshold is None else f" at {options.threshold:g}"
-    *names, last = [options.one, *(pair.options.other for pair in pairs)]
+    *names, last = [options.one, *(pair.other for pair in pairs)]
     title = f"{', '.join(names)} and {last}{at}, compared on {inputs.name}"
     return Document(title, headline, parts, compared=inputs.policy.in_words if inputs.features else "")
 
 
-def _parts_of_pair(
-    inputs: Inputs, pair: _Pair, metrics: Sequence[Metric | GroupwiseMetric], models: int
-) -> Iterator[Part]:
+def _parts_of_pair(options: Namespace, inputs: Inputs, pair: _Pair, models: int) -> Iterator[Part]:
     """The tables of two models, of all rows and within groups."""
-    options, level = pair.options, percent(inputs.level)
-    one, other = options.one, options.other
+    one, other, level = options.one, pair.other, percent(inputs.level)
+    metrics = [metric for part in pair.comparisons for metric in part.metrics]
 
     def shown(changes: pl.DataFrame) -> pl.DataFrame:
         # files have the p-values of McNemar's test too
-        table = one_below_the_other(changes.drop(".p_value", *_COUNTS))
+        table = one_below_the_other(changes.drop(".p_value", *_COUNTS), units_of(metrics))
         if ".by" in table.columns:
             table = table.with_columns(pl.col(".by").fill_null("all rows"))
         return in_words(table, one=one, other=other)
@@ -373,30 +368,10 @@ def _parts_of_pair(
             number = f"no group of enough rows, or more than {_MOST_GROUPS} groups"
             remarks.append(f"{':'.join(names)} has {number}; `{flags}` shows all.")
     both = "Both models" if models == 1 else f"{one} and {other}"
-    yield Part(both, table, tuple(notes), "by" if "by" in table.columns else "metric", tuple(remarks))
+    yield Part(both, table, notes, "by" if "by" in table.columns else "metric", remarks)
     for frame in within:
-        title = f"{both} within the groups of {frame['.by'][0]}"
         number = frame[".group"].n_unique()
         adjusted = f"Intervals are {level} confidence intervals, adjusted for {number} groups"
         adjusted += f" and {models} models." if models > 1 else "."
-        yield Part(title, shown(frame.drop(".by")), (), "metric", (adjusted,))
-
-
-def _changes_in_words(
-    metrics: Sequence[Metric | GroupwiseMetric], result: pl.DataFrame, groups: pl.DataFrame | None, other: str
-) -> list[str]:
-    """The sentences on significant changes, of all rows, of disparities and within groups."""
-    directions = directions_of(metric for metric in metrics if metric.better != "neither")
-    changes = result if groups is None else pl.concat([result, groups], how="diagonal_relaxed")
-    names: dict[str, dict[str, None]] = {"better": {}, "worse": {}}
-    has_both = pl.col(".lower").is_not_null() & pl.col(".upper").is_not_null()
-    for row in changes.filter(has_both & ((pl.col(".lower") > 0) | (pl.col(".upper") < 0))).iter_rows(named=True):
-        metric, by, group = row[".metric"], row[".by"], row.get(".group")
-        direction = directions.get((metric, by if group is None else None))
-        if direction in {"maximize", "minimize"}:
-            # a group stands where a disparity has its feature
-            where = by if group is None else quoted_group(by.split(":"), group)
-            word = "better" if (row[".lower"] > 0) == (direction == "maximize") else "worse"
-            names[word][metric if where is None else f"{metric}({where})"] = None
-    sentences = [f"{other} is significantly {word} in: {', '.join(of)}." for word, of in names.items() if of]
-    return sentences or ["No significant change."]
+        title = f"{both} within the groups of {frame['.by'][0]}"
+        yield Part(title, shown(frame.drop(".by")), (), "metric", [adjusted])

@@ -3,17 +3,90 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
+from datetime import date, datetime, time
+from decimal import Decimal
+from functools import partial
 from typing import Any, Never, TypeAlias
+from zoneinfo import ZoneInfo
+
+import polars as pl
 
 from tidyfair.calling import COMPARISONS, GroupwiseFactory, GroupwiseMetric, Metric, metric_set
-from tidyfair.cli.features import feature_of
-from tidyfair.errors import ArgumentError, nearest
+from tidyfair.errors import ArgumentError, ColumnError, nearest
 from tidyfair.inference.gates import Gate, Outside, Side, check, out_of_range
 from tidyfair.metrics import OTHER_NAMES, expression_for
 from tidyfair.metrics.catalog import comparison_named, factories, metric_named, names_of_metrics
-from tidyfair.specs import Policy
+from tidyfair.specs import Policy, Privileged, privileged
+
+
+def feature_of(text: str, names: Iterable[str], role: str) -> tuple[str, ...] | Privileged:
+    """The feature that a text names: a column, several as `sex:race`, or two sides as `race=White`.
+
+    A colon or an equal sign is part of a name if there is such a column.
+    """
+    present = list(names)
+    if text in present:
+        return (text,)
+    parts = list(map(str.strip, re.split("[:,]", text)))
+    is_value = [part not in present and part.partition("=")[0] in present for part in parts]
+    if any(is_value):
+        if not all(is_value):
+            msg = f"`{role}`: {text!r} mixes columns and values: write columns, 'sex:race', or values, 'race=White'."
+            raise ArgumentError(msg)
+        values: dict[str, object] = {}
+        for part in parts:
+            # a value is read as its column is
+            column, _, value = part.partition("=")
+            values[column] = as_value(value, names[column] if isinstance(names, pl.Schema) else pl.String())
+        return privileged(values)
+    for column in parts:
+        if column not in present:
+            raise ColumnError.missing(column, role, present)
+    return tuple(parts)
+
+
+def as_value(text: str, dtype: pl.DataType) -> object:
+    """The value that a text stands for in a column of this dtype; the text itself if it stands for none."""
+    readers: dict[type[pl.DataType], Callable[[str], object]] = {
+        pl.Boolean: _truth_value,
+        pl.Date: date.fromisoformat,
+        pl.Time: time.fromisoformat,
+        pl.Datetime: partial(_moment, zone=getattr(dtype, "time_zone", None)),
+        pl.Decimal: Decimal,
+    }
+    read = readers.get(type(dtype), _number if dtype.is_numeric() else None)
+    if read is None:
+        return text
+    try:
+        return read(text.strip())
+    except (ValueError, ArithmeticError):
+        return text
+
+
+def _truth_value(text: str) -> object:
+    """True or false, or a number in their place."""
+    return {"true": True, "false": False}[text.casefold()] if text.casefold() in {"true", "false"} else _number(text)
+
+
+def _number(text: str) -> int | float:
+    """A number, whole if it can be."""
+    with suppress(ValueError):
+        return int(text)  # a float would lose digits
+    number = float(text)
+    return int(number) if number.is_integer() else number
+
+
+def _moment(text: str, zone: str | None) -> datetime:
+    """A date with a time, in the time zone of its column unless the text names another."""
+    moment = datetime.fromisoformat(text)
+    if zone is None:
+        return moment.replace(tzinfo=None)
+    own = ZoneInfo(zone)
+    return moment.replace(tzinfo=own) if moment.tzinfo is None else moment.astimezone(own)
+
 
 Key: TypeAlias = "tuple[str, str | None]"
 """The name of a metric, and the feature whose groups it compares."""
@@ -169,7 +242,7 @@ def _read(text: str, names: Iterable[str], features: Sequence[str], policy: Poli
     name, by, side, limit = match.group("name", "by", "side", "limit")
     if of_changes and not match["change"]:
         msg = f"`fail_if`: {text!r} is about a value, and two models are compared: write {CHANGE + text.strip()!r}, "
-        msg += "and mean the other model less the first one."
+        msg += "and mean the other model minus the first one."
         raise ArgumentError(msg)
     if match["change"] and not of_changes:
         msg = f"`fail_if`: {text!r} is about the change from one model to another, as `tidyfair compare` shows it."

@@ -1,4 +1,4 @@
-"""The options of all commands in one table, and messages of the library in the words of the command line."""
+"""The options of all commands, those of calls from the table of options, and messages in the words of flags."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import datetime as dt
 import re
 import shlex
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from decimal import Decimal
 from functools import partial
 from pathlib import Path
@@ -18,7 +18,7 @@ from tidyfair.audits import LEAST_ROWS
 from tidyfair.inference.gates import Outside
 from tidyfair.metrics.catalog import metric_named
 from tidyfair.metrics.operating_points import operating_point
-from tidyfair.specs import OPTIONS, REPLICATES, Estimator
+from tidyfair.specs import OPTIONS, Flag
 
 _ENDS_AND_STEP = 3
 _MOST_STEPS = 1_000
@@ -38,11 +38,6 @@ def _read(kind: Callable[[str], Any], words: str, text: str) -> Any:
 
 _number = partial(_read, float, "a number")
 _whole = partial(_read, int, "a whole number")
-
-
-def _wholes(text: str) -> list[int]:
-    """Whole numbers of an option, such as `100,200`."""
-    return [_whole(part) for part in text.split(",")]
 
 
 def _numbers(text: str) -> list[float]:
@@ -86,32 +81,50 @@ def _steps(text: str, first: str, last: str, step: str) -> list[float]:
 
 
 @dataclass(frozen=True)
-class Flag:
-    """An option of some commands, and how argparse reads it; `name` is the option of a call that it stands for."""
+class CommandFlag:
+    """An option of some commands; `name` is the option of a call that it stands for."""
 
     name: str
-    metavar: str | None = None
-    commands: tuple[str, ...] = ("audit", "report", "compare", "check")
-    type: Callable[[str], object] | None = None
-    action: str | None = None
-    choices: Sequence[str] | None = None
-    const: object = None
-    required: bool | None = None
-    texts: tuple[str, ...] = ()
-    """The ways to write it, the first of which messages show; by default its name with two dashes."""
-
-    def add_to(self, command: Any, sentence: str) -> None:
-        """Add the option to a parser, or to a group of its options, with the sentence of its help."""
-        names = ("metavar", "type", "action", "choices", "const", "required")
-        settings = {name: getattr(self, name) for name in names if getattr(self, name) is not None}
-        if self.action in {"append", "extend"}:
-            sentence += " (repeatable)"
-        command.add_argument(*(self.texts or [self.text]), dest=self.name, help=sentence, **settings)
+    flag: Flag
+    commands: tuple[str, ...]
+    required: bool = False
 
     @property
     def text(self) -> str:
         """The way in which messages write it."""
-        return self.texts[0] if self.texts else f"--{self.name.replace('_', '-')}"
+        return self.flag.texts[0] if self.flag.texts else f"--{self.name.replace('_', '-')}"
+
+    def add_to(self, command: Any) -> None:
+        """Add the option to a parser, or to a group of its options."""
+        flag, action = self.flag, self.flag.action
+        settings: dict[str, Any] = {"metavar": flag.metavar, "choices": flag.choices, "type": _READERS[flag.reads]}
+        settings |= {"action": action, "required": self.required or None}
+        if action in {"store_true", "store_false"}:
+            # without the flag an option is None, as all others are
+            settings = {"action": "store_const", "const": action == "store_true"}
+        given = {name: value for name, value in settings.items() if value is not None}
+        repeatable = " (repeatable)" if action in {"append", "extend"} else ""
+        command.add_argument(*(flag.texts or [self.text]), dest=self.name, help=flag.sentence + repeatable, **given)
+
+
+_READERS: Mapping[str, Callable[[str], object] | None] = {
+    "text": None, "path": Path, "number": _number, "numbers": _numbers, "thresholds": _thresholds, "whole": _whole,
+    "wholes": lambda text: list(map(_whole, text.split(","))),
+}  # fmt: skip
+"""How texts of options are read."""
+
+
+def _flag(name: str, commands: tuple[str, ...], **changed: Any) -> CommandFlag:
+    """An option of calls, whose flag is that of the table of options but for what is `changed`."""
+    return CommandFlag(name, replace(cast("Flag", OPTIONS[name].flag), **changed), commands)
+
+
+def _own(
+    name: str, commands: tuple[str, ...], sentence: str, metavar: str | None = "TEXT", *, required: bool = False,
+    **settings: Any,
+) -> CommandFlag:  # fmt: skip
+    """An option that only the command line has."""
+    return CommandFlag(name, Flag(sentence, metavar, **settings), commands, required)
 
 
 _PREDICTIONS, _SEVERAL = ("audit", "report", "check"), ("audit", "compare")
@@ -121,6 +134,7 @@ _OPEN, _PAGES = ("audit", "report", "compare"), ("audit", "report")
 _METHODS = ("auto", "analytic", "exact", "bootstrap", "bayes", "none")
 """The ways to compute intervals; a page cannot do without."""
 _MODEL = "column of the predictions of a model; of scores with --threshold"
+_MIN_N = "hide groups with fewer rows, and leave them out of disparities (default: {})"
 _INTERVAL = "method: {} (default: auto, the best method for each value)"
 _FAIL_IF = "fail if a condition holds, such as {}; see the exit codes below"
 _TABLE = (
@@ -128,194 +142,149 @@ _TABLE = (
     "that a spreadsheet would run as a formula (text that begins with =, +, -, @, a tab or a line break)"
 )
 _MARKDOWN = "write {}; - prints it; the file of $GITHUB_STEP_SUMMARY is appended to, other files are replaced"
+_TERMINAL = "the tables as Markdown, of which the terminal then shows only the verdicts of --fail-if"
 _JSON = "write {} as one JSON document, where numbers that JSON cannot hold are null; - prints it"
-
-FLAGS: Mapping[str, Mapping[Flag, str]] = {
-    "file": {
-        Flag("separator", "CHARACTER"): (
-            "character between the fields of csv files, or tab (default: , and tab in .tsv files)"
+_EVIDENCE = "write digests, the call, tallies, values of groups and verdicts, which `tidyfair verify` verifies"
+_POLICY = "TOML file of what an audit must hold: features, crossings, metrics, least_n, conf_level and limits"
+_file = partial(_own, metavar="FILE", reads="path")
+_ALL = ("audit", "report", "compare", "check")
+FLAGS: Mapping[str, Sequence[CommandFlag]] = {
+    "file": [
+        _own(
+            "separator", _ALL, "character between the fields of csv files, or tab (default: , and tab in .tsv files)",
+            "CHARACTER",
         ),
-    },
-    "columns": {
-        Flag("truth", "COLUMN"): "true labels or numbers",
-        Flag("one", "COLUMN", ("compare",), required=True): _MODEL,
-        Flag("other", "COLUMN", ("compare",), required=True, action="append"): (
-            f"{_MODEL}; give it again for each other model, whose intervals then hold for all of them at once"
+    ],
+    "columns": [
+        _flag("truth", _ALL), _own("one", ("compare",), _MODEL, "COLUMN", required=True),
+        _own(
+            "other", ("compare",), f"{_MODEL}; give it again for each other model, whose intervals then hold for all "
+            "of them at once", "COLUMN", required=True, action="append",
         ),
-        Flag("threshold", "NUMBER", ("compare",), _number): (
-            "make decisions of scores: those at or above it select the event"
+        _own(
+            "threshold", ("compare",), "make decisions of scores: those at or above it select the event", "NUMBER",
+            reads="number",
         ),
-        Flag("estimate", "COLUMN", _PREDICTIONS): "predicted labels or numbers",
-        Flag("probs", "COLUMN", _PREDICTIONS, action="append"): (
-            "scores, such as probabilities of the event; with more than two labels, LABEL=COLUMN for each"
+        _flag("estimate", _PREDICTIONS), _flag("probs", _PREDICTIONS), _flag("case_weights", _ALL),
+        _flag("frequency_weights", _ALL), _flag("cluster", _ALL),
+    ],
+    "policy": [_file("policy", ("check",), _POLICY, required=True)],
+    "groups": [
+        _own(
+            "by", _OPEN, "feature whose groups are compared; sex:race compares intersections, race=White one group "
+            "with everyone else", "FEATURE", action="append",
         ),
-        Flag("case_weights", "COLUMN", texts=("--case-weights", "--weights")): (
-            "case weights, such as sampling weights"
+        _flag("min_n", _OPEN, sentence=_MIN_N.format(LEAST_ROWS)),
+        _flag("min_share", _OPEN), _flag("unknown", _OPEN), _flag("unknown_values", _OPEN),
+        _flag("suppress_below", _PREDICTIONS), _flag("group_by", _SEVERAL),
+    ],
+    "labels": [
+        _flag("pos_label", _ALL), _flag("labels", _ALL), _flag("estimator", _ALL),
+        _own(
+            "read_as", _ALL, "read whole numbers as labels or as numbers, if the columns leave it open", None,
+            choices=("labels", "numbers"),
         ),
-        Flag("frequency_weights", "COLUMN"): "number of identical rows that a row stands for",
-        Flag("cluster", "COLUMN"): "rows that belong together, such as those of one patient; intervals allow for it",
-    },
-    "policy": {
-        Flag("policy", "FILE", ("check",), Path, required=True): (
-            "TOML file of what an audit must hold: features, crossings, metrics, least_n, conf_level and limits"
+    ],
+    "decisions from scores": [
+        _flag("threshold", _PREDICTIONS), _flag("top_k", _PREDICTIONS), _flag("top_fraction", _PREDICTIONS),
+    ],
+    "metrics": [
+        _own(
+            "metric", _OPEN, "metric or disparity to add to the usual ones, such as mcc or predictive_equality",
+            "NAME", action="append",
         ),
-    },
-    "groups": {
-        Flag("by", "FEATURE", commands=_OPEN, action="append"): (
-            "feature whose groups are compared; sex:race compares intersections, race=White one group with everyone "
-            "else"
+        _flag("na_rm", _ALL), _flag("score_bins", _PREDICTIONS),
+    ],
+    "intervals": [
+        *(
+            _flag("interval", (command,), choices=methods, sentence=_INTERVAL.format(", ".join(methods)))
+            for command, methods in (("audit", _METHODS), ("report", _METHODS[:-1]))
         ),
-        Flag("min_n", "ROWS", commands=_OPEN, type=_whole): (
-            f"hide groups with fewer rows, and leave them out of disparities (default: {LEAST_ROWS})"
+        _own(
+            "margin", _PREDICTIONS, "how far apart groups may be and count as alike, in the unit of the metrics "
+            "(default: 0.05 between shares)", "NUMBER", reads="number",
         ),
-        Flag("min_share", "SHARE", commands=_OPEN, type=_number): (
-            "leave groups with a smaller share of the rows, such as 0.02, out of disparities"
+        _flag("conf_level", _OPEN), _flag("times", _OPEN), _flag("seed", _OPEN), _flag("simultaneous", ("audit",)),
+    ],
+    "verdicts": [
+        _own(
+            "fail_if", _PAGES, _FAIL_IF.format("'equalized_odds(race) > 0.1' or 'accuracy < 0.7'"), "CONDITION",
+            action="append",
         ),
-        Flag("unknown", commands=_OPEN, choices=("apart", "group", "drop")): (
-            "rows whose group is missing or unknown: counted, but not compared (apart), compared like any other "
-            "group, or dropped (default: apart)"
+        _own(
+            "fail_if", ("compare",),
+            _FAIL_IF.format("'change in accuracy < -0.01' or 'change in equalized_odds(race) > 0.02'"), "CONDITION",
+            action="append",
         ),
-        Flag("unknown_values", "VALUE", commands=_OPEN, action="append", texts=("--unknown-value",)): (
-            "value that means unknown, besides missing values"
+        _own(
+            "confidence", _OPEN, "confidence level of the verdicts, between 0.5 and 1 (default: 0.95)", "NUMBER",
+            reads="number",
         ),
-        Flag("suppress_below", "ROWS", _PREDICTIONS, _whole): (
-            "show no count from 1 to below this number, nor what would give one away by subtraction"
+        _own(
+            "outside", _OPEN, "groups that are too small or unknown hold a pass back (hold), or are outside its scope, "
+            "and stated (state) (default: hold)", None, choices=get_args(Outside),
         ),
-        Flag("group_by", "COLUMN", _SEVERAL, action="append"): (
-            "column, such as the fold, month or model, whose values each get their own results"
+    ],
+    "output": [
+        _own("title", ("report",), "the title of the page"),
+        _own("auditor", _PREDICTIONS, "who made the audit, as the page, or the table of --as, says"),
+        _own("model", _PREDICTIONS, "the model that was audited, as the page names it"),
+        _own("model_version", _PREDICTIONS, "its version"),
+        _own("dataset", _PREDICTIONS, "the data that it was audited on, as the page names them"),
+        _own("date", _PREDICTIONS, "the date of the audit, as the page shows it"),
+        _own(
+            "interactive", ("report",),
+            "add controls for the feature, metric, reference and threshold to the HTML page", action="store_true",
         ),
-    },
-    "labels": {
-        Flag("pos_label", "LABEL"): "label that counts as the event",
-        Flag("labels", "LABEL", action="append", texts=("--label",)): (
-            "labels in their order, if the data do not show all labels or their order"
+        _own(
+            "full", ("audit",), "show every outer group, and every group of features with many groups",
+            action="store_true",
         ),
-        Flag("estimator", "NAME", choices=get_args(Estimator)): (
-            f"how more than two labels are handled: NAME is {', '.join(get_args(Estimator))} (default: one_vs_rest)"
+        _file("output", ("audit",), _TABLE.format("metrics of all rows and disparities, with their intervals,")),
+        _file("output", ("compare",), _TABLE.format("the comparison")),
+        _file("output", ("metrics",), _TABLE.format("the list")),
+        _file("output", ("datasets",), _TABLE.format("the rows")),
+        _file("output_groups", ("audit",), "write values of groups, with their intervals, to a file of the same kinds"),
+        _file("html", _SEVERAL, "write a page that opens anywhere"),
+        _file("html", ("report",), "write the page (default: report.html)"),
+        _file("markdown", _SEVERAL, _MARKDOWN.format(_TERMINAL)),
+        _file("markdown", ("report",), _MARKDOWN.format("the same as Markdown, for a model card")),
+        _file("json", _PAGES, _JSON.format("results, groups and verdicts")),
+        _file("json", ("check", "verify"), _JSON.format("the verdicts")),
+        _file("json", ("compare",), _JSON.format("the comparison and its verdicts")),
+        _file("json", ("metrics",), _JSON.format("the list")),
+        _file("evidence", ("check",), _EVIDENCE),
+        _file("data", ("verify",), "the file of the data, whose digest is compared"),
+    ],
+    "named audits": [
+        _own(
+            "as", ("audit",), "compute a named audit, such as nyc_ll144, with its own defaults; --as list shows the "
+            "names", "NAME",
         ),
-        Flag("read_as", choices=("labels", "numbers")): (
-            "read whole numbers as labels or as numbers, if the columns leave it open"
+        _own(
+            "to", ("audit",), "with --as: reference group of a feature, such as race=White", "FEATURE=GROUP",
+            action="append",
         ),
-    },
-    "decisions from scores": {
-        Flag("threshold", "NUMBERS", _PREDICTIONS, _thresholds, "extend"): (
-            "select scores at or above this number; several as 0.3,0.5 or 0.1:0.9:0.1; or from where a rate keeps to a "
-            "limit, as 'fall_out<=0.05' or 'sens>=0.9'"
+        _own(
+            "within", ("audit",), "with --as: column whose values are segments within which groups are compared",
+            "COLUMN", action="append",
         ),
-        Flag("top_k", "ROWS", _PREDICTIONS, _wholes, "extend"): (
-            "select this many rows, those with the highest scores; several as 100,200"
+        _own(
+            "complementary", ("audit",),
+            "with --as eu_pay_transparency: column of complementary or variable components of pay", "COLUMN",
         ),
-        Flag("top_fraction", "SHARES", _PREDICTIONS, _numbers, "extend"): (
-            "select this share of the rows, those with the highest scores; several as 0.1,0.2"
-        ),
-    },
-    "metrics": {
-        Flag("metric", "NAME", commands=_OPEN, action="append"): (
-            "metric or disparity to add to the usual ones, such as mcc or predictive_equality"
-        ),
-        Flag("na_rm", action="store_const", const=False, texts=("--no-na-rm",)): (
-            "leave metrics undefined if values are missing, instead of dropping the rows"
-        ),
-        Flag("score_bins", "BINS", _PREDICTIONS, _whole): (
-            "compute areas under curves from scores counted in this many bins, for millions of rows"
-        ),
-    },
-    "intervals": {
-        Flag("interval", "METHOD", ("audit",), choices=_METHODS): _INTERVAL.format(", ".join(_METHODS)),
-        Flag("interval", "METHOD", ("report",), choices=_METHODS[:-1]): _INTERVAL.format(", ".join(_METHODS[:-1])),
-        Flag("margin", "NUMBER", _PREDICTIONS, type=_number): (
-            "how far apart groups may be and count as alike, in the unit of the metrics (default: 0.05 between shares)"
-        ),
-        Flag("conf_level", "NUMBER", commands=_OPEN, type=_number): (
-            f"confidence level of the intervals (default: {OPTIONS['conf_level'].default})"
-        ),
-        Flag("times", "NUMBER", commands=_OPEN, type=_whole): (
-            f"number of replicates, of methods that draw them (default: {REPLICATES})"
-        ),
-        Flag(
-            "seed", "NUMBER", commands=_OPEN, type=_whole
-        ): f"random seed of the replicates (default: {OPTIONS['seed'].default})",
-        Flag("simultaneous", commands=("audit",), action="store_true"): (
-            "widen the intervals of groups so that all of them hold at once"
-        ),
-    },
-    "verdicts": {
-        Flag("fail_if", "CONDITION", _PAGES, action="append"): (
-            _FAIL_IF.format("'equalized_odds(race) > 0.1' or 'accuracy < 0.7'")
-        ),
-        Flag("fail_if", "CONDITION", ("compare",), action="append"): (
-            _FAIL_IF.format("'change in accuracy < -0.01' or 'change in equalized_odds(race) > 0.02'")
-        ),
-        Flag("confidence", "NUMBER", commands=_OPEN, type=_number): (
-            "confidence level of the verdicts, between 0.5 and 1 (default: 0.95)"
-        ),
-        Flag("outside", commands=_OPEN, choices=get_args(Outside)): (
-            "groups that are too small or unknown hold a pass back (hold), or are outside its scope, and stated "
-            "(state) (default: hold)"
-        ),
-    },
-    "output": {
-        Flag("title", "TEXT", ("report",)): "the title of the page",
-        Flag("auditor", "TEXT", _PREDICTIONS): "who made the audit, as the page, or the table of --as, says",
-        Flag("model", "TEXT", _PREDICTIONS): "the model that was audited, as the page names it",
-        Flag("model_version", "TEXT", _PREDICTIONS): "its version",
-        Flag("dataset", "TEXT", _PREDICTIONS): "the data that it was audited on, as the page names them",
-        Flag("date", "TEXT", _PREDICTIONS): "the date of the audit, as the page shows it",
-        Flag("interactive", commands=("report",), action="store_true"): (
-            "add controls for the feature, metric, reference and threshold to the HTML page"
-        ),
-        Flag("full", commands=("audit",), action="store_true"): (
-            "show every outer group, and every group of features with many groups"
-        ),
-        Flag("output", "FILE", ("audit",), Path): (
-            _TABLE.format("metrics of all rows and disparities, with their intervals,")
-        ),
-        Flag("output", "FILE", ("compare",), Path): _TABLE.format("the comparison"),
-        Flag("output", "FILE", ("metrics",), Path): _TABLE.format("the list"),
-        Flag("output", "FILE", ("datasets",), Path): _TABLE.format("the rows"),
-        Flag("output_groups", "FILE", ("audit",), Path): (
-            "write values of groups, with their intervals, to a file of the same kinds"
-        ),
-        Flag("html", "FILE", _SEVERAL, Path): "write a page that opens anywhere",
-        Flag("html", "FILE", ("report",), Path): "write the page (default: report.html)",
-        Flag("markdown", "FILE", _SEVERAL, Path): _MARKDOWN.format(
-            "the tables as Markdown, of which the terminal then shows only the verdicts of --fail-if"
-        ),
-        Flag("markdown", "FILE", ("report",), Path): _MARKDOWN.format("the same as Markdown, for a model card"),
-        Flag("json", "FILE", _PAGES, Path): _JSON.format("results, groups and verdicts"),
-        Flag("json", "FILE", ("check", "verify"), Path): _JSON.format("the verdicts"),
-        Flag("evidence", "FILE", ("check",), Path): (
-            "write digests, the call, tallies, values of groups and verdicts, which `tidyfair verify` verifies"
-        ),
-        Flag("data", "FILE", ("verify",), Path): "the file of the data, whose digest is compared",
-        Flag("json", "FILE", ("compare",), Path): _JSON.format("the comparison and its verdicts"),
-        Flag("json", "FILE", ("metrics",), Path): _JSON.format("the list"),
-    },
-    "named audits": {
-        Flag("as", "NAME", ("audit",)): (
-            "compute a named audit, such as nyc_ll144, with its own defaults; --as list shows the names"
-        ),
-        Flag("to", "FEATURE=GROUP", ("audit",), action="append"): (
-            "with --as: reference group of a feature, such as race=White"
-        ),
-        Flag("within", "COLUMN", ("audit",), action="append"): (
-            "with --as: column whose values are segments within which groups are compared"
-        ),
-        Flag("complementary", "COLUMN", ("audit",)): (
-            "with --as eu_pay_transparency: column of complementary or variable components of pay"
-        ),
-    },
-    "options": {Flag("rows", commands=("datasets",), type=_whole): "the number of rows (default: 5000)"},
-}
-"""The options of all commands with the sentences of their help, by the headings of help, in its order."""
-_EVERY = tuple(flag for flags in FLAGS.values() for flag in flags)
-COLUMNS = tuple(dict.fromkeys(flag.name for flag in _EVERY if flag.metavar == "COLUMN"))
+    ],
+    "options": [_own("rows", ("datasets",), "the number of rows (default: 5000)", None, reads="whole")],
+}  # fmt: skip
+"""The options of all commands, by the headings of help, in its order."""
+EVERY_FLAG = tuple(flag for flags in FLAGS.values() for flag in flags)
+COLUMNS = tuple(dict.fromkeys(flag.name for flag in EVERY_FLAG if flag.flag.metavar == "COLUMN"))
 """The options that name columns."""
 
 
 def names_of(command: str) -> list[str]:
     """The names of the options of a command."""
-    return [flag.name for flag in _EVERY if command in flag.commands]
+    return [flag.name for flag in EVERY_FLAG if command in flag.commands]
 
 
 # Messages
@@ -324,7 +293,7 @@ _OPTION = re.compile(r"`(?P<name>\w+)(?:=(?P<value>[^`]*))?`")
 """An option of a call in a message, which may have a value."""
 _MOMENT = re.compile(r"datetime\.(date|datetime|time)\((\d+(?:, \d+)*)\)")
 """Dates and times, as Python writes them."""
-_TEXT_OF = {flag.name: flag.text for flag in _EVERY}
+_TEXT_OF = {flag.name: flag.text for flag in EVERY_FLAG}
 
 
 def as_flags(message: str, names: Collection[str]) -> str:
@@ -344,7 +313,12 @@ def as_flags(message: str, names: Collection[str]) -> str:
 
     # the functions that the commands call
     message = message.removeprefix("audit(): ").removeprefix("audit: ")
-    return _OPTION.sub(as_flag, _MOMENT.sub(_as_written, message))
+    kinds: dict[str, Any] = {"date": dt.date, "datetime": dt.datetime, "time": dt.time}
+
+    def as_written(moment: re.Match[str]) -> str:
+        return repr(kinds[moment[1]](*map(int, moment[2].split(", "))).isoformat())
+
+    return _OPTION.sub(as_flag, _MOMENT.sub(as_written, message))
 
 
 def _texts_of(value: str) -> list[str]:
@@ -356,10 +330,3 @@ def _texts_of(value: str) -> list[str]:
     if isinstance(items, dict):
         items = [f"{key}={item}" for key, item in cast("dict[object, object]", items).items()]
     return [shlex.quote(str(item)) for item in cast("list[object]", items)] if isinstance(items, list) else [value]
-
-
-def _as_written(match: re.Match[str]) -> str:
-    """A date or time as the command line takes it."""
-    numbers = map(int, match[2].split(", "))
-    kinds: dict[str, Any] = {"date": dt.date, "datetime": dt.datetime, "time": dt.time}
-    return repr(kinds[match[1]](*numbers).isoformat())

@@ -11,8 +11,7 @@ import polars as pl
 
 from tidyfair.audits import LEAST_ROWS, Feature, Predictions, kind_of
 from tidyfair.calling import KINDS, PYTHON_ONLY, GroupwiseFactory, GroupwiseMetric, Metric
-from tidyfair.cli.fail_if import comparison_of
-from tidyfair.cli.features import as_value, feature_of
+from tidyfair.cli.fail_if import as_value, comparison_of, feature_of
 from tidyfair.cli.flags import COLUMNS
 from tidyfair.cli.terminal import watched
 from tidyfair.datasets import lending

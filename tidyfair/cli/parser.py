@@ -8,8 +8,8 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any, Never
 
-from tidyfair.cli import audit, catalogue, compare, policies
-from tidyfair.cli.flags import FLAGS, as_flags
+from tidyfair.cli import audit, catalogue, compare, named_audits
+from tidyfair.cli.flags import EVERY_FLAG, FLAGS, as_flags
 from tidyfair.errors import nearest
 from tidyfair.escapes import visible
 from tidyfair.specs import hint
@@ -248,10 +248,10 @@ def parser() -> argparse.ArgumentParser:
     every = _Parser(prog="tidyfair", description="Performance and fairness of predictions, by group.")
     every.add_argument("--version", action="version", version=f"tidyfair {version('tidyfair')}")
     subparsers = every.add_subparsers(dest="command", metavar="command")
-    absent: dict[str, Any] = {flag.name: None for flags in FLAGS.values() for flag in flags}
+    absent: dict[str, Any] = {flag.name: None for flag in EVERY_FLAG}
     runs = {
-        "audit": audit.audit, "report": audit.audit, "compare": compare.compare, "check": policies.check,
-        "verify": policies.verify, "metrics": catalogue.metrics, "datasets": catalogue.datasets,
+        "audit": audit.audit, "report": audit.audit, "compare": compare.compare, "check": named_audits.check,
+        "verify": named_audits.verify, "metrics": catalogue.metrics, "datasets": catalogue.datasets,
     }  # fmt: skip
     for name, (usage, text, (argument, number, meaning), examples) in _COMMANDS.items():
         command = subparsers.add_parser(
@@ -262,10 +262,10 @@ def parser() -> argparse.ArgumentParser:
         is_file = argument in {"file", "evidence"}
         command.add_argument(argument, nargs=number, type=_file if is_file else str, help=meaning)
         for heading, flags in FLAGS.items():
-            taken = {flag: sentence for flag, sentence in flags.items() if name in flag.commands}
+            taken = [flag for flag in flags if name in flag.commands]
             group = command.add_argument_group(heading) if taken and heading != "options" else command
-            for flag, sentence in taken.items():
-                flag.add_to(group, sentence)
+            for flag in taken:
+                flag.add_to(group)
         if name == "report":
             command.set_defaults(html=Path("report.html"))
         if name == "datasets":

@@ -1,4 +1,4 @@
-"""The terminal: texts and tables that fit it, colours and progress, which files and pipes do not get."""
+"""The terminal: texts and tables that fit it, colors and progress, which files and pipes do not get."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ import shutil
 import sys
 import time
 import unicodedata
-from collections.abc import Callable, Sequence
-from functools import partial
+from collections.abc import Callable, Mapping, Sequence
+from itertools import zip_longest
 from textwrap import wrap
 
 import polars as pl
@@ -96,7 +96,7 @@ def _width() -> int:
 
 
 def _coloured(text: str, code: int) -> str:
-    """A text in a colour of the terminal, which files do not get."""
+    """A text in a color of the terminal, which files do not get."""
     plain = not sys.stdout.isatty() or os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb"
     return text if plain else f"\x1b[{code}m{text}\x1b[0m"
 
@@ -118,86 +118,60 @@ def lines_of(
     a column and one of its texts.
     """
     drawn, sides = _UNICODE if unicode else _ASCII
+    natural = {column.name: max(map(_width_of, [column.name, *column])) for column in table}
+    # names are wrapped, and numbers are not
+    numbers = [column.name for column in table if all(map(_VALUE.fullmatch, column))]
+    least = {name: size if name in numbers else min(size, _NARROWEST) for name, size in natural.items()}
     lines: list[str] = []
-    for part in _parts(table, width, repeated):
-        widths = _widths(part, width)
+    for names in _parts(natural, least, width, repeated):
+        widths = {name: natural[name] for name in names}
+        excess = sum(widths.values()) + _BORDERS * len(names) + 1 - width
+        while excess > 0 and (wide := [name for name in names if widths[name] > least[name]]):
+            widths[max(wide, key=widths.__getitem__)] -= 1
+            excess -= 1
         above, below_head, end = (
-            left + between.join(line * (width + 2) for width in widths) + right for left, line, between, right in drawn
+            left + between.join(line * (size + 2) for size in widths.values()) + right
+            for left, line, between, right in drawn
         )
-        lines += [above, *_row(part.columns, widths, sides), below_head]
-        for row in part.rows():
-            lines += _row(row, widths, sides, [partial(colour, name) for name in part.columns])
+        lines += [above, *_row(names, widths, sides, lambda _, text: text), below_head]
+        for row in table.select(names).rows():
+            lines += _row(row, widths, sides, colour)
         lines.append(end)
     return lines
 
 
-def _row(
-    texts: Sequence[str], widths: Sequence[int], sides: str, colours: Sequence[Callable[[str], str]] = ()
-) -> list[str]:
+def _row(texts: Sequence[str], widths: Mapping[str, int], sides: str, colour: Callable[[str, str], str]) -> list[str]:
     """The lines of a row, whose texts may take several."""
     left, between, right = sides
-    cells = [_wrapped(text, width) for text, width in zip(texts, widths, strict=True)]
+    cells = [_wrapped(text, width) for text, width in zip(texts, widths.values(), strict=True)]
     lines: list[str] = []
-    for number in range(max(map(len, cells))):
-        shown: list[str] = []
-        for cell, width, colour in zip(cells, widths, colours or [str] * len(cells), strict=True):
-            text = cell[number] if number < len(cell) else ""
-            padding = " " * (width - _width_of(text))
-            shown.append(f" {colour(text)}{padding} ")
+    for parts in zip_longest(*cells, fillvalue=""):
+        padding = [" " * (width - _width_of(text)) for text, width in zip(parts, widths.values(), strict=True)]
+        coloured = map(colour, widths, parts)
+        shown = [f" {text}{blanks} " for text, blanks in zip(coloured, padding, strict=True)]
         lines.append(left + between.join(shown) + right)
     return lines
 
 
+def _parts(natural: Mapping[str, int], least: Mapping[str, int], width: int, repeated: int) -> list[list[str]]:
+    """The columns of a table, or of parts of it that fit the width, each of which begins with the first ones."""
+    names = [*natural]
+    if sum(least.values()) + _BORDERS * len(names) + 1 <= width or not 0 < repeated < len(names):
+        return [names]
+    first, parts, used = names[:repeated], list[list[str]](), width
+    for name in names[repeated:]:
+        if used + natural[name] + _BORDERS > width:
+            parts.append([*first])
+            used = sum(natural[one] + _BORDERS for one in first) + 1
+        parts[-1].append(name)
+        used += natural[name] + _BORDERS
+    return parts
+
+
 def _width_of(text: str) -> int:
     """The width of a text in a terminal, where some characters are two columns wide and some none."""
-    width = 0
-    for character in text:
-        if not unicodedata.combining(character):
-            width += 2 if unicodedata.east_asian_width(character) in "WF" else 1
-    return width
-
-
-def _natural(column: pl.Series) -> int:
-    """The width of a column whose texts are on one line."""
-    return max(map(_width_of, [column.name, *column]))
-
-
-def _narrowest(column: pl.Series) -> int:
-    """The least width of a column: that of its longest number, or that of a name that is wrapped."""
-    holds_values = all(map(_VALUE.fullmatch, column))
-    return _natural(column) if holds_values else min(_natural(column), _NARROWEST)
-
-
-def _parts(table: pl.DataFrame, width: int, repeated: int) -> list[pl.DataFrame]:
-    """The table, or parts of it that fit the width, each of which begins with the first columns."""
-    narrowest = sum(map(_narrowest, table)) + _BORDERS * table.width + 1
-    if narrowest <= width or not repeated or repeated >= table.width:
-        return [table]
-    first, rest = table.columns[:repeated], table.columns[repeated:]
-    parts: list[list[str]] = []
-    used = width
-    for name in rest:
-        needed = _natural(table[name]) + _BORDERS
-        if used + needed > width:
-            parts.append([])
-            used = sum(_natural(table[name]) + _BORDERS for name in first) + 1
-        parts[-1].append(name)
-        used += needed
-    return [table.select(*first, *part) for part in parts]
-
-
-def _widths(table: pl.DataFrame, width: int) -> list[int]:
-    """The widths of columns, of which the widest names are wrapped until all fit."""
-    widths = [_natural(column) for column in table]
-    least = [_narrowest(column) for column in table]
-    excess = sum(widths) + _BORDERS * len(widths) + 1 - width
-    while excess > 0:
-        wide = [index for index in range(len(widths)) if widths[index] > least[index]]
-        if not wide:
-            break
-        widths[max(wide, key=widths.__getitem__)] -= 1
-        excess -= 1
-    return widths
+    sizes = (2 if unicodedata.east_asian_width(one) in "WF" else 1 for one in text if not unicodedata.combining(one))
+    return sum(sizes)
 
 
 def _wrapped(text: str, width: int) -> list[str]:

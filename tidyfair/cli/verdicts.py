@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import polars as pl
 
 from tidyfair.calling import GroupwiseMetric, Metric
-from tidyfair.cli.fail_if import SIDES, Key
+from tidyfair.cli.fail_if import SIDES
 from tidyfair.cli.outputs import Part, in_words, records, with_cuts_in_words
 from tidyfair.evaluation import texts_of
 from tidyfair.inference.gates import (
@@ -23,7 +24,16 @@ from tidyfair.inference.gates import (
     outside_of,
     share_in_words,
 )
-from tidyfair.reports import headline, left_out_in_words, one_below_the_other, percent, value_and_limit
+from tidyfair.reports import (
+    Units,
+    headline,
+    left_out_in_words,
+    one_below_the_other,
+    percent,
+    units_of,
+    units_of_changes,
+    value_and_limit,
+)
 from tidyfair.specs import SELECTIONS, key_columns
 
 _NAME = "\0name"
@@ -35,8 +45,7 @@ class Verdicts:
     """Values or changes with their limits and verdicts."""
 
     frame: pl.DataFrame
-    directions: Mapping[Key, str]
-    """The direction of each metric."""
+    metrics: Sequence[Metric | GroupwiseMetric]
     confidence: float
     """The confidence level of verdicts."""
     outside: Outside
@@ -46,8 +55,12 @@ class Verdicts:
     shown: pl.DataFrame | None = None
     """The verdicts with the intervals that an audit shows, at its `level`, in place of the bounds that decide."""
     level: float | None = None
-    units: Mapping[str, str] = field(default_factory=dict[str, str])
-    """The unit of each metric that has one."""
+
+    @cached_property
+    def units(self) -> Units:
+        """The unit of each metric that has one, or of its change."""
+        units = units_of(self.metrics)
+        return units_of_changes(units) if self.change else units
 
     @property
     def exit_code(self) -> int:
@@ -61,9 +74,10 @@ class Verdicts:
 
     def _named_rows(self) -> Iterator[tuple[str, str, dict[str, Any]]]:
         """The name of each metric with its feature, the bad side of its limit, and its row."""
+        sides = {(metric.name, metric.by and metric.by.text): SIDES[metric.direction] for metric in self.metrics}
         for row in (self.frame if self.shown is None else self.shown).iter_rows(named=True):
             name, by = row[".metric"], row[".by"]
-            yield name if by is None else f"{name}({by})", SIDES[self.directions[name, by]], row
+            yield name if by is None else f"{name}({by})", sides[name, by], row
 
     def sentence(self) -> str:
         """The sentence on all verdicts, as a page shows it."""
@@ -108,7 +122,7 @@ class Verdicts:
             return Part("Verdicts", in_words(counts), (), "fails if", tuple(remarks))
         value = ".change" if ".change" in named.columns else ".estimate"
         columns = (*outer, *cuts, ".metric", ".condition", value, ".lower", ".upper", ".verdict")
-        table = one_below_the_other(named.select(columns), self.units).drop(".metric")
+        table = one_below_the_other(named.select(columns), units_of(self.metrics)).drop(".metric")
         bound = f"one-sided {percent(self.confidence)} confidence bound"
         if self.level is None:
             remarks.append(f"Each end of an interval is a {bound}.")
@@ -126,11 +140,6 @@ def exit_code(verdicts: Iterable[str]) -> int:
     """The exit code of the worst of some verdicts; where nothing is judged nothing has passed."""
     outcomes = set(verdicts) or {UNSURE}
     return next(_EXIT_CODES[one] for one in (FAIL, UNSURE, PASS) if one in outcomes)
-
-
-def directions_of(metrics: Iterable[Metric | GroupwiseMetric]) -> dict[Key, str]:
-    """The direction of each metric, by its name and feature."""
-    return {(metric.name, metric.by.text if metric.by else None): metric.direction for metric in metrics}
 
 
 def _remarks_on_unknown(verdicts: pl.DataFrame) -> list[str]:

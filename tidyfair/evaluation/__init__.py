@@ -13,6 +13,7 @@ from tidyfair.evaluation.group_cells import (
 )  # fmt: skip
 from tidyfair.evaluation.group_index import GroupIndex, KeyCodes
 from tidyfair.evaluation.judged import JUDGED, JudgedEvaluator, JudgedValues, derivatives
+from tidyfair.evaluation.judged_changes import changes_by_judge
 from tidyfair.evaluation.statistics import LabelCounts
 from tidyfair.evaluation.labels import Labels, check_label, read_labels
 from tidyfair.evaluation.missing_predictions import lacks_prediction, missing_by_group, missing_in_words

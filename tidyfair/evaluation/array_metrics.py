@@ -13,7 +13,7 @@ import polars as pl
 from tidyfair.errors import Status, Undefined
 from tidyfair.evaluation.ranked_rows import Level, Rows, Scope, ordered_values
 from tidyfair.specs.formulas import Formula, GroupPairs, Influence, RowArrays, RowExpression, Sample
-from tidyfair.tallies import REST
+from tidyfair.tallies import LABELS, REST
 
 Array: TypeAlias = np.ndarray[Any, Any]
 
@@ -110,56 +110,6 @@ def _means(
         return {name: np.nansum(own, axis=1) / (~np.isnan(own)).sum(axis=1) for name, own in of_levels.items()}
 
 
-def class_values(
-    cells: pl.DataFrame,
-    formulas: Sequence[RowArrays],
-    levels: Sequence[int],
-    labels: Sequence[object] | None,
-    scope: Scope,
-    group_cells: int,
-) -> ComputedValues:
-    """The values of functions of true and predicted labels for each group cell and level, from the cells of a tally.
-
-    Without weights the function gets every row; with weights, each pair of labels once, with its weight. Labels are 1
-    for the event (the level) and 0 otherwise, or the `labels` themselves if the function reads all of them.
-    """
-    complete = cells.drop_nulls(["truth", "estimate"])
-    results = _no_values(formulas, group_cells, len(levels))
-    for group_cell, chosen in enumerate(_cells_by_group_cell(complete, scope, group_cells)):
-        counted = complete.filter(pl.Series(chosen))
-        weight = counted["w"].cast(pl.Float64).to_numpy() if "w" in counted.columns else None
-        for index, level in enumerate(levels):
-            for formula in formulas:
-                all_labels = labels if formula.over_levels else None
-                truth = _labels_of_rows(counted, "truth", level, all_labels)
-                estimate = _labels_of_rows(counted, "estimate", level, all_labels)
-                _put(results, formula, (group_cell, index), formula.call([truth, estimate], weight))
-    return results
-
-
-def _cells_by_group_cell(cells: pl.DataFrame, scope: Scope, group_cells: int) -> Iterator[Array]:
-    """The cells of a tally that count for each group cell, as masks."""
-    group_cell, outer = cells["group_cell"].to_numpy(), cells["outer"].to_numpy()
-    excluded = cells["excluded"].to_numpy()
-    outer_of_group_cell = dict(zip(group_cell.tolist(), outer.tolist(), strict=True))
-    for index in range(group_cells):
-        own = group_cell == index
-        if scope == "own":
-            yield own
-            continue
-        compared = (outer == outer_of_group_cell.get(index, -1)) & ~excluded
-        yield compared if scope == "overall" else compared & ~own
-
-
-def _labels_of_rows(cells: pl.DataFrame, side: str, level: int, labels: Sequence[object] | None) -> Array:
-    """The labels of one side as passed to a function: row by row, or cell by cell with weights."""
-    if labels is None:
-        of_cells = (cells[side] == level).cast(pl.Int64).to_numpy()
-    else:
-        of_cells = pl.Series(list(labels)).gather(cells[side].cast(pl.UInt32)).to_numpy()
-    return of_cells if "w" in cells.columns else np.repeat(of_cells, cells["n"].to_numpy())
-
-
 def influences_of(formula: Formula, rows: Rows, level: Level) -> Iterator[tuple[int, Array | None, Influence]]:
     """For group cells whose values vary: their index, their clusters if any, and their sampling variation."""
     if formula.influence is None:
@@ -197,6 +147,13 @@ def _call_on_rows(
 ) -> tuple[float, str | None]:
     """The result of a function of arrays for some rows, for one level or for all of them together."""
     weight = None if rows.weight is None else rows.weight[chosen]
+    if formula.kind == "class":
+        # with weights each pair of labels once, without them every row
+        counted = rows.frame[chosen if weight is not None else np.repeat(chosen, rows.frame["n"].to_numpy()[chosen])]
+        if formula.over_levels and rows.labels:
+            labels = pl.Series(rows.labels)
+            return formula.call([labels.gather(counted[side].cast(pl.UInt32)).to_numpy() for side in LABELS], weight)
+        return formula.call([(counted[side] == level.label).cast(pl.Int64).to_numpy() for side in LABELS], weight)
     if formula.row_parameters:
         if weight is not None:
             chosen, weight = chosen[weight > 0], weight[weight > 0]

@@ -38,20 +38,10 @@ Tidy: TypeAlias = "Callable[[int, pl.DataFrame], tuple[str, pl.DataFrame]]"
 """Converts a spec and its rows to its name and the frame passed to a user's function."""
 
 
-@dataclass(frozen=True, eq=False)
 class _Groups:
     """The values of groups as arrays, sorted by outer group, part, level and metric."""
 
-    rows: ValueRows
-    order: Integers
-    """The compared rows, sorted so that those of a run are consecutive."""
-    code: Integers
-    """One number for each row, whose order is that of the spec, outer group, part and label."""
-    is_in_place: bool
-    """True if these are all rows, in their order."""
-
-    @classmethod
-    def of(cls, rows: ValueRows, specs: Sequence[int]) -> _Groups:
+    def __init__(self, rows: ValueRows, specs: Sequence[int]) -> None:
         """Sort the rows of some specs by spec, outer group, part and label; those of a metric are in group order."""
         spec = rows.array("spec")
         is_chosen = np.zeros(max(int(spec.max(initial=0)), *specs) + 1, dtype=bool)
@@ -66,12 +56,14 @@ class _Groups:
         if not is_in_order:
             by_code = np.argsort(code, kind="stable")
             chosen, code = chosen[by_code], code[by_code]
-        return cls(rows, chosen, code, is_in_place=is_in_order and len(chosen) == len(spec))
+        self.rows, self.order, self.code = rows, chosen, code
+        """The compared rows in order, and their numbers, whose order is that of spec, outer group, part and label."""
+        self._are_in_place = is_in_order and len(chosen) == len(spec)
 
     def column(self, name: str) -> Any:
         """A column as an array; numbers that are null are nan."""
         values = self.rows.array(name)
-        return values if self.is_in_place else values[self.order]
+        return values if self._are_in_place else values[self.order]
 
     @cached_property
     def values(self) -> GroupValues:
@@ -85,6 +77,13 @@ class _Groups:
             is_reference=self.column("is_reference").astype(bool),
             contexts={name: self.column(name) for name in CONTEXTS if name in self.rows},
         )
+
+
+_WITHOUT_ROW = {
+    "spec": NO_ROW, "outer": NO_ROW, "part": 0, "level": NO_LEVEL, "value": math.nan, "reason": Status.OK.code,
+    "low": NO_ROW, "high": NO_ROW, "metric": NO_ROW, "n": 0, "partly": False,
+}  # fmt: skip
+"""What disparities have where there is `NO_ROW`."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -117,19 +116,8 @@ class Disparities:
 
     def at(self, rows: Integers) -> Disparities:
         """The numbers of some rows; undefined where there is `NO_ROW`."""
-        return Disparities(
-            spec=taken(self.spec, rows, NO_ROW),
-            outer=taken(self.outer, rows, NO_ROW),
-            part=taken(self.part, rows, 0),
-            level=taken(self.level, rows, NO_LEVEL),
-            value=taken(self.value, rows, np.nan),
-            reason=taken(self.reason, rows, Status.OK.code),
-            low=taken(self.low, rows, NO_ROW),
-            high=taken(self.high, rows, NO_ROW),
-            metric=taken(self.metric, rows, NO_ROW),
-            n=taken(self.n, rows, 0),
-            partly=taken(self.partly, rows, missing=False),
-        )
+        chosen: dict[str, Any] = {name: taken(getattr(self, name), rows, none) for name, none in _WITHOUT_ROW.items()}
+        return Disparities(**chosen)
 
     @property
     def status_codes(self) -> Integers:
@@ -168,7 +156,7 @@ def compare(
         by_aggregate.setdefault(aggregate, []).append(spec)
     results: list[Disparities] = []
     for aggregate, specs in by_aggregate.items():
-        groups = _Groups.of(rows, specs)
+        groups = _Groups(rows, specs)
         numbers = _of_metrics(groups, aggregate, two_sided, undefined_is_null=undefined_is_null)
         segments = Segments.of(numbers.spec, numbers.outer, numbers.part, numbers.level)
         if len(segments.starts) < segments.length:
@@ -243,7 +231,7 @@ def _worst_metric(
 ) -> Disparities:
     """Combine the numbers of several metrics, in runs: the worst of the comparable ones, or the mean of all."""
     # a mean of fewer metrics, and a user's function of fewer, would mean something else
-    of_all = undefined_is_null or not aggregate.may_leave_metrics_out
+    of_all = undefined_is_null or aggregate.across == "mean" or isinstance(aggregate, UserAggregate)
     unusable = segments.any(np.isin(numbers.reason, [Status.MISSING_VALUES.code, Status.SUPPRESSED.code]))
     enough = np.where(of_all | unusable, segments.all(numbers.known), segments.any(numbers.known))
     settled = _settle(numbers, segments, enough, aggregate)

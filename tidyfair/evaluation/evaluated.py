@@ -17,7 +17,6 @@ from tidyfair.evaluation.labels import NUMBERS, Labels, has_own_order, read_labe
 from tidyfair.evaluation.statistics import LabelReading
 from tidyfair.evaluation.value_rows import NO_LEVEL, ValueRows, value_rows
 from tidyfair.specs import (
-    Aggregate,
     Average,
     By,
     Forecast,
@@ -28,64 +27,41 @@ from tidyfair.specs import (
     formulas_of,
     names_of,
 )
-from tidyfair.specs.formulas import Formula, LabelDistributions, LabelSums, Table, unprefixed
+from tidyfair.specs.formulas import LabelDistributions, LabelSums, unprefixed
 from tidyfair.tallies import THRESHOLD, Cut, Members, Tally
 
 
-@dataclass(frozen=True, eq=False, repr=False)
 class EvaluationPlan:
     """The formulas that some metrics read, and from what: it depends on the metrics and the kind of labels only."""
 
-    specs: tuple[MetricSpec, ...]
-    requested: list[RequestedFormula]
-    tables: dict[RequestedFormula, Table]
-    distinct: dict[tuple[Formula, Average], RequestedFormula]
-    """The formulas that are evaluated, each once, by formula and average over labels."""
-    bys: list[By | None]
-    """The features whose groups are compared; None, for all rows together, comes first."""
-    by_of_spec: list[int]
-    """The number of the features of each spec."""
-    two_sided: list[int]
-    """The specs that compare the two sides of a condition."""
-    aggregates: dict[int, Aggregate]
-    """The aggregates of the specs that compare groups, by the index of the spec."""
-    names: pl.DataFrame
-    """The columns of results that name each spec: `.metric`, `.by` and `.estimator`."""
-    reads_scores: bool
-    counts_steps: bool
-    reads_squares: bool
-
-    @classmethod
-    def of(cls, specs: tuple[MetricSpec, ...], estimator: str | None, *, one_event: bool) -> EvaluationPlan:
-        """The plan for labels of which one is the event, or all are read by an estimator."""
-        requested: list[RequestedFormula] = []
+    def __init__(self, specs: tuple[MetricSpec, ...], estimator: str | None, *, one_event: bool) -> None:
+        """Make the plan for labels of which one is the event, or all are read by an estimator."""
+        self.specs = specs
+        self.requested: list[RequestedFormula] = []
         names: list[tuple[str, str | None, str]] = []
         for number, spec in enumerate(specs):
             own = len(spec.formulas) - spec.subtracted
-            for index, (name, formula) in enumerate(spec.formulas):
-                average = average_of(spec, formula, estimator, one_event=one_event)
-                requested.append(RequestedFormula(number, name, formula, average, part=int(index >= own)))
-            _, first = spec.formulas[0]
-            average = average_of(spec, first, estimator, one_event=one_event)
-            names.append((spec.name, spec.by.text if spec.by else None, average.name))
-        tables = {metric: metric.formula.table(metric.average) for metric in requested}
-        formulas = {metric.formula for metric in requested}
-        # the ungrouped metrics come first
-        bys = sorted(dict.fromkeys(spec.by for spec in specs), key=lambda by: by is not None)
-        return cls(
-            specs=specs,
-            requested=requested,
-            tables=tables,
-            distinct={(metric.formula, metric.average): metric for metric in requested},
-            bys=bys,
-            by_of_spec=[bys.index(spec.by) for spec in specs],
-            two_sided=[index for index, spec in enumerate(specs) if spec.by is not None and spec.by.sides],
-            aggregates={index: spec.aggregate for index, spec in enumerate(specs) if spec.aggregate is not None},
-            names=pl.DataFrame(names, dict.fromkeys([".metric", ".by", ".estimator"], pl.String), orient="row"),
-            reads_scores=any(table.kind == "prob" for table in tables.values()),
-            counts_steps=any(isinstance(formula, LabelSums) and formula.counts_steps for formula in formulas),
-            reads_squares=any("row_weight" in map(unprefixed, formula.statistics) for formula in formulas),
-        )
+            averages = [average_of(spec, formula, estimator, one_event=one_event) for _, formula in spec.formulas]
+            for index, ((name, formula), average) in enumerate(zip(spec.formulas, averages, strict=True)):
+                self.requested.append(RequestedFormula(number, name, formula, average, part=int(index >= own)))
+            names.append((spec.name, spec.by.text if spec.by else None, averages[0].name))
+        self.names = pl.DataFrame(names, dict.fromkeys([".metric", ".by", ".estimator"], pl.String), orient="row")
+        """The columns of results that name each spec."""
+        self.tables = {metric: metric.formula.table(metric.average) for metric in self.requested}
+        self.distinct = {(metric.formula, metric.average): metric for metric in self.requested}
+        """The formulas that are evaluated, each once, by formula and average over labels."""
+        self.bys = sorted(dict.fromkeys(spec.by for spec in specs), key=lambda by: by is not None)
+        """The features whose groups are compared; None, for all rows together, comes first."""
+        self.by_of_spec = [self.bys.index(spec.by) for spec in specs]
+        """The number of the features of each spec."""
+        self.two_sided = [index for index, spec in enumerate(specs) if spec.by is not None and spec.by.sides]
+        """The specs that compare the two sides of a condition."""
+        self.aggregates = {index: spec.aggregate for index, spec in enumerate(specs) if spec.aggregate is not None}
+        """The aggregates of the specs that compare groups, by the index of the spec."""
+        formulas = {metric.formula for metric in self.requested}
+        self.reads_scores = any(table.kind == "prob" for table in self.tables.values())
+        self.counts_steps = any(isinstance(formula, LabelSums) and formula.counts_steps for formula in formulas)
+        self.reads_squares = any("row_weight" in map(unprefixed, formula.statistics) for formula in formulas)
 
 
 class EvaluationPlans:
@@ -109,7 +85,7 @@ class EvaluationPlans:
     def plan(self, estimator: str | None, *, one_event: bool) -> EvaluationPlan:
         """The plan for an estimator, and for labels of which one is the event or all are read."""
         if (estimator, one_event) not in self._plans:
-            self._plans[estimator, one_event] = EvaluationPlan.of(self.specs, estimator, one_event=one_event)
+            self._plans[estimator, one_event] = EvaluationPlan(self.specs, estimator, one_event=one_event)
         return self._plans[estimator, one_event]
 
 
@@ -128,6 +104,22 @@ class Evaluated:
     """The name of the column of a list of thresholds, of another kind of cut, or of the points of predictions."""
     point: float | None = None
     """The value of that column for metrics at points, if there is a single point."""
+
+    @classmethod
+    def of(
+        cls, evaluator: Evaluator, plan: EvaluationPlan, group_cells: GroupCells, labels: Labels, options: Options,
+        cut: str | None = None,
+    ) -> Evaluated:  # fmt: skip
+        """The values by an evaluator."""
+        values = {key: evaluator.values(metric) for key, metric in plan.distinct.items()}
+        requested, bys = plan.requested, plan.by_of_spec
+        rows = value_rows(requested, values, plan.specs, bys, group_cells, labels, na_rm=options.na_rm)
+        return cls(rows, plan, group_cells, labels, evaluator, cut=cut)
+
+    def rests(self, options: Options) -> Evaluated:
+        """The values of the people outside of each group, in the same rows, if groups overlap."""
+        ((_, others, _),) = self.evaluator.beside(self.plan.bys[-1], ("rest",))
+        return Evaluated.of(others, self.plan, self.group_cells, self.labels, options, self.cut)
 
     @property
     def specs(self) -> tuple[MetricSpec, ...]:
@@ -317,9 +309,9 @@ def _evaluate(
     members, by = None, plan.bys[-1]
     if by is not None and by.memberships is not None:
         if tally.judge is not None:
-            by.refuse_memberships("`judged`")
+            by.refuse_memberships("`judged`", overlapping=True)
         members = Members(tally, by)
-        tally = members.of_groups.tally
+        tally = members.copies_by_group.tally
     group_cells, cells = number_group_cells(tally, labels, plan.bys)
     if members is not None:
         group_cells = counting_rows_once(group_cells, members)
@@ -337,11 +329,10 @@ def _evaluate(
     )
     for context, pool, _ in evaluator.beside(by):
         evaluator.pools[context] = pool
-    values = {key: evaluator.values(metric) for key, metric in plan.distinct.items()}
+    evaluated = Evaluated.of(evaluator, plan, group_cells, labels, options, cut)
     if not with_variances:
         evaluator.forget_sums()
-    rows = value_rows(plan.requested, values, specs, plan.by_of_spec, group_cells, labels, na_rm=options.na_rm)
-    return Evaluated(rows, plan, group_cells, labels, evaluator, cut=cut)
+    return evaluated
 
 
 def _check_order_of_labels(tally: Tally, labels: Labels, specs: Sequence[MetricSpec]) -> None:

@@ -10,8 +10,8 @@ from functools import cached_property
 import numpy as np
 
 from tidyfair.errors import Status
-from tidyfair.evaluation.array_metrics import NOT_COMPUTED, ComputedValues, class_values, row_values
-from tidyfair.evaluation.group_cells import GroupCells, among_groups_of, cells_of, rows_of
+from tidyfair.evaluation.array_metrics import NOT_COMPUTED, ComputedValues, row_values
+from tidyfair.evaluation.group_cells import GroupCells, among_groups_of, rows_of, rows_of_cells
 from tidyfair.evaluation.labels import Labels
 from tidyfair.evaluation.ranked_rows import Level, Rows, Scope
 from tidyfair.evaluation.statistics import (
@@ -24,8 +24,8 @@ from tidyfair.evaluation.statistics import (
     statistics_of,
     sums_of,
 )
-from tidyfair.specs import Array, Average, Booleans, By, Context, MeanOfLabels, MetricSpec, PooledLabels
-from tidyfair.specs.formulas import OVERALL, THE_REST, Formula, RowArrays, Statistic, SumFormula, Table
+from tidyfair.specs import MICRO, Array, Average, Booleans, By, Context, MeanOfLabels, MetricSpec
+from tidyfair.specs.formulas import OVERALL, THE_REST, Formula, Statistic, SumFormula, Table
 from tidyfair.tallies import Copies, Members, Tally
 
 COLUMNS = ("estimate", "n", "denominator", "weight", "size", "rows", "reason", "levels_left_out")
@@ -93,7 +93,7 @@ def _values_of_sums(formula: SumFormula, average: Average, statistics: Statistic
     if statistics.rows is not statistics.weights:
         counted = formula.denominator(read("rows"))
     values = _with_counts(formula, statistics, value, counted)
-    if isinstance(average, PooledLabels):
+    if average is MICRO:
         # rows are those of any label, but weights are summed over labels, like the statistics
         values = replace(_first_level(values), weight=values.weight.sum(axis=1, keepdims=True))
         denominator = values.n if counted is None else counted
@@ -235,6 +235,11 @@ class Evaluator:
         return values
 
     @property
+    def base_tally(self) -> Tally:
+        """The tally of the data, of whose cells and rows groups that overlap have copies."""
+        return self.tally if self.members is None else self.members.base
+
+    @property
     def shares_rows(self) -> bool:
         """True if some rows are in several of the groups that are compared."""
         return self.members is not None and self.members.are_shared
@@ -248,7 +253,7 @@ class Evaluator:
         for context in self.contexts if contexts is None else contexts:
             beside = self.members.beside(context)
             copies, group_cells, cells = among_groups_of(self.group_cells, by, beside, self.labels)
-            pool = replace(self, tally=copies.tally, group_cells=group_cells, cells=cells, pools={})
+            pool = replace(self, tally=copies.tally, group_cells=group_cells, cells=cells, members=None, pools={})
             yield context, pool, copies
 
     def forget_sums(self) -> None:
@@ -328,7 +333,13 @@ class Evaluator:
             numbers: dict[str, Array] = {}
             reasons: dict[str, Array] = {}
             for by, (first, size) in self.group_cells.spans.items():
-                own, span = self._rows_of_feature(table, scope, by), slice(first, first + size)
+                formulas, span = self._row_formulas(table, scope, by), slice(first, first + size)
+                if not formulas:
+                    continue
+                source, rows = (
+                    (self, scope) if scope == "own" or scope not in self.pools else (self.pools[scope], "own")
+                )
+                own = source._values_of_rows(table, rows, by, formulas)  # noqa: SLF001 - of the same class
                 for name, values in own.numbers.items():
                     numbers.setdefault(name, np.full(shape, np.nan))[span] = values
                 for name, values in own.reasons.items():
@@ -336,23 +347,11 @@ class Evaluator:
             self._computed[table, scope] = ComputedValues(numbers, reasons)
         return self._computed[table, scope]
 
-    def _rows_of_feature(self, table: Table, scope: Scope, by: By | None) -> ComputedValues:
-        """The values of the formulas of a table that read rows, in the groups of a `by`."""
-        formulas = self._row_formulas(table, scope, by)
-        if not formulas:
-            return NOT_COMPUTED
-        if scope != "own" and scope in self.pools:
-            return self.pools[scope]._values_of_rows(table, "own", by, formulas)  # noqa: SLF001 - of the same class
-        return self._values_of_rows(table, scope, by, formulas)
-
     def _values_of_rows(self, table: Table, scope: Scope, by: By | None, formulas: Sequence[Formula]) -> ComputedValues:
         """The values of some formulas that read rows, in the groups of a `by`."""
-        labels = self.labels
         if table.kind == "class":
-            cells = cells_of(self.cells, self.group_cells, by)
-            all_labels = labels.values if labels.event is None else None
-            functions = [formula for formula in formulas if isinstance(formula, RowArrays)]
-            return class_values(cells, functions, labels.levels, all_labels, scope, self.group_cells.spans[by][1])
+            levels = [Level(level, "") for level in self.labels.levels]
+            return row_values(rows_of_cells(self.cells, self.group_cells, by), formulas, levels, scope)
         rows = self.rows_read(by, table.reads)
         if "rest" in self.pools:
             rows = replace(rows, others=self.pools["rest"].rows_read(by, table.reads))
@@ -362,7 +361,7 @@ class Evaluator:
             sizes = np.bincount(index.of_cell[counted], self.cells.measure("n")[counted], len(index))
             rows = replace(rows, sizes=sizes, bins=self.tally.scores.bins)
         scores = self.reading.scores
-        levels = [Level(level, scores.get(level, ""), both_sides=table.sides) for level in labels.levels]
+        levels = [Level(level, scores.get(level, ""), both_sides=table.sides) for level in self.labels.levels]
         return row_values(rows, formulas, levels, scope, pairs=table.pairs)
 
     def rows_read(self, by: By | None, reads: frozenset[str]) -> Rows:

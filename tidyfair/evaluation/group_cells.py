@@ -120,23 +120,13 @@ class GroupCells:
         """The group of each group cell as results show it; null where all rows are together."""
         texts: list[pl.Series] = []
         for by, (_, size) in self.spans.items():
-            if by:
-                texts.append(self.texts(by))
-            else:
-                texts.append(pl.Series([None], dtype=pl.String).new_from_index(0, size))
+            nobody = pl.Series([None], dtype=pl.String).new_from_index(0, size)
+            texts.append(nobody if by is None else texts_of(self.indices[by].keys))
         return pl.concat(texts)
 
     def texts(self, by: By) -> pl.Series:
         """The groups of a `by` within all outer groups, as results show them."""
-        texts = self._texts.get(by)
-        if texts is None:
-            texts = self._texts[by] = texts_of(self.indices[by].keys)
-        return texts
-
-    @cached_property
-    def _texts(self) -> dict[By, pl.Series]:
-        """The texts of the groups of each `by` that was shown."""
-        return {}
+        return self.text[slice_of(self, by)]
 
     @cached_property
     def compared(self) -> Segments:
@@ -147,25 +137,18 @@ class GroupCells:
 
     def repeated(self, times: int) -> GroupCells:
         """The group cells of so many replicates, those of a `by` together, whose outer groups are numbered anew."""
-        outers = len(self.outer_keys)
-        outer: list[Integers] = []
-        masks: tuple[list[Booleans], list[Booleans], list[Booleans]] = ([], [], [])
-        spans: dict[By | None, tuple[int, int]] = {}
-        indices: dict[By | None, GroupIndex] = {}
-        for by, (first, size) in self.spans.items():
-            own, replicate = slice(first, first + size), np.arange(times)[:, None]
-            outer.append((self.outer[own] + replicate * outers).ravel())
-            for mask, values in zip(masks, (self.excluded, self.unknown, self.unlisted), strict=True):
-                mask.append(np.tile(values[own], times))
-            spans[by], index = (first * times, size * times), self.indices[by]
-            of_cell, example = (
-                (values + replicate * count).ravel()
-                for values, count in ((index.of_cell, size), (index.example, len(index.of_cell)))
-            )
-            hidden = None if index.hidden is None else np.tile(index.hidden, times)
-            indices[by] = GroupIndex(of_cell, example, hidden=hidden)
-        excluded, unknown, unlisted = map(np.concatenate, masks)
-        return GroupCells(np.concatenate(outer), excluded, unknown, unlisted, spans, indices, self.outer_keys)
+        spans = [*self.spans.values()]
+        own = np.concatenate([np.tile(np.arange(first, first + size), times) for first, size in spans])
+        replicate = np.concatenate([np.repeat(np.arange(times), size) for _, size in spans])
+        return GroupCells(
+            outer=self.outer[own] + replicate * len(self.outer_keys),
+            excluded=self.excluded[own],
+            unknown=self.unknown[own],
+            unlisted=self.unlisted[own],
+            spans={by: (first * times, size * times) for by, (first, size) in self.spans.items()},
+            indices={by: index.repeated(times) for by, index in self.indices.items()},
+            outer_keys=self.outer_keys,
+        )
 
     def find(self, by: By, reference: object, name: str, others: str = REFERENCES_IN_WORDS) -> list[int]:
         """The group cells of the group that a user named by its value, its values or its text.
@@ -392,17 +375,23 @@ def complete_rows(tally: Tally, reads: frozenset[str]) -> Booleans:
     return _kept_rows(tally).select(complete).to_series().to_numpy()
 
 
-def cells_of(cells: Cells, group_cells: GroupCells, by: By | None) -> pl.DataFrame:
-    """The cells of a tally by group cell: `group_cell`, `truth` and `estimate` as label indices, `n` and `w`."""
-    group_cell, span = group_cells.indices[by].of_cell, slice_of(group_cells, by)
-    keys = {
-        GROUP_CELL: group_cell, "outer": group_cells.outer[span][group_cell],
-        "excluded": group_cells.excluded[span][group_cell], TRUTH: cells.truth, ESTIMATE: cells.estimate,
-    }  # fmt: skip
-    sums = [cells.frame[name] for name in ("n", "w") if name in cells.frame.columns]
-    indexed = pl.DataFrame([*(pl.Series(name, values) for name, values in keys.items()), *sums])
-    labels = [pl.when(pl.col(name) >= 0).then(name).alias(name) for name in LABELS]
-    return indexed.with_columns(labels).group_by(*keys, maintain_order=True).agg(pl.col(own.name for own in sums).sum())
+def rows_of_cells(cells: Cells, group_cells: GroupCells, by: By | None) -> Rows:
+    """The cells of a tally with both labels, as rows: their indices in `truth` and `estimate`, with `n` and weights."""
+    sums = {"n": "n"} | ({"w": WEIGHT} if cells.weighted else {})
+    labels = {TRUTH: cells.truth, ESTIMATE: cells.estimate}
+    frame = pl.DataFrame({GROUP_CELL: group_cells.indices[by].of_cell, **labels}).with_columns(
+        cells.frame[name].alias(column) for name, column in sums.items()
+    )
+    frame = frame.filter(pl.all_horizontal(pl.col(LABELS) >= 0))
+    frame = frame.group_by(GROUP_CELL, *LABELS, maintain_order=True).agg(pl.col(sums.values()).sum())
+    span = slice_of(group_cells, by)
+    return Rows(
+        frame=frame,
+        labels=cells.labels.values if cells.labels.event is None else (),
+        group_cell=frame[GROUP_CELL].to_numpy(),
+        outer_of_group_cell=group_cells.outer[span],
+        excluded=group_cells.excluded[span],
+    )
 
 
 def slice_of(group_cells: GroupCells, by: By | None) -> slice:

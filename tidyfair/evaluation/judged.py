@@ -5,10 +5,14 @@ all others (Angelopoulos, Duchi and Zrnic, 2023, PPI++). That part, the power, i
 alone, and 1; the one with the least variance is taken. The distance is that from the value on all rows over the share
 of rows without a label by people, so that labels may also be drawn with unequal probabilities. All are functions of
 sums of the cells of a tally, and so are the influences of cells, of which power and variance are made.
+
+Groups may have been labeled at different rates. In the rest of the groups, or all of them together, each labeled row
+therefore stands for as many rows of its group as there are for each label (poststratification: Holt and Smith, 1979).
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -18,11 +22,12 @@ import numpy as np
 from tidyfair.errors import ArgumentError, LabelError, Status, listed
 from tidyfair.evaluation.evaluator import Evaluator, RequestedFormula, Values, values_of
 from tidyfair.evaluation.group_cells import number_group_cells
-from tidyfair.evaluation.group_index import KeyCodes
+from tidyfair.evaluation.group_index import GroupIndex, KeyCodes
+from tidyfair.evaluation.ranked_rows import Scope
 from tidyfair.evaluation.statistics import pooled, sums_of
 from tidyfair.specs import Array, Average, Booleans, By, Floats, Integers, Segments
 from tidyfair.specs.formulas import Formula
-from tidyfair.tallies import ESTIMATE, HIDDEN, SOURCES, is_centre, is_end
+from tidyfair.tallies import ESTIMATE, HIDDEN, SOURCES, reduction_of
 
 JUDGED = {
     ".people": "people", ".judge_labelled": "judge_labelled", ".judge": "judge", ".judge_weight": "power",
@@ -48,11 +53,11 @@ class JudgedValues:
     people: Floats
     """The values by the labels of people alone."""
     judge_labelled: Floats
-    """The values by the labels of the judge, on the rows that people labelled."""
+    """The values by the labels of the judge, on the rows that people labeled."""
     judge: Floats
     """The values by the labels of the judge on all rows."""
     error: Floats
-    """How far the values of the judge on the rows that people labelled are from those on all others; 0 if unknown."""
+    """How far the values of the judge on the rows that people labeled are from those on all others; 0 if unknown."""
     of_people: Floats
     """What each unit adds to the values by people."""
     of_error: Floats
@@ -61,11 +66,13 @@ class JudgedValues:
     """The number of independent rows of each unit, in effect."""
     is_labelled: Booleans
     labelled_share: Floats
-    """The share of the rows of each group that people labelled."""
+    """The share of the rows of each group that people labeled."""
     denominator: Floats
     """The rows with labels by people that values are of."""
-    cluster: Integers | None = None
-    """The cluster that each unit is; None where rows are independent."""
+    unit: Integers
+    """The number of each unit, which is the same in all values that it is part of."""
+    given_power: Floats | None = None
+    """The weight of the judge, if it is not the one with the least variance."""
 
     def less(self, other: JudgedValues) -> JudgedValues:
         """The changes from other values of the same units."""
@@ -89,6 +96,8 @@ class JudgedValues:
     @cached_property
     def power(self) -> Floats:
         """The weight of the judge, from 0 to 1: the slope of the influences of people on those of the judge."""
+        if self.given_power is not None:
+            return self.given_power
         with np.errstate(divide="ignore", invalid="ignore"):
             slope = self.segments.sum(self.of_people * self.of_error) / self.segments.sum(self.of_error**2)
         return np.nan_to_num(slope).clip(0, 1)
@@ -101,7 +110,7 @@ class JudgedValues:
     @property
     def ratio(self) -> Floats:
         """The variance over that by people alone, at most 1."""
-        variance, alone = self._variances
+        variance, alone = self.variances
         return np.where(alone > 0, variance / np.where(alone > 0, alone, 1.0), 1.0).clip(max=1)
 
     @property
@@ -112,10 +121,10 @@ class JudgedValues:
     @property
     def variance(self) -> Floats:
         """The variance of values."""
-        return self._variances[0]
+        return self.variances[0]
 
     @cached_property
-    def _variances(self) -> tuple[Floats, Floats]:
+    def variances(self) -> tuple[Floats, Floats]:
         """The variance of values, and of those by people alone, with one more row that has not been seen.
 
         Its label by people has nothing to do with that by the judge: few rows may agree by luck. The first is larger by
@@ -143,12 +152,6 @@ class JudgedEvaluator(Evaluator):
         formula = requested.formula
         if "truth" not in formula.reads:
             return super().values(requested)
-        if contexts := self._contexts.get(formula):
-            msg = (
-                f"`judged`: {requested.name} is compared with {listed(contexts)}, in which groups may have been "
-                'labelled at different rates; compare with one group, `to="majority"`, or all pairs.'
-            )
-            raise ArgumentError(msg)
         values = self.sources[0].values(requested)
         of_bys = [self.judged(requested, by) for by in self.group_cells.spans]
         columns: dict[str, Array] = {}
@@ -159,6 +162,10 @@ class JudgedEvaluator(Evaluator):
         least, most = self.specs[requested.spec].range_of(requested.name)
         for name, column in columns.items():
             values = values.beside(name, column)
+        for context in self._contexts.get(formula, ()):
+            of_context = [self.judged(requested, by, context) for by in self.group_cells.spans]
+            known = [np.where(own.denominator < _FEWEST_LABELS, np.nan, own.value) for own in of_context]
+            values = values.beside(context, np.concatenate(known).clip(least, most))
         few = np.broadcast_to(values.denominator, estimate.shape) < _FEWEST_LABELS
         reason = np.where(few & ~np.isnan(estimate), Status.TOO_FEW_LABELS.value, values.reason)
         return replace(values, estimate=np.where(few, np.nan, estimate.clip(least, most)), reason=reason)
@@ -175,6 +182,12 @@ class JudgedEvaluator(Evaluator):
             way_out = "give it as `pos_label=`" if others else "list all labels as `labels=`, not only one"
             msg = f"`judged` holds scores of one event among {listed(labels.values)}: {way_out}."
             raise LabelError(msg)
+        if self.tally.judge is not None and self.tally.lacks_labels_of_judge:
+            msg = (
+                f"`judged`: {self.tally.judge.column.name!r} has no value in any row without a label by people; give "
+                "labels of the judge for all rows, or leave `judged` out."
+            )
+            raise ArgumentError(msg)
         evaluators: list[Evaluator] = []
         for source in SOURCES:
             tally = self.tally.labelled_by(source, event, next(iter(others), None))
@@ -187,62 +200,155 @@ class JudgedEvaluator(Evaluator):
 
     @cached_property
     def _judged(self) -> dict[tuple[object, ...], JudgedValues]:
-        """Values that were computed, by formula and feature."""
+        """Values that were computed, by formula, feature and scope."""
         return {}
 
-    @np.errstate(divide="ignore", invalid="ignore")
-    def judged(self, requested: RequestedFormula, by: By | None) -> JudgedValues:
-        """The values of a formula in the groups of a feature."""
-        key = (requested.formula, requested.average, by)
+    def judged(self, requested: RequestedFormula, by: By | None, scope: Scope = "own") -> JudgedValues:
+        """The values of a formula in the groups of a feature, or in what each of them is compared with."""
+        key = (requested.formula, requested.average, by, scope)
         if key not in self._judged:
-            self._judged[key] = self._linearized(requested, by)
+            self._judged[key] = self._linearized(requested, by, scope)
         return self._judged[key]
 
-    def _linearized(self, requested: RequestedFormula, by: By | None) -> JudgedValues:
+    def share_power(self, other: JudgedEvaluator) -> None:
+        """Give the judge the weight in all values, and in those of another model, that suits their change."""
+        for requested in self.tables:
+            by = self.specs[requested.spec].by
+            for scope in ("own", *self._contexts.get(requested.formula, ())):
+                change = other.judged(requested, by, scope).less(self.judged(requested, by, scope))
+                for evaluator in (self, other):
+                    own = evaluator.judged(requested, by, scope)
+                    key = (requested.formula, requested.average, by, scope)
+                    evaluator._judged[key] = replace(own, given_power=change.power)  # noqa: SLF001 - of the same class
+
+    @np.errstate(divide="ignore", invalid="ignore")
+    def _linearized(self, requested: RequestedFormula, by: By | None, scope: Scope) -> JudgedValues:
         """The same, from the values of all sources and what rows with the same labels add to each."""
         formula, average, people = requested.formula, requested.average, self.sources[0]
         # rows with the same labels by all, and the same cluster, which the sources have in the same order
         names = [f"k{index}" for index, key in enumerate(people.tally.keys) if key.role in {"judged", "cluster"}]
+        codes, index = KeyCodes(people.tally.cells), people.group_cells.indices[by]
+        units = codes.index([*names, ESTIMATE], within=index)
+        strata = _Strata.of(people, units, by, scope)
+        group, unit = strata.value, strata.unit
+        # labels that were drawn with known probabilities have weights already
+        is_weighted = scope != "own" and (self.tally.judge is None or self.tally.judge.probability is None)
         values: list[Floats] = []
         changes: list[Floats] = []
         # what does not read the truth is from all rows
         sources = self.sources if "truth" in formula.reads else [self.sources[2]] * 3
-        for source in sources:
+        for source, of in zip(sources, SOURCES, strict=True):
             index = source.group_cells.indices[by]
-            units = KeyCodes(source.tally.cells).index([*names, ESTIMATE], within=index)
-            sums = sums_of(formula.table(average), formula.all_terms, source.cells, units, source.reading)
-            segments = Segments.of(index.of_cell[units.example])
-            value, change = derivatives(formula, average, sums, segments)
-            if (np.abs(segments.sum(change)) > _ROUNDED * (segments.sum(np.abs(change)) + 1)).any():
+            units_of_source = KeyCodes(source.tally.cells).index([*names, ESTIMATE], within=index)
+            sums = sums_of(formula.table(average), formula.all_terms, source.cells, units_of_source, source.reading)
+            is_of_labelled = is_weighted and of != "judge of all"
+            sums = {name: own[unit] for name, own in sums.items()}
+            if is_of_labelled:
+                sums = {name: (own.T * strata.rows_of_label).T for name, own in sums.items()}
+            value, change = derivatives(formula, average, sums, strata.segments)
+            total, most = (strata.segments.sum(own) for own in (change, np.abs(change)))
+            if (np.abs(total) > _ROUNDED * (most + 1)).any():
                 msg = (
-                    f"`judged`: {requested.name} depends on the number of rows, of which people labelled some; leave "
+                    f"`judged`: {requested.name} depends on the number of rows, of which people labeled some; leave "
                     "`judged` out, or take a rate."
                 )
                 raise ArgumentError(msg)
             values.append(value)
-            changes.append(change)
-        codes = KeyCodes(people.tally.cells)
-        units = codes.index([*names, ESTIMATE], within=people.group_cells.indices[by])
-        group = people.group_cells.indices[by].of_cell[units.example]
-        weight, square = (np.bincount(units.of_cell, people.cells.measure(name), len(units)) for name in ("w", "w2"))
-        size, is_labelled = np.where(square > 0, weight**2 / square, 1.0), people.cells.truth[units.example] >= 0
-        segments = Segments.of(group)
+            changes.append(strata.poststratified(change) if is_of_labelled else change)
+        size, is_labelled, segments = strata.size, strata.is_labelled, strata.segments
         share = (segments.sum(np.where(is_labelled, size, 0.0)) / segments.sum(size))[:, None]
         first, count = self.group_cells.spans[by]
         error = (values[1] - values[2]) / (1 - share)
         # a judge without a value in a group, or without other rows, says nothing about it
         is_known = np.isfinite(error)
-        of_error = np.where(is_known[group], (changes[1] - changes[2]) / (1 - share)[group], 0.0)
+        to_rows = segments.to_rows
+        of_error = np.where(to_rows(is_known), (changes[1] - changes[2]) / to_rows(1 - share), 0.0)
+        denominator = people.values(requested).denominator[first : first + count]
         judged = JudgedValues(
             people=values[0], judge_labelled=values[1], judge=values[2], error=np.where(is_known, error, 0.0),
-            of_people=changes[0], of_error=of_error, group=group, size=size, is_labelled=is_labelled,
-            labelled_share=share, denominator=people.values(requested).denominator[first : first + count],
+            of_people=changes[0], of_error=of_error, group=group, size=size, is_labelled=is_labelled, unit=unit,
+            labelled_share=share, denominator=strata.pooled(denominator),
         )  # fmt: skip
         if self.tally.cluster_names:
-            return _in_clusters(judged, codes.index(self.tally.cluster_names).of_cell[units.example])
+            return _in_clusters(judged, codes.index(self.tally.cluster_names).of_cell[units.example][unit])
         # from what rows with the same labels add together to the root of the sum of what each adds, squared
         root = np.sqrt(judged.size)[:, None]
         return replace(judged, of_people=judged.of_people / root, of_error=judged.of_error / root)
+
+
+@dataclass(frozen=True, eq=False)
+class _Strata:
+    """The units that each value is of, in the strata of their groups: sorted by value and unit."""
+
+    value: Integers
+    unit: Integers
+    group: Integers
+    weight: Floats
+    size: Floats
+    """The number of independent rows of each unit, in effect."""
+    is_labelled: Booleans
+    is_empty: Booleans
+    """The values of no groups."""
+    segments: Segments
+    """The units of each value."""
+    strata: Segments
+    """Those of one group."""
+
+    @classmethod
+    def of(cls, people: Evaluator, units: GroupIndex, by: By | None, scope: Scope) -> _Strata:
+        """The units of the groups of a feature that each value is of; of several groups, of those with some label."""
+        weight, square = (
+            np.bincount(units.of_cell, people.cells.measure(name), len(units)).astype(float) for name in ("w", "w2")
+        )
+        size, is_labelled = np.where(square > 0, weight**2 / square, 1.0), people.cells.truth[units.example] >= 0
+        first, groups = people.group_cells.spans[by]
+        group = people.group_cells.indices[by].of_cell[units.example]
+        value, unit, is_empty = group, np.arange(len(group)), np.zeros(groups, dtype=bool)
+        if scope != "own":
+            # all units of the outer group of each value, which stand together
+            outer = people.group_cells.outer[first : first + groups]
+            starts, ends = (np.searchsorted(outer[group], outer, side=side) for side in ("left", "right"))
+            value = np.repeat(np.arange(groups), ends - starts)
+            unit = np.arange(len(value)) + np.repeat(ends - np.cumsum(ends - starts), ends - starts)
+            is_own = group[unit] == value
+            has_label = np.bincount(group, is_labelled, groups) > 0
+            is_known = has_label & ~people.group_cells.excluded[first : first + groups]
+            pooled = is_known[group[unit]] & (~is_own if scope == "rest" else True)
+            is_empty = np.bincount(value, pooled, groups) == 0
+            # in place of nothing stands the group itself, as all values have units
+            kept = pooled | (is_own & is_empty[value])
+            value, unit = value[kept], unit[kept]
+        return cls(
+            value, unit, group[unit], weight[unit], size[unit], is_labelled[unit], is_empty, Segments.of(value),
+            Segments.of(value, group[unit]),
+        )  # fmt: skip
+
+    @cached_property
+    def _weights(self) -> tuple[Floats, Floats]:
+        """The weight of the labeled rows of the stratum of each unit, and of all of its rows."""
+        of_labelled = np.where(self.is_labelled, self.weight, 0.0)
+        labelled, every = (self.strata.to_rows(self.strata.sum(own)) for own in (of_labelled, self.weight))
+        return labelled, every
+
+    @property
+    def rows_of_label(self) -> Floats:
+        """The rows that a labeled row stands for."""
+        labelled, every = self._weights
+        return np.where(self.is_labelled, every / labelled, 1.0)
+
+    def poststratified(self, change: Floats) -> Floats:
+        """What units add to values, if labels stand for as many rows as their stratum has for each."""
+        labelled, every = self._weights
+        share = self.weight / every - np.where(self.is_labelled, self.weight / labelled, 0.0)
+        return change + share[:, None] * self.strata.to_rows(self.strata.sum(change))
+
+    def pooled(self, counts: Array) -> Array:
+        """The sums of the counts of the groups that are pooled in each value."""
+        first = self.strata.starts
+        sums = np.zeros_like(counts)
+        np.add.at(sums, self.value[first], counts[self.group[first]])
+        sums[self.is_empty] = 0
+        return sums
 
 
 def _in_clusters(judged: JudgedValues, cluster: Integers) -> JudgedValues:
@@ -252,7 +358,7 @@ def _in_clusters(judged: JudgedValues, cluster: Integers) -> JudgedValues:
     for total, own in zip(sums, (judged.of_people, judged.of_error), strict=True):
         np.add.at(total, index, own)
     return replace(
-        judged, of_people=sums[0], of_error=sums[1], group=both[0], cluster=both[1], size=np.ones(len(both[0])),
+        judged, of_people=sums[0], of_error=sums[1], group=both[0], unit=both[1], size=np.ones(len(both[0])),
         is_labelled=np.bincount(index, judged.is_labelled) > 0,
     )  # fmt: skip
 
@@ -264,10 +370,10 @@ def derivatives(
     nothing = np.zeros(int(segments.sizes.sum()), dtype=bool)
     everything = pooled(sums, segments, nothing, "overall")
     others = pooled(sums, segments, nothing, "rest")
-    own = {name: everything[name] - others[name] for name in everything if not (is_centre(name) or is_end(name))}
+    own = {name: everything[name] - others[name] for name in everything if reduction_of(name) == "sum"}
     share = np.zeros(len(nothing))
     for values in own.values():
-        flat = np.abs(values).reshape(len(nothing), -1)
+        flat = np.abs(values).reshape(len(nothing), math.prod(values.shape[1:]))
         total = segments.to_rows(segments.sum(flat))
         share = np.fmax(share, np.nan_to_num(flat / total).max(axis=1, initial=0.0))
 

@@ -24,10 +24,12 @@ from tidyfair.evaluation.results import frames_of
 from tidyfair.evaluation.statistics import GROUP_CELL, LEVEL, Cells
 from tidyfair.evaluation.value_rows import PART, STATE, UNDEFINED, ValueRows
 from tidyfair.specs import CONTEXTS, Array, Booleans, By, Floats, Integers, Segments
-from tidyfair.tallies import LABELS, Copies, Members, Tally, centred, is_centre, is_least, is_sum
+from tidyfair.tallies import EXTREMES, LABELS, Copies, Members, Tally, centred, reduction_of
 
 _NUMBERS = ("estimate", "weight", "size", "n")
 """The columns of values that aggregates read."""
+_STEP = 1e-4
+"""The distance by which a value is moved for a derivative."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -138,6 +140,11 @@ class Replicates:
         evaluator = repeated(own, copies)
         for context, pool, beside in own.beside(by):
             evaluator.pools[context] = repeated(pool, beside)
+        return cls.by_evaluator(evaluated, specs, evaluator, times)
+
+    @classmethod
+    def by_evaluator(cls, evaluated: Evaluated, specs: Collection[int], evaluator: Evaluator, times: int) -> Replicates:
+        """Values of some specs by the evaluator of all replicates."""
         base = evaluated.values
         rows = np.flatnonzero(np.isin(base.array("spec"), list(specs)))
         names = [*_NUMBERS, *(name for name in CONTEXTS if name in base)]
@@ -147,13 +154,14 @@ class Replicates:
         for start, size in zip(of_formulas.starts.tolist(), of_formulas.sizes.tolist(), strict=True):
             formula, run = requested[base.array("requested")[rows[start]]], slice(start, start + size)
             values = evaluator.values(formula)
-            first, groups = evaluated.group_cells.spans[evaluated.specs[formula.spec].by]
-            labels = values.estimate.shape[1]
+            by, labels = evaluated.specs[formula.spec].by, values.estimate.shape[1]
+            (first, groups), (shift, every) = (own.group_cells.spans[by] for own in (evaluated, evaluator))
             label = evaluated.label_index(levels[run], labels, formula.average)
             for name in names:
                 numbers = values.extra.get(name) if name in CONTEXTS else getattr(values, name)
                 if numbers is not None:
-                    columns[name][:, run] = numbers.reshape(times, groups, labels)[:, cells[run] - first, label]
+                    of_replicates = numbers[shift : shift + every].reshape(times, groups, labels)
+                    columns[name][:, run] = of_replicates[:, cells[run] - first, label]
         # groups that are not compared in the data are not compared in replicates
         columns["estimate"][:, np.isnan(base.array("estimate")[rows])] = np.nan
         return cls(evaluated, rows, columns)
@@ -172,6 +180,20 @@ class Replicates:
     def values(self) -> Floats:
         """The values of groups: an array of replicates by `rows`."""
         return self.columns["estimate"]
+
+    def slopes(self, column: str) -> Floats:
+        """The changes of the results of single values for a little more of a value, or of its context."""
+        # one value of each result is moved at a time
+        order = np.argsort(self._result, kind="stable")
+        segments = Segments.of(self._result[order])
+        position = np.empty(len(order), dtype=np.int64)
+        position[order] = np.arange(len(order)) - segments.to_rows(segments.starts)
+        step = np.where(position == np.arange(int(segments.sizes.max(initial=0)))[:, None], _STEP, 0.0)
+        columns = {name: np.tile(values, (len(step), 1)) for name, values in self.columns.items()}
+        up, down = (
+            replace(self, columns=columns | {column: columns[column] + moved}).results for moved in (step, -step)
+        )
+        return ((up - down) / (2 * _STEP))[position, self._result]
 
     @property
     def times(self) -> int:
@@ -247,7 +269,7 @@ def _of_groups(
     members = copies = None
     if by is not None and by.memberships is not None and not set(by.keys) <= {key.column for key in tally.keys}:
         members = Members(tally, by)
-        copies = members.of_groups
+        copies = members.copies_by_group
         tally = copies.tally
     group_cells, cells = number_group_cells(tally, evaluated.labels, [by])
     tables = {requested: table for requested, table in evaluated.evaluator.tables.items() if requested.spec in specs}
@@ -266,59 +288,48 @@ def _rows_of_copies(copies: Copies, row: Integers, replicate: Integers) -> tuple
     return np.repeat(first, count) + position, np.repeat(replicate, count)
 
 
-@dataclass(frozen=True, eq=False)
 class UnitsOfOneFeature:
     """An evaluation of specs of one feature whose cells are counted by units, which replicates have so many times."""
 
-    evaluated: Evaluated
-    unit: str
-    """The key that numbers the units."""
-    tally: Tally
-    """The counts without units, whose sums are those of one unit."""
-    cells: pl.DataFrame
-    """The cells by unit, those that merge together."""
-    starts: Integers
-    """The first of the cells that merge."""
-
-    @classmethod
-    def of(cls, evaluated: Evaluated, unit: str) -> UnitsOfOneFeature:
-        """Bring the cells in order."""
+    def __init__(self, evaluated: Evaluated, unit: str) -> None:
+        """Bring the cells in order; `unit` is the key that numbers the units."""
         tally = evaluated.evaluator.tally
         keys = [name for name in tally.cells.columns[: tally.cells.columns.index("n")] if name != unit]
         cells = centred(tally.cells, keys)
         code = KeyCodes(cells).index(keys).of_cell
         order = np.argsort(code, kind="stable")
-        cells, starts = cells[order], Segments.of(code[order]).starts
-        return cls(evaluated, unit, replace(tally, cells=cells[starts]), cells, starts)
-
-    @cached_property
-    def _columns(self) -> dict[str, Array]:
-        """The sums of each cell."""
-        names = self.cells.columns[self.cells.columns.index("n") :]
-        return {name: self.cells[name].to_numpy() for name in names if not is_centre(name)}
+        self._cells, self._starts = cells[order], Segments.of(code[order]).starts
+        """The cells by unit, and the first of those that merge."""
+        self._evaluated, self._unit, self._tally = evaluated, unit, replace(tally, cells=self._cells[self._starts])
+        self._sums: dict[str, Array] = {
+            name: self._cells[name].to_numpy()
+            for name in cells.columns[cells.columns.index("n") :]
+            if reduction_of(name) != "first"
+        }
 
     def replicates(self, times: Array) -> Replicates:
         """The values with units so many times: an array of replicates by units."""
-        evaluated, specs, by = self.evaluated, range(len(self.evaluated.specs)), self.evaluated.specs[0].by
-        drawn = np.take(times, self.cells[self.unit].to_numpy(), axis=1).astype(float)
-        sums = {name: _merged(name, values, drawn, self.starts) for name, values in self._columns.items()}
-        if self.tally.rows is None or not any(own.formula.is_of_rows for own in evaluated.evaluator.tables):
-            return Replicates.of_sums(evaluated, specs, by, self.tally, sums)
-        of_rows = np.take(times, self.tally.rows[self.unit].to_numpy(), axis=1)
+        evaluated, tally = self._evaluated, self._tally
+        specs, by = range(len(evaluated.specs)), evaluated.specs[0].by
+        drawn = np.take(times, self._cells[self._unit].to_numpy(), axis=1).astype(float)
+        sums = {name: _merged(name, values, drawn, self._starts) for name, values in self._sums.items()}
+        if tally.rows is None or not any(own.formula.is_of_rows for own in evaluated.evaluator.tables):
+            return Replicates.of_sums(evaluated, specs, by, tally, sums)
+        of_rows = np.take(times, tally.rows[self._unit].to_numpy(), axis=1)
         replicate, row = np.nonzero(of_rows)
         drawn_rows = of_rows[replicate, row]
         if (drawn_rows > 1).any():
             row, replicate = np.repeat(row, drawn_rows), np.repeat(replicate, drawn_rows)
-        return Replicates.of_sums(evaluated, specs, by, self.tally, sums, (row, replicate))
+        return Replicates.of_sums(evaluated, specs, by, tally, sums, (row, replicate))
 
 
 def _merged(name: str, values: Array, drawn: Floats, starts: Integers) -> Array:
     """The sums, or ends, of runs of cells that are there so many times: replicates by runs."""
     if not len(starts):
         return np.zeros((len(drawn), 0))
-    if is_sum(name):
+    reduction = reduction_of(name)
+    if reduction == "sum":
         # nothing is 0 of an infinite number, too
         parts = drawn * values if np.isfinite(values).all() else np.where(drawn > 0, drawn * values, 0)
         return np.add.reduceat(parts, starts, axis=1)
-    merge = np.fmin if is_least(name) else np.fmax
-    return merge.reduceat(np.where(drawn > 0, values, np.nan), starts, axis=1)
+    return EXTREMES[reduction].reduceat(np.where(drawn > 0, values, np.nan), starts, axis=1)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, reduce
 from typing import Literal, TypeAlias
 
 import numpy as np
@@ -22,6 +22,7 @@ from tidyfair.specs.formulas import BOTH, ROWS, SQUARES, STEPS, WHEN_COMPLETE, G
 from tidyfair.tallies import (
     ACTUAL,
     ESTIMATE,
+    EXTREMES,
     HIDDEN,
     PREDICTED,
     REST,
@@ -29,11 +30,9 @@ from tidyfair.tallies import (
     TRUTH,
     UP_TO,
     Tally,
-    is_centre,
-    is_end,
-    is_least,
     is_of_replicate,
     recentred,
+    reduction_of,
 )
 
 GROUP_CELL, LEVEL = "group_cell", "level"
@@ -114,15 +113,7 @@ class Cells:
 
     def measure(self, name: Literal["n", "w", "w2"]) -> Array:
         """The rows, weights or squared weights of each cell; without weights always the rows."""
-        column = name if self.weighted else "n"
-        if column not in self._measures:
-            self._measures[column] = self.frame[column].to_numpy()
-        return self._measures[column]
-
-    @cached_property
-    def _measures(self) -> dict[str, Array]:
-        """The measures that were read, by the names of their columns."""
-        return {}
+        return self.frame[name if self.weighted else "n"].to_numpy()
 
     def complete_in(self, reads: frozenset[str]) -> Booleans:
         """The cells whose rows have a value in all roles that are read, such as `truth` and `probs`, as a mask."""
@@ -173,20 +164,12 @@ class LabelCounts:
         highest_true, highest_predicted = int(self.truth.max(initial=0)), int(self.estimate.max(initial=0))
         return 1 + max(highest_true, highest_predicted, *self.levels)
 
-    @cached_property
-    def _no_truth(self) -> Booleans:
-        return self.truth < 0
-
-    @cached_property
-    def _no_estimate(self) -> Booleans:
-        return self.estimate < 0
-
     def of(self, measure: Array) -> dict[str, Array]:
         """The cells of the table of each label against the rest: arrays of levels by groups, by name.
 
         If no truth or estimate is missing, only the four cells of rows with both.
         """
-        has_truth, has_estimate = ~self._no_truth, ~self._no_estimate
+        has_truth, has_estimate = self.truth >= 0, self.estimate >= 0
         both, agree = has_truth & has_estimate, self.truth == self.estimate
         tp = self._by_label(measure, both & agree, self.truth)
         fn = self._by_label(measure, both & ~agree, self.truth)
@@ -194,18 +177,18 @@ class LabelCounts:
         counts = {"tp": tp, "fn": fn, "fp": fp, "tn": self._rest(measure, both, (self.truth, self.estimate))}
         if self.complete:
             return counts
-        only_truth, only_estimate = has_truth & self._no_estimate, has_estimate & self._no_truth
+        only_truth, only_estimate = has_truth & ~has_estimate, has_estimate & ~has_truth
         return counts | {
             "positive_only": self._by_label(measure, only_truth, self.truth),
             "negative_only": self._rest(measure, only_truth, (self.truth,)),
             "selected_only": self._by_label(measure, only_estimate, self.estimate),
             "unselected_only": self._rest(measure, only_estimate, (self.estimate,)),
-            "blank": self.totals(measure, self._no_truth & self._no_estimate),
+            "blank": self.totals(measure, ~has_truth & ~has_estimate),
         }
 
     def steps(self, measure: Array) -> dict[str, Array]:
         """The steps between the labels of truth and estimate, absolute and squared, summed by the true label."""
-        both = ~self._no_truth & ~self._no_estimate
+        both = (self.truth >= 0) & (self.estimate >= 0)
         away = np.abs(self.truth - self.estimate).astype(np.float64)
         return {
             "absolute_steps": self._by_label(measure * away, both, self.truth),
@@ -230,7 +213,11 @@ class LabelCounts:
                 rest = chosen & _has_none(labels, level)
                 sums[index] = self._summed(measure[rest], self.group[rest], self.groups)
             return sums
-        counts = self._all_less_own(measure, chosen, labels)
+        # all cells without those that have the level as one of their labels
+        own = sum(self._by_label(measure, chosen, label) for label in labels)
+        if len(labels) > 1:
+            own = own - self._by_label(measure, chosen & (labels[0] == labels[1]), labels[0])
+        counts = self.totals(measure, chosen) - own
         if counts.dtype.kind == "f":
             self._sum_anew(counts, measure, chosen, labels)
         return counts
@@ -250,13 +237,6 @@ class LabelCounts:
             rest = chosen & (level >= 0) & _has_none(labels, level)
             sums = self._summed(measure[rest], self.group[rest], self.groups)
             counts[index[affected], np.flatnonzero(affected)] = sums[affected]
-
-    def _all_less_own(self, measure: Array, chosen: Booleans, labels: Sequence[Integers]) -> Array:
-        """The sum over all chosen cells minus that over cells with the level as one of their labels."""
-        own = sum(self._by_label(measure, chosen, label) for label in labels)
-        if len(labels) > 1:
-            own = own - self._by_label(measure, chosen & (labels[0] == labels[1]), labels[0])
-        return self.totals(measure, chosen) - own
 
     @staticmethod
     def _summed(measure: Array, index: Integers, size: int) -> Array:
@@ -413,13 +393,13 @@ def _number_sums(table: Table, cells: Cells, index: GroupIndex) -> dict[str, Arr
 
 
 def _merged(name: str, values: Array, index: GroupIndex, chosen: Booleans) -> Array:
-    """One value for the cells of each group cell: their sum, their least or most, or their common centre."""
+    """One value for the cells of each group cell: their sum, their least or most, or their common center."""
     group, of_group = index.of_cell[chosen], np.full(len(index), np.nan)
-    if is_centre(name):
+    reduction = reduction_of(name)
+    if reduction == "first":
         of_group[group] = values[chosen]
-    elif is_end(name):
-        extreme = np.fmin if is_least(name) else np.fmax
-        extreme.at(of_group, group, values[chosen])
+    elif reduction in EXTREMES:
+        EXTREMES[reduction].at(of_group, group, values[chosen])
     else:
         return _of_cells(values, index, chosen)
     return of_group[:, None]
@@ -444,15 +424,15 @@ def pooled(
             sums[name] = values[:, None]
     pooled_sums = dict(sums)
     for name, values in sums.items():
-        if is_centre(name):
-            # groups of a run share their centre
+        reduction = reduction_of(name)
+        if reduction == "first":
+            # groups of a run share their center
             continue
-        merge, neutral = np.add, 0.0
-        if is_end(name):
-            merge, neutral = np.fmin if is_least(name) else np.fmax, np.nan
+        is_end = reduction in EXTREMES
+        merge, neutral = (EXTREMES[reduction], np.nan) if is_end else (np.add, 0.0)
         compared = values
         if left_out.any():
-            compared = values.astype(float) if is_end(name) else values.copy()
+            compared = values.astype(float) if is_end else values.copy()
             compared[left_out] = neutral
         if scope == "overall":
             pooled_sums[name] = segments.to_rows(merge.reduceat(compared, segments.starts, axis=0))
@@ -507,7 +487,7 @@ class Statistics:
         """The number, the weight or the squared weights of the rows of formulas that read some columns."""
         counts: Mapping[str, Array] = getattr(self, measure)
         if self.kind == "class" and self.given is None:
-            return _total(counts, _USED[reads])
+            return reduce(np.add, [counts[name] for name in _USED[reads]])
         return counts["instances"]
 
     def true(self, reads: frozenset[str]) -> Array:
@@ -573,18 +553,8 @@ def _with_margins(sums: Mapping[str, Array], suffix: str) -> dict[str, Array]:
         if name + suffix in sums:
             counts[name] = sums[name + suffix].astype(float)
     for margin, cells in _MARGINS.items():
-        present = [name for name in cells if name in counts]
-        counts[margin] = _total(counts, present)
+        counts[margin] = reduce(np.add, [counts[name] for name in cells if name in counts])
     return counts
-
-
-def _total(counts: Mapping[str, Array], names: Sequence[str]) -> Array:
-    """The sum of some counts."""
-    first, *others = names
-    total = counts[first]
-    for name in others:
-        total = total + counts[name]
-    return total
 
 
 def _of_scores(sums: Mapping[str, Array]) -> Statistics:
@@ -616,7 +586,7 @@ def _of_numbers(sums: Mapping[str, Array]) -> Statistics:
 
 
 def _moments(sums: Mapping[str, Array], weight: Array) -> dict[str, Array]:
-    """Means, variation and covariation from sums about a centre."""
+    """Means, variation and covariation from sums about a center."""
     moments: dict[str, Array] = {}
     moved: dict[str, Array] = {}
     constant: dict[str, Booleans] = {}

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
@@ -108,7 +107,7 @@ def value_rows(
 
     policies = [specs[metric.spec].policy for metric in requested]
     min_n, min_share = [policy.min_n for policy in policies], [policy.min_share for policy in policies]
-    states = _States.of(
+    states = _States(
         rows, group_cells,
         too_few=rows["denominator"] < to_rows(min_n) if any(min_n) else None,
         too_rare=rows.shares < to_rows(min_share, float) if any(min_share) else None,
@@ -239,28 +238,13 @@ class _Rows:
             return self["n"] / np.bincount(run, np.nan_to_num(self["n"]))[run]
 
 
-@dataclass(frozen=True, eq=False)
 class _States:
     """The statuses of rows, and the values they leave."""
 
-    codes: Integers
-    """The status of each row as the code of its `Status`, or `UNDEFINED`."""
-    undefined: Integers
-    """The rows without a value."""
-    reasons: Array
-    """The reasons of rows without a value."""
-    compared: Array
-    """The values that are compared; nan for the others."""
-    shown: Array
-    """The values of all groups whose size is not hidden."""
-    suppressed: Booleans
-    excluded: Booleans
-
-    @classmethod
-    def of(
-        cls, rows: _Rows, group_cells: GroupCells, *,
+    def __init__(
+        self, rows: _Rows, group_cells: GroupCells, *,
         too_few: Booleans | None, too_rare: Booleans | None, na_rm: bool, unseen: bool,
-    ) -> _States:  # fmt: skip
+    ) -> None:  # fmt: skip
         excluded = group_cells.excluded[rows.group_cell]
         # an event that does not occur may be a slip, so that nothing has a value
         estimate = np.full(len(excluded), np.nan) if unseen else rows["estimate"]
@@ -292,14 +276,18 @@ class _States:
             reasons[rows["n"][undefined] == 0] = Status.ZERO_DENOMINATOR.value
         codes[excluded] = Status.LEFT_OUT.code
         codes[group_cells.unknown[rows.group_cell]] = Status.UNKNOWN.code
-        compared, shown = _without(estimate, left_out), _without(estimate, suppressed)
-        return cls(codes, undefined, reasons, compared, shown, suppressed, excluded)
+        self.codes, self.suppressed, self.excluded = codes, suppressed, excluded
+        """The status of each row as the code of its `Status`, or `UNDEFINED`; and masks."""
+        self.compared, self.shown = _without(estimate, left_out), _without(estimate, suppressed)
+        """The values that are compared, and those of all groups whose size is not hidden; nan for the others."""
+        self._undefined, self._reasons = undefined, reasons
+        """The rows without a value, and why."""
 
     def texts(self) -> Array:
         """The status of each row as results show it."""
         texts = np.array([*TEXTS, ""], dtype=object)[self.codes]
-        is_undefined = self.codes[self.undefined] == UNDEFINED
-        texts[self.undefined[is_undefined]] = self.reasons[is_undefined]
+        is_undefined = self.codes[self._undefined] == UNDEFINED
+        texts[self._undefined[is_undefined]] = self._reasons[is_undefined]
         return texts
 
 

@@ -34,7 +34,7 @@ from tidyfair.specs import (
     refuse_unknown_keywords,
 )
 from tidyfair.specs.result_kinds import FEATURE_CURVE, ResultKind
-from tidyfair.tallies import Tally, is_centre, is_end, is_least, open_frame
+from tidyfair.tallies import EXTREMES, Tally, open_frame, reduction_of
 
 __all__ = ["FeatureCurve", "feature_curve"]
 
@@ -200,11 +200,11 @@ def _summed(sums: Mapping[str, Array], weights: Floats) -> dict[str, Array]:
     """The sums of cells with some weights, one row of them for each point; extremes are those of all cells."""
     summed: dict[str, Array] = {}
     for name, values in sums.items():
-        if is_centre(name) or is_end(name):
-            extreme = (np.fmin if is_least(name) else np.fmax).reduce(values, axis=0)
-            summed[name] = np.broadcast_to(extreme, (len(weights), *extreme.shape))
-        else:
+        if reduction_of(name) == "sum":
             summed[name] = np.tensordot(weights, values, axes=1)
+        else:
+            extreme = EXTREMES.get(reduction_of(name), np.fmax).reduce(values, axis=0)
+            summed[name] = np.broadcast_to(extreme, (len(weights), *extreme.shape))
     return summed
 
 
@@ -212,7 +212,7 @@ def _moved(points: Mapping[str, Array], sums: Mapping[str, Array], point: int, s
     """The sums of a point with a part of each cell more, one after the other."""
     moved: dict[str, Array] = {}
     for name, values in sums.items():
-        added = 0.0 if is_centre(name) or is_end(name) else step
+        added = step if reduction_of(name) == "sum" else 0.0
         moved[name] = points[name][point] + added * np.nan_to_num(values)
     return moved
 
@@ -233,7 +233,7 @@ def feature_curve(
     Args:
         metric: A metric of counts or sums of rows: rates, mean errors, Brier scores; not one of ranks, such as AUC.
         feature: The numeric column.
-        at: The values of the feature at which the curve is computed; by default 50 between its 2.5 % and 97.5 %
+        at: The values of the feature at which the curve is computed; by default 50 between its 2.5% and 97.5%
             quantiles.
         span: The share of rows that are near enough to a value to count for it, the nearest ones most; by default
             1.5 / n^(1/5), at least 50 rows. A smaller one shows more, and more chance.

@@ -14,7 +14,7 @@ import polars as pl
 
 from tidyfair.calling import CALL, GroupwiseMetric, Metric, MetricSet, Run, columns_of
 from tidyfair.errors import ArgumentError
-from tidyfair.escapes import visible
+from tidyfair.escapes import display, visible
 from tidyfair.evaluation import Evaluated
 from tidyfair.inference.result_frames import Content, of_outer_groups, outer_keys_of
 from tidyfair.metrics.fairness import new_groupwise_metric
@@ -31,10 +31,9 @@ from tidyfair.specs import (
     SurveyCallOptions,
     TruthLike,
     difference,
-    display,
     refuse,
+    refuse_unknown,
     show_keywords,
-    unknown_keyword,
 )
 from tidyfair.specs.result_kinds import ResultKind, with_level
 from tidyfair.tallies import Source, Tally, check_tally, open_frame
@@ -48,7 +47,10 @@ _INTERNAL = frozenset({
 _COUNTED = "but this tally was counted with"
 _UNSUPPORTED = {
     "design": f"does not support survey designs, {_COUNTED} one; count again without `design=`",
-    "judged": f"does not use the labels of a judge, {_COUNTED} them; count again without `judged=`",
+    "judged": (
+        f"does not use the labels of a judge, {_COUNTED} them; count again without `judged=`, or compare by "
+        "influences: `compare_groups`, `compare_models`, `inference.pairwise`"
+    ),
     "suppress_below": "does not support `suppress_below`; count again without it, and publish no result",
     "operating_point": "needs a fixed threshold: choose it on another sample, `operating_point(…, on=…)`",
 }
@@ -291,7 +293,7 @@ class RateOnData(CalledOnData):
         return self._compared.run
 
     def _check_call(self, keywords: Mapping[str, Any]) -> None:
-        refuse_others(keywords, self.accepted, "data", "truth", "estimate")
+        refuse_unknown("argument", keywords, ["data", "truth", "estimate", *self.accepted.__annotations__])
 
     def _fixed(self) -> dict[str, Any]:
         return super()._fixed() | {"estimator": "binary"}
@@ -317,13 +319,6 @@ def refuse_several_cuts(subject: str, tally: Tally) -> None:
     if tally.cut is not None and tally.cut.several:
         msg = f"{subject} does not accept a list of values for {tally.cut.option}; give one value."
         raise ArgumentError(msg)
-
-
-def refuse_others(keywords: Iterable[str], accepted: type[Any], *arguments: str) -> None:
-    """Refuse keywords that are not among the accepted options; `arguments` are the parameters beside these."""
-    for name in keywords:
-        if name not in accepted.__annotations__:
-            raise unknown_keyword("argument", name, [*arguments, *accepted.__annotations__])
 
 
 def refuse_points(function: str, specs: Iterable[MetricSpec], tally: Tally) -> None:

@@ -212,11 +212,11 @@ class RateTest(AdjustedTest):
         """The metrics by groups and strata, from whose values the rows are counted; none without strata."""
         crossed: list[GroupwiseMetric] = []
         for metric in self.metrics if self.within else ():
-            metric.by.refuse_memberships(f"{metric.name} `within` strata")
+            metric.by.refuse_memberships(f"{metric.name} `within` strata", overlapping=True)
             if metric.by.sides:
                 msg = f"{metric.name}: `within` cannot be combined with privileged(…); compare the groups of columns."
                 raise ArgumentError(msg)
-            by = By((*metric.by.columns, *self.within), policy=ALL_GROUPS)
+            by = By((*metric.by.columns, *self.within), policy=ALL_GROUPS, memberships=metric.by.memberships)
             names = names_of(by.columns)
             twice = [name for name in names if names.count(name) > 1]
             if twice:
@@ -334,7 +334,7 @@ def _cells_and_strata(
     (crossed_by,) = crossed.group_cells.keys
     first_crossed, _ = crossed.group_cells.spans[crossed_by]
     keys = crossed.group_cells.keys[crossed_by][rows[GROUP_CELL] - first_crossed]
-    features = len(metric.by.columns)
+    features = len(metric.by.keys)
     names = dict(zip(keys.columns[:features], group_cells.columns[:features], strict=True))
     groups = keys[:, :features].rename(names).with_columns(rows["outer"].alias(_OUTER))
     numbered = groups.join(group_cells, on=groups.columns, how="left", nulls_equal=True, maintain_order="left")

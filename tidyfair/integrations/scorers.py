@@ -304,7 +304,7 @@ class FairnessScorer(Scorer):
         names = self._source_columns
         if not names:
             return {}
-        if hasattr(data, "toarray"):
+        if hasattr(cast("Any", type(data)), "toarray"):
             msg = "X is sparse, but a scorer reads groups from a frame or a dense array; convert it with `X.toarray()`."
             raise ColumnError(msg)
         if isinstance(data, Mapping) or hasattr(data, "columns"):
@@ -471,7 +471,7 @@ def _response(
 
 @refuse_unknown_settings
 def p_percent_score(sensitive_column: Features, positive_target: object = 1) -> FairnessScorer:
-    """Scorer: ratio of the smallest to the largest selection rate of groups (the 80 % rule requires 0.8).
+    """Scorer: ratio of the smallest to the largest selection rate of groups (the 80% rule requires 0.8).
 
     >>> p_percent_score("sex").metric.name
     'demographic_parity_ratio'

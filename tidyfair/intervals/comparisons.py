@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, Literal, Self, TypeAlias
 
@@ -98,6 +98,8 @@ class Family:
     """The number of all outer groups."""
     weight: Floats
     """The weight of each value in the mean of several groups."""
+    beside: Estimates | None = field(default=None, kw_only=True)
+    """The values, then those that each of them is compared with, where these have errors of their own."""
 
     def among(self, outers: Booleans) -> Self:
         """The same in some outer groups, given as a mask of all."""
@@ -105,7 +107,8 @@ class Family:
         if kept.all():
             return self
         columns = {name: getattr(self, name)[kept] for name in ("outer", "is_reference", "weight")}
-        return replace(self, values=self.values.at(kept), **columns)
+        beside = None if self.beside is None else self.beside.at(np.tile(kept, 2))
+        return replace(self, values=self.values.at(kept), beside=beside, **columns)
 
     @cached_property
     def sizes(self) -> Integers:
@@ -153,11 +156,6 @@ class Family:
         if segments.length:
             farthest[outer[segments.starts]] = np.maximum.reduceat(np.maximum(upper, -lower), segments.starts)
         return farthest
-
-    def nearest_ends(self, limits: Limits) -> Floats:
-        """The largest of the limits towards equality of the pairs of each outer group."""
-        lower, upper = limits
-        return self.farthest((upper, lower))
 
 
 def scale_of(aggregate: Aggregate | None) -> Literal["difference", "ratio"]:
@@ -285,23 +283,18 @@ def pair(
             low, high = form(values.value[one], rows[one], values.value[other], rows[other], z)
         else:
             low, high = values.compared(one, other, z, scale_of(aggregate), by_both=by_both)
+        error = np.full(len(one), np.nan)
+        if not aggregate.is_relative:
+            error = values.error_compared(one, other, "difference")
+        elif aggregate.is_quotient:
+            # quotients without a sign are shown below 1
+            turned = (values.value[one] > values.value[other]) & (not aggregate.signed)
+            error = values.error_compared(np.where(turned, other, one), np.where(turned, one, other), "ratio")
         if aggregate.is_relative:
-            error = _error_of_quotient(family, aggregate)
             low, high = aggregate.limits_of_quotient(low, high)
-        else:
-            error = values.error_of_difference(one, other)
         if not aggregate.signed:
             low, high = aggregate.unsigned_limits(low, high)
         results.put(family.outer[one], (low, high), error)
-
-
-def _error_of_quotient(family: Family, aggregate: Contrast) -> Floats:
-    """The standard errors of the quotients of pairs as they are shown: without a sign they are below 1."""
-    (one, other), value = family.pairs, family.values.value
-    if not aggregate.is_quotient:
-        return np.full(len(one), np.nan)
-    turned = (value[one] > value[other]) & (not aggregate.signed)
-    return family.values.error_of_ratio(np.where(turned, other, one), np.where(turned, one, other))
 
 
 # Ranges, and the farthest of several groups from a reference, from all others, or from all rows
@@ -321,7 +314,9 @@ def range_of_pairs(families: Sequence[Family], aggregate: Contrast, level: float
         if family.is_range and family.values.influences is None:
             errors = family.values.errors_of_limits(z, scale, family.outer)
             needed = np.where(_has_few(family), z, errors_needed(errors, family.outer, upper_end, z, outers))
-        lower = np.maximum(lower, family.nearest_ends(family.limits(q, scale, at_once=True)))
+        # the ends toward equality
+        low, high = family.limits(q, scale, at_once=True)
+        lower = np.maximum(lower, family.farthest((high, low)))
         upper = np.maximum(upper, upper_end(needed))
     _put_range(families, aggregate, (lower, upper), results)
 
@@ -341,7 +336,7 @@ def distance_at_once(families: Sequence[Family], level: float, outers: int) -> F
 
     Of ranges of independent values they are those of the largest distance of normal values (Tukey, 1953; Kramer, 1956),
     of groups and a reference or their rests, and of values that share clusters, those of as many independent pairs
-    (Šidák, 1967). Limits towards equality err on one side only, and least where groups are far apart, where the other
+    (Šidák, 1967). Limits toward equality err on one side only, and least where groups are far apart, where the other
     limit errs; so both together err as often as the level says.
     """
     if all(family.is_range and family.values.influences is None for family in families):
@@ -375,7 +370,8 @@ def _put_range(families: Sequence[Family], aggregate: Contrast, limits: Limits, 
     lower, upper = aggregate.limits_of_range(*limits)
     lowest, highest = np.full(outers, np.inf), np.full(outers, -np.inf)
     for family in families:
-        low, high = family.values.bounds
+        # the values of rests come after those of groups
+        low, high = (end[: len(family.outer)] if np.ndim(end) else end for end in family.values.bounds)
         np.minimum.at(lowest, family.outer, low)
         np.maximum.at(highest, family.outer, high)
     with np.errstate(invalid="ignore"):
@@ -401,14 +397,20 @@ class FamilyWithRests(Family):
     """Mask of the outer groups with more than one pair: the two groups of a family are the others of each other."""
 
     @classmethod
-    def of(cls, families: Sequence[Family], *, of_all_rows: bool) -> list[FamilyWithRests]:
-        """Families beside the means of all others."""
-        several, with_rests = _number_of_groups(families) > 2, list[FamilyWithRests]()
-        for family in families:
+    def of(cls, families: Sequence[Family], rests: Sequence[Family], *, of_all_rows: bool) -> list[FamilyWithRests]:
+        """Families beside the means of all others, or beside given rests, if groups overlap."""
+        several, with_rests = _number_of_groups(families) > (1 if rests else 2), list[FamilyWithRests]()
+        for family, others in zip(families, rests, strict=True) if rests else ():
+            share = family.weight / (family.weight + others.weight)
+            beside: dict[str, Any] = vars(replace(family, values=family.values.with_rests(others.values)))
+            with_rests.append(cls(**beside, share=share, of_all_rows=of_all_rows, several=several))
+        for family in () if rests else families:
             segments, groups = Segments.of(family.outer), family.values
             share = family.weight / segments.to_rows(segments.sum(family.weight))
             value = np.append(groups.value, _mean_of_others(groups.value, segments, share))
-            if isinstance(groups, Shares):
+            if family.beside is not None:
+                values = family.beside
+            elif isinstance(groups, Shares):
                 with np.errstate(divide="ignore", invalid="ignore"):
                     # what a row has of the weight of its group goes with 1 / rows
                     square = np.nan_to_num(share**2 / groups.rows)
@@ -418,7 +420,8 @@ class FamilyWithRests(Family):
                 of_others = np.sqrt(_mean_of_others(groups.error**2, segments, share, power=2))
                 values = _GroupsAndRests(value, np.append(groups.error, of_others), groups, segments, share)
             columns: dict[str, Any] = vars(replace(family, values=values))
-            with_rests.append(cls(**columns, share=share, of_all_rows=of_all_rows, several=several))
+            is_of_rests = of_all_rows and family.beside is None
+            with_rests.append(cls(**columns, share=share, of_all_rows=is_of_rests, several=several))
         return with_rests
 
     @property

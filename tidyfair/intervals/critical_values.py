@@ -37,33 +37,25 @@ def z_of_groups(groups: Integers, level: float) -> Floats:
 @lru_cache(maxsize=4096)
 def distance_of_pairs(counts: tuple[int, ...], share: float) -> float:
     """The standard errors of a pair within which all pairs of independent families of so many groups lie."""
+    from scipy.special import ndtr
+
     counts = tuple(count for count in counts if count > 1)
     if not counts:
         return math.nan
 
+    # points of the largest normal value of a family, from which all others are less than a distance away
+    point = np.linspace(-_FARTHEST, _FARTHEST, _NODES)
+    density = np.exp(-(point**2) / 2) * ((point[1] - point[0]) / math.sqrt(2 * math.pi))
+
     def is_rarer(q: Floats) -> bool:
-        within = [max(_all_pairs_within(float(q), count), _LEAST) for count in counts]
-        return math.prod(within) < share
+        """Check whether all pairs are nearer than `q` of their errors with a smaller probability."""
+        within = ndtr(point) - ndtr(point - float(q) * math.sqrt(2))
+        of_families = [max(float(count * (density @ within ** (count - 1))), _LEAST) for count in counts]
+        return math.prod(of_families) < share
 
     pairs = sum(count * (count - 1) // 2 for count in counts)
     low, high = bracket(is_rarer, np.array(z_value(share)), np.array(z_value(share ** (1 / pairs))))
     return float(low + high) / 2
-
-
-def _all_pairs_within(q: float, count: int) -> float:
-    """The probability that all pairs of so many normal values are nearer than `q` of their errors."""
-    from scipy.special import ndtr
-
-    point, density = _normal_nodes()
-    within = ndtr(point) - ndtr(point - q * math.sqrt(2))
-    return float(count * (density @ within ** (count - 1)))
-
-
-@lru_cache(maxsize=1)
-def _normal_nodes() -> tuple[Floats, Floats]:
-    """Points of a normal variable, and their weights in sums over it."""
-    point = np.linspace(-_FARTHEST, _FARTHEST, _NODES)
-    return point, np.exp(-(point**2) / 2) * ((point[1] - point[0]) / math.sqrt(2 * math.pi))
 
 
 def brownian_range_tail(distance: Floats) -> Floats:

@@ -12,6 +12,7 @@ import math
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import TypeAlias
 
 import numpy as np
 import polars as pl
@@ -71,10 +72,8 @@ def designs_of(specs: Sequence[MetricSpec], numbers: Iterable[int]) -> list[Desi
 
 def replicates_of(evaluated: Evaluated, design: Design, options: Options) -> Iterator[Replicates]:
     """Replicates of the specs of a design, in parts that fit into memory."""
-    members = evaluated.evaluator.members
     # groups that overlap are drawn by their combinations
-    tally = evaluated.evaluator.tally if members is None else members.base
-    tally, columns = tally.in_few_parts(), design.by.columns if design.by else ()
+    tally, columns = evaluated.evaluator.base_tally.in_few_parts(), design.by.columns if design.by else ()
     is_bayes, seed = options.interval == "bayes", options.seed
     # a prior of one group says nothing about another
     strata = columns if design.stratified or is_bayes else ()
@@ -100,26 +99,16 @@ def replicates_of(evaluated: Evaluated, design: Design, options: Options) -> Ite
         yield Replicates.of_sums(evaluated, design.specs, design.by, drawn.tally, sums)
 
 
-@dataclass(frozen=True, eq=False)
 class Summary:
     """Limits and standard errors from replicates, as arrays of numbers."""
 
-    lower: Floats
-    upper: Floats
-    error: Floats
-    lost: Integers
-    """The replicates without a number, or with fewer groups than the others."""
-    is_alike: Booleans
-    """Mask of the numbers that all replicates agree about."""
-
-    @classmethod
-    def of(cls, values: Floats, level: float, clusters: Integers | int | None) -> Summary:
-        """The quantiles of replicates by numbers, nan where there are none; wider where clusters are few.
+    def __init__(self, values: Floats, level: float, clusters: Integers | int | None) -> None:
+        """Summarize replicates by numbers, nan where there are none; wider where clusters are few.
 
         `clusters` is their number, the same for all numbers or one for each.
         """
         known = ~np.isnan(values)
-        lower, upper, error = np.full((3, values.shape[1]), np.nan)
+        self.lower, self.upper, self.error = np.full((3, values.shape[1]), np.nan)
         some, several = known.any(axis=0), known.sum(axis=0) > 1
         counts = np.broadcast_to(-1 if clusters is None else clusters, values.shape[1])
         for count in np.unique(counts).tolist():
@@ -132,10 +121,12 @@ class Summary:
             own, varying = some & (counts == count), several & (counts == count)
             if own.any():
                 with np.errstate(invalid="ignore"):
-                    lower[own], upper[own] = _quantiles(values[:, own], tail)
-                    error[varying] = np.nanstd(values[:, varying], axis=0, ddof=1) * factor
-        alike = _are_alike(np.fmin.reduce(values, axis=0), np.fmax.reduce(values, axis=0))
-        return cls(lower, upper, error, len(values) - known.sum(axis=0), alike)
+                    self.lower[own], self.upper[own] = _quantiles(values[:, own], tail)
+                    self.error[varying] = np.nanstd(values[:, varying], axis=0, ddof=1) * factor
+        self.times, self.lost = len(values), len(values) - known.sum(axis=0)
+        """The number of replicates, and that of those without a number, or with fewer groups than the others."""
+        self.is_alike = _are_alike(np.fmin.reduce(values, axis=0), np.fmax.reduce(values, axis=0))
+        """Mask of the numbers that all replicates agree about."""
 
 
 def _quantiles(values: Floats, tail: float) -> Array:
@@ -176,22 +167,16 @@ def warn_of_few_clusters(tally: Tally) -> None:
 # Empty cells
 
 
-@dataclass(frozen=True, eq=False)
 class Filled:
     """The smallest and the largest value of groups with empty cells filled; the values where nothing is filled."""
 
-    uncertainty: Uncertainty
-    low: Floats
-    high: Floats
-
-    @classmethod
     @np.errstate(divide="ignore", invalid="ignore")
-    def of(cls, uncertainty: Uncertainty, specs: Sequence[int], z: float) -> Filled:
+    def __init__(self, uncertainty: Uncertainty, specs: Sequence[int], z: float) -> None:
         """Fill the empty cells of the values of some specs of labels, at so many standard errors."""
-        value = uncertainty.column("estimate")
-        filled = cls(uncertainty, value.copy(), value.copy())
+        self.uncertainty, value = uncertainty, uncertainty.column("estimate")
+        self.low, self.high = value.copy(), value.copy()
         if uncertainty.options.interval not in {"auto", "bootstrap"} or HIDDEN in uncertainty.tally.cells.columns:
-            return filled
+            return
         by_feature: dict[tuple[By | None, bool], list[int]] = {}
         for number in specs:
             own = uncertainty.evaluated.specs[number]
@@ -206,9 +191,8 @@ class Filled:
                 values = np.where(np.isfinite(replicates.values), replicates.values, np.nan)
                 near = _ROUNDED * np.abs(value[rows])
                 least, most = np.fmin.reduce(values, axis=0), np.fmax.reduce(values, axis=0)
-                filled.low[rows] = np.where(least < filled.low[rows] - near, least, filled.low[rows])
-                filled.high[rows] = np.where(most > filled.high[rows] + near, most, filled.high[rows])
-        return filled
+                self.low[rows] = np.where(least < self.low[rows] - near, least, self.low[rows])
+                self.high[rows] = np.where(most > self.high[rows] + near, most, self.high[rows])
 
     def of_results(self, results: Array) -> tuple[Floats, Floats]:
         """The smallest and the largest result if one group, or all of them, have values of filled cells."""
@@ -312,19 +296,11 @@ def _weight_of_a_unit(tally: Tally, evaluated: Evaluated, by: By | None, row: Fl
 # Draws
 
 
-@dataclass(frozen=True, eq=False)
-class _Drawn:
-    """Values of groups, or results, of a design, by their index, and how far they vary in replicates."""
-
-    index: Integers
-    summary: Summary
-    times: int
-    """The number of replicates."""
-    low: Floats
-    """The smallest number with filled empty cells."""
-    high: Floats
-    lone: Booleans
-    """Mask of the numbers of a single row or cluster, and of those that neither replicates nor filled cells move."""
+_Drawn: TypeAlias = "tuple[Integers, Summary, Floats, Floats, Booleans]"
+"""Values of groups, or results: their index, how far they vary in replicates, and the smallest and the largest with
+filled cells; last, a mask of those of a single row or cluster, and of those that neither replicates nor filled cells
+move.
+"""
 
 
 @dataclass(frozen=True, eq=False)
@@ -339,19 +315,19 @@ class Draws:
         check_drawn(self.uncertainty.tally, [evaluated.specs[number] for number in specs], options)
         for design in designs_of(evaluated.specs, specs):
             replicates = replicates_of(evaluated, design, options)
-            yield design, replicates, Filled.of(self.uncertainty, design.specs, z)
+            yield design, replicates, Filled(self.uncertainty, design.specs, z)
 
     def _summary(self, values: Floats, level: float, outer: Integers) -> Summary:
         """The summary of numbers in some outer groups."""
         names = self.uncertainty.tally.cluster_names
         if not names:
-            return Summary.of(values, level, None)
+            return Summary(values, level, None)
         group_cells = self.uncertainty.evaluated.group_cells
         by, index = next(iter(group_cells.indices.items()))
         of_cell = group_cells.outer[group_cells.spans[by][0] + index.of_cell]
         cluster = placed(self.uncertainty.tally.cells, names)[0]
         distinct = np.unique(np.stack([of_cell, cluster]), axis=1)[0]
-        return Summary.of(values, level, np.bincount(distinct, minlength=self.uncertainty.outers)[outer])
+        return Summary(values, level, np.bincount(distinct, minlength=self.uncertainty.outers)[outer])
 
     # Values of groups
 
@@ -362,17 +338,17 @@ class Draws:
             rows, values = drawn[0].rows, np.concatenate([own.values for own in drawn])
             summary = self._summary(values, options.conf_level, self.uncertainty.column("outer")[rows])
             low, high = filled.low[rows], filled.high[rows]
-            yield _Drawn(rows, summary, len(values), low, high, self.lone[rows] | (summary.is_alike & (low == high)))
+            yield rows, summary, low, high, self.lone[rows] | (summary.is_alike & (low == high))
 
     def add_estimates(self, specs: Sequence[int]) -> None:
         """Give the formulas of some specs estimates with errors from replicates, and from empty cells."""
         z, value = z_value(self.uncertainty.options.conf_level), self.uncertainty.column("estimate")
         low_error, high_error = np.full((2, len(value)), np.nan)
-        for own in self._values(specs, self.uncertainty.options) if specs else ():
-            error = np.where(own.lone, np.nan, np.where(own.summary.error > 0, own.summary.error, 0.0))
+        for index, summary, low, high, lone in self._values(specs, self.uncertainty.options) if specs else ():
+            error = np.where(lone, np.nan, np.where(summary.error > 0, summary.error, 0.0))
             with np.errstate(invalid="ignore"):
-                below, above = (value[own.index] - own.low) / z, (own.high - value[own.index]) / z
-            low_error[own.index], high_error[own.index] = np.hypot(error, np.nan_to_num((below, above)))
+                below, above = (value[index] - low) / z, (high - value[index]) / z
+            low_error[index], high_error[index] = np.hypot(error, np.nan_to_num((below, above)))
         error, freedom, scale = np.fmax(low_error, high_error), np.full(len(value), np.inf), Scale(-math.inf, math.inf)
         resampled = Smooth(value, error, freedom, scale, (value, low_error), (value, high_error), kind="resampled")
         numbers = [number for spec in specs for number in self.uncertainty.of_spec(spec)]
@@ -417,7 +393,7 @@ class Draws:
             low, high = np.fmin(low, value[index]), np.fmax(high, value[index])
             lone = (self.lone_results | self._has_alike(rows, lowest, highest, filled))[index]
             lone |= summary.is_alike & (low == high)
-            drawn.append(_Drawn(index, summary, len(values), low, high, lone))
+            drawn.append((index, summary, low, high, lone))
         names = np.array([self._name(own.name, index) for index, own in enumerate(evaluated.specs)], dtype=object)[spec]
         lost = self._put(drawn, left, value, options, intervals, names)
         if options.interval in {"auto", "bayes"}:
@@ -467,28 +443,28 @@ class Draws:
         method = "cluster bootstrap" if tally.cluster_names else "bootstrap"
         warn_of_few_clusters(tally)
         messages: dict[str, str] = {}
-        for own in drawn:
-            lower, upper, error = own.summary.lower, own.summary.upper, own.summary.error
-            known, wider = ~(np.isnan(lower) | np.isnan(upper)) & chosen[own.index], np.zeros(len(lower), dtype=bool)
+        for index, summary, lowest, highest, lone in drawn:
+            lower, upper, error, own = summary.lower, summary.upper, summary.error, value[index]
+            known, wider = ~(np.isnan(lower) | np.isnan(upper)) & chosen[index], np.zeros(len(lower), dtype=bool)
             if options.interval == "bayes":
                 # as the modified interval of Jeffreys' prior, these include a rate of none or all of the rows
-                method, low, high = "dirichlet", value[own.index], value[own.index]
+                method, low, high = "dirichlet", own, own
             else:
-                known, low, high = known & ~own.lone, own.low, own.high
+                known, low, high = known & ~lone, lowest, highest
                 with np.errstate(invalid="ignore"):
                     wider = known & ((low < lower) | (high > upper))
-                    reach = np.fmax((value[own.index] - low) / z, (high - value[own.index]) / z)
+                    reach = np.fmax((own - low) / z, (high - own) / z)
                 # replicates that are all the same say nothing about how far values vary
                 error = np.where(error > 0, np.where(wider, np.fmax(error, reach), error), np.nan)
-            index, limits = own.index[known], (np.fmin(lower, low)[known], np.fmax(upper, high)[known])
-            intervals.named(method).put(index, limits, error[known])
-            intervals.add_words(own.index[known & wider], ", empty cells")
-            lost[own.index] = own.summary.lost
-            many = np.flatnonzero(chosen[own.index] & (own.summary.lost > _MANY_LOST * own.times))
-            for position in many[np.argsort(-own.summary.lost[many], kind="stable")].tolist():
-                name, number = str(names[own.index[position]]), int(own.summary.lost[position])
-                of_times = f"in {number} of {own.times} replicates a group has no value"
-                messages.setdefault(name, f"{name}: {of_times}, and the interval is of the others")
+            limits = np.fmin(lower, low)[known], np.fmax(upper, high)[known]
+            intervals.named(method).put(index[known], limits, error[known])
+            intervals.add_words(index[known & wider], ", empty cells")
+            lost[index] = summary.lost
+            many = np.flatnonzero(chosen[index] & (summary.lost > _MANY_LOST * summary.times))
+            for position in many[np.argsort(-summary.lost[many], kind="stable")].tolist():
+                name, of_times = str(names[index[position]]), f"{summary.lost[position]} of {summary.times} replicates"
+                sentence = f"{name}: in {of_times} a group has no value, and the interval is of the others"
+                messages.setdefault(name, sentence)
         if messages and options.on_undefined == "warn":
             warn("; ".join(messages.values()) + '. (on_undefined="ignore" silences this.)', UndefinedWarning)
         return lost

@@ -211,6 +211,13 @@ class Estimates(ABC):
             chosen[own.name] = _part_of(getattr(self, own.name), index)
         return replace(cast("Any", self), **chosen)
 
+    def with_rests(self, rests: Self) -> Self:
+        """These values, and then those of the rows outside of each group."""
+        chosen = {
+            own.name: _joined(getattr(self, own.name), getattr(rests, own.name)) for own in fields(cast("Any", self))
+        }
+        return replace(cast("Any", self), **chosen | {"influences": None, "sampling": rests.sampling})
+
     @abstractmethod
     def limits(self, z: float | Floats) -> Limits:
         """Limits that are compared with those of other groups."""
@@ -239,45 +246,30 @@ class Estimates(ABC):
         """The standard error that results show; nan where values have not been seen to vary, which says nothing."""
         return np.where(self.error > 0, self.error, np.nan)
 
-    def logarithms(self, z: float | Floats) -> tuple[Floats, Limits]:
-        """The logarithms and their limits; a value of 0 counts as half of its upper limit.
-
-        A lower limit below 0 has no logarithm and bounds nothing.
-        """
-        lower, upper = self.limits(z)
-        value = np.where(self.value > 0, self.value, upper / 2)
-        with np.errstate(divide="ignore", invalid="ignore"):
-            return np.log(value), (np.log(np.maximum(lower, 0)), np.log(np.maximum(upper, value)))
-
-    def logits(self, z: float | Floats) -> tuple[Floats, Limits]:
-        """The logits of shares and their limits; a share of 0 or 1 counts as half of the way to its other limit."""
-        low, high = self.limits(z)
-        share = np.where(self.value <= 0, high / 2, np.where(self.value >= 1, (1 + low) / 2, self.value))
-        with np.errstate(divide="ignore"):
-            value, lower, upper = (np.log(end / (1 - end)) for end in (share, low, high))
-        return value, (np.minimum(lower, value), np.maximum(upper, value))
-
-    def error_of_difference(self, one: Integers, other: Integers) -> Floats:
-        """The standard errors of the differences of pairs."""
+    def error_compared(self, one: Integers, other: Integers, scale: str) -> Floats:
+        """The standard errors of pairs on a scale; nan where limits do not rest on one: those of surveys always do."""
+        if scale != "difference":
+            return np.full(len(one), np.nan)
         first, second = self.shown_error[one], self.shown_error[other]
         with np.errstate(invalid="ignore"):
             return np.sqrt(first**2 + second**2 - 2 * self.correlation_of(one, other) * first * second)
 
-    def error_compared(self, one: Integers, other: Integers, scale: str) -> Floats:
-        """The standard errors of pairs on a scale; nan of odds ratios."""
-        if scale == "difference":
-            return self.error_of_difference(one, other)
-        return self.error_of_ratio(one, other) if scale == "ratio" else np.full(len(one), np.nan)
-
-    def error_of_ratio(self, one: Integers, other: Integers) -> Floats:  # noqa: ARG002 - those of surveys have one
-        """The standard errors of ratios of pairs; nan where limits of ratios do not rest on one."""
-        return np.full(len(one), np.nan)
-
     def on_scale(self, scale: str, z: float | Floats) -> tuple[Floats, Limits]:
-        """The values on the scale on which pairs are subtracted, and their limits: logits of an `odds_ratio`."""
-        if scale == "odds_ratio":
-            return self.logits(z)
-        return self.logarithms(z) if scale == "ratio" else (self.value, self.limits(z))
+        """The values on the scale on which pairs are subtracted, and their limits: logits of an `odds_ratio`.
+
+        In logarithms a value of 0 counts as half of its upper limit, in logits a share of 0 or 1 as half of the way to
+        its other limit. A lower limit below 0 has no logarithm and bounds nothing.
+        """
+        low, high = self.limits(z)
+        if scale == "difference":
+            return self.value, (low, high)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            if scale == "ratio":
+                value = np.where(self.value > 0, self.value, high / 2)
+                return np.log(value), (np.log(np.maximum(low, 0)), np.log(np.maximum(high, value)))
+            share = np.where(self.value <= 0, high / 2, np.where(self.value >= 1, (1 + low) / 2, self.value))
+            value, lower, upper = (np.log(end / (1 - end)) for end in (share, low, high))
+        return value, (np.minimum(lower, value), np.maximum(upper, value))
 
     def distances(
         self, one: Integers, other: Integers, z: float | Floats, scale: str,
@@ -327,6 +319,15 @@ class Estimates(ABC):
         return None
 
 
+def _joined(value: object, other: object) -> Any:
+    """A field that is about some values, and then the same of others."""
+    if isinstance(value, np.ndarray):
+        return np.append(cast("Array", value), cast("Array", other))
+    if isinstance(value, tuple):
+        return tuple(map(_joined, cast("tuple[object, ...]", value), cast("tuple[object, ...]", other)))
+    return value.with_rests(cast("Any", other)) if isinstance(value, Estimates) else value
+
+
 def _part_of(value: object, index: Array) -> Any:
     """The part of a field that is about some values."""
     if isinstance(value, np.ndarray):
@@ -350,6 +351,8 @@ class Shares(Estimates):
     """True if limits are the farther of those by the score and of Jeffreys'."""
     influences: Influences | None = None
     sampling: str = "rows"
+    error_by_judge: Floats | None = None
+    """The standard error of PPI++ of shares from labels of people and of a judge."""
 
     @classmethod
     def of_counts(cls, hits: Floats, rows: Floats) -> Shares:
@@ -361,6 +364,12 @@ class Shares(Estimates):
         """The standard error."""
         with np.errstate(divide="ignore", invalid="ignore"):
             return np.sqrt(self.value * (1 - self.value) / self.rows)
+
+    @property
+    def shown_error(self) -> Floats:
+        """The standard error that results show."""
+        error = self.error if self.error_by_judge is None else self.error_by_judge
+        return np.where(error > 0, error, np.nan)
 
     def limits(self, z: float | Floats) -> Limits:
         """Limits by their score."""
@@ -386,8 +395,10 @@ class Shares(Estimates):
         of_rows, of_even = (student_limits(z, np.maximum(rows - 1, 1)) for rows in self.weighted)
         return np.fmin(self.rows, self.weighted[1]) * (of_rows / of_even) ** 2
 
-    def logarithms(self, z: float | Floats) -> tuple[Floats, Limits]:
-        """The logarithms and their limits; zero counts get a continuity correction of half a row."""
+    def on_scale(self, scale: str, z: float | Floats) -> tuple[Floats, Limits]:
+        """The values on a scale and their limits; in logarithms half a row more is a hit, and half a row none."""
+        if scale != "ratio":
+            return super().on_scale(scale, z)
         (lower, upper), rows = self.limits(z), self.rows_at(z)
         value = (self.value * rows + 0.5) / (rows + 1)
         with np.errstate(divide="ignore"):
@@ -421,19 +432,6 @@ class Shares(Estimates):
             # the rows that limits are of depend on the level
             return None
         return score_of_equality(self.value[one], self.rows[one], self.value[other], self.rows[other])
-
-
-@dataclass(frozen=True, eq=False, repr=False, kw_only=True)
-class JudgedShares(Shares):
-    """Shares from labels of people and of a judge, of as many rows as people would have to label for them alone."""
-
-    known_error: Floats
-    sampling: str = "judged"
-
-    @property
-    def shown_error(self) -> Floats:
-        """The standard error of PPI++."""
-        return np.where(self.known_error > 0, self.known_error, np.nan)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -577,30 +575,27 @@ class Surveyed(Smooth):
 
     def limits(self, z: float | Floats) -> Limits:
         """Limits of all values that are as far from them on either side, to be compared."""
-        half = student_limits(z, self.freedom) * self.error
-        return self.value - half, self.value + half
+        return self.on_scale("difference", z)[1]
 
     def alone(self, z: float | Floats) -> Limits:
         """Limits of all values, each by itself."""
         return super().limits(z)
 
-    def logarithms(self, z: float | Floats) -> tuple[Floats, Limits]:
-        """The logarithms and their limits, by the errors of logarithms."""
+    def on_scale(self, scale: str, z: float | Floats) -> tuple[Floats, Limits]:
+        """The values on a scale and their limits, by the errors that the slope of the scale gives them."""
+        value, slope = self.value, np.ones_like(self.value)
         with np.errstate(divide="ignore", invalid="ignore"):
-            return self._transformed(np.log(self.value), 1 / self.value, z)
+            if scale == "ratio":
+                value, slope = np.log(value), 1 / value
+            elif scale == "odds_ratio":
+                value, slope = np.log(value / (1 - value)), 1 / (value * (1 - value))
+            half = student_limits(z, self.freedom) * self.error * slope
+            return value, (value - half, value + half)
 
-    def logits(self, z: float | Floats) -> tuple[Floats, Limits]:
-        """The logits of shares and their limits, by the errors of logits."""
-        with np.errstate(divide="ignore", invalid="ignore"):
-            return self._transformed(np.log(self.value / (1 - self.value)), 1 / (self.value * (1 - self.value)), z)
-
-    def _transformed(self, value: Floats, slope: Floats, z: float | Floats) -> tuple[Floats, Limits]:
-        """Transformed values, and limits by the errors that the slope of the transformation gives them."""
-        half = student_limits(z, self.freedom) * self.error * slope
-        return value, (value - half, value + half)
-
-    def error_of_ratio(self, one: Integers, other: Integers) -> Floats:
-        """The standard errors of ratios of pairs."""
+    def error_compared(self, one: Integers, other: Integers, scale: str) -> Floats:
+        """The standard errors of pairs on a scale; nan of odds ratios."""
+        if scale != "ratio":
+            return super().error_compared(one, other, scale)
         with np.errstate(divide="ignore", invalid="ignore"):
             first, second = (self.error[side] / self.value[side] for side in (one, other))
             square = first**2 + second**2 - 2 * self.correlation_of(one, other) * first * second

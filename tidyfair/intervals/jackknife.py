@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property
 
 import numpy as np
@@ -33,7 +33,7 @@ from tidyfair.evaluation import (
 from tidyfair.intervals.estimates import Counts, Influences, Scale, Smooth, known_errors
 from tidyfair.intervals.shares import is_mean
 from tidyfair.intervals.small_samples import UnseenRows, unseen_rows, with_rows_added
-from tidyfair.specs import Array, Average, Booleans, By, Floats, Integers, Segments
+from tidyfair.specs import Array, Average, By, Floats, Integers, Segments
 from tidyfair.specs.formulas import ROWS, SQUARES, Formula
 from tidyfair.tallies import BLOCK, HIDDEN, Tally
 
@@ -77,10 +77,7 @@ def by_jackknife(evaluator: Evaluator, requested: RequestedFormula, by: By | Non
         return _of_label_rows(evaluator, requested, index, scale)
     codes = KeyCodes(tally.cells)
     units = codes.index(tally.names(clusters), within=index)
-    if not len(units):
-        nothing = np.full((len(index), len(evaluator.reading.levels)), np.nan)
-        return Smooth.about(nothing, nothing, nothing, scale)
-    values, in_errors = _LeftOut.of(evaluator, requested, index, units).estimates(scale)
+    values, in_errors = _LeftOut(evaluator, requested, index, units).estimates(scale)
     are_units = evaluator.shares_rows or any(column.name != BLOCK for column in clusters)
     if by is None or not are_units:
         return values
@@ -120,45 +117,31 @@ def _of_read_rows(evaluator: Evaluator, requested: RequestedFormula, by: By | No
 # Parts and clusters
 
 
-@dataclass(frozen=True, eq=False)
 class _LeftOut:
     """The parts or clusters of groups, which are left out one at a time."""
 
-    formula: Formula
-    average: Average
-    segments: Segments
-    """The units of each group."""
-    everything: Mapping[str, Array]
-    """The sums of the group of each unit."""
-    all_others: Mapping[str, Array]
-    """The same without the unit."""
-    share: Floats
-    """The share of each unit in the weight of its group."""
-    unseen: UnseenRows | None
-    """Parts of rows that few rows do not show."""
-
-    @classmethod
-    def of(cls, evaluator: Evaluator, requested: RequestedFormula, index: GroupIndex, units: GroupIndex) -> _LeftOut:
-        """The units of the groups of a tally."""
-        formula, average = requested.formula, requested.average
-        segments = Segments.of(index.of_cell[units.example])
-        table = formula.table(average)
-        sums = sums_of(table, formula.all_terms, evaluator.cells, units, evaluator.reading)
-        own = values_of(formula, average, sums)
-        nothing = np.zeros(segments.length, dtype=bool)
+    def __init__(self, evaluator: Evaluator, requested: RequestedFormula, index: GroupIndex, units: GroupIndex) -> None:
+        """Sum the units of the groups of a tally."""
+        self.formula, self.average = requested.formula, requested.average
+        self.segments = segments = Segments.of(index.of_cell[units.example])
+        """The units of each group."""
+        table = self.formula.table(self.average)
+        sums = sums_of(table, self.formula.all_terms, evaluator.cells, units, evaluator.reading)
+        own = values_of(self.formula, self.average, sums)
         weight = np.where(own.n[:, 0] > 0, own.weight[:, 0], 0.0)
-        share = (weight / segments.to_rows(segments.sum(weight)))[:, None]
+        self.share: Floats = (weight / segments.to_rows(segments.sum(weight)))[:, None]
+        """The share of each unit in the weight of its group."""
+        self.unseen: UnseenRows | None = None
+        """Parts of rows that few rows do not show; what compares rows with others does not know of any."""
         if table.kind != "class":
-            unseen = unseen_rows(evaluator, table, requested, index, (sums, weight, segments))
-        elif formula.all_terms:
-            # a row that is added has no quantity that compares it with others
-            unseen = None
-        else:
+            self.unseen = unseen_rows(evaluator, table, requested, index, (sums, weight, segments))
+        elif not self.formula.all_terms:
             # the weight of a unit, weighted by itself
             size = np.nan_to_num(segments.sum(weight**2) / segments.sum(weight))
-            unseen = _added_rows(evaluator, requested, index, size)
-        everything, all_others = (pooled(sums, segments, nothing, scope) for scope in ("overall", "rest"))
-        return cls(formula, average, segments, everything, all_others, share, unseen)
+            self.unseen = _added_rows(evaluator, requested, index, size)
+        nothing = np.zeros(segments.length, dtype=bool)
+        self.everything, self.all_others = (pooled(sums, segments, nothing, scope) for scope in ("overall", "rest"))
+        """The sums of the group of each unit, and those without the unit."""
 
     def estimates(self, scale: Scale) -> tuple[Smooth, Array]:
         """The values, and the influences of units in standard errors of these."""
@@ -236,28 +219,12 @@ class _LeftOut:
 # Rows of labels
 
 
-@dataclass(frozen=True, eq=False)
 class _Pairs:
     """Pairs of true and predicted labels, the weights of their rows, and what a row adds to counts."""
 
-    formula: Formula
-    average: Average
-    complete: Booleans
-    """Mask of the pairs whose rows have what the formula reads."""
-    added: Floats
-    """The rows that are added to each pair."""
-    counts: Mapping[str, Array]
-    """The counts of one row: arrays of pairs by labels, by name."""
-    weight: Floats
-    """Arrays of groups by pairs."""
-    square: Floats
-    """The sums of squared weights."""
-    of_cell: Integers
-    """The pair of each cell of the tally."""
-
-    @classmethod
-    def of(cls, evaluator: Evaluator, requested: RequestedFormula, index: GroupIndex) -> _Pairs:
-        """All pairs of labels that occur, and those to which rows are added, of some groups."""
+    def __init__(self, evaluator: Evaluator, requested: RequestedFormula, index: GroupIndex) -> None:
+        """Count all pairs of labels that occur, and those to which rows are added, of some groups."""
+        self.formula, self.average = requested.formula, requested.average
         cells, levels, reads = evaluator.cells, evaluator.reading.levels, requested.formula.reads
         # the labels that are told apart: one and the rest are two
         is_one = len(levels) == 1
@@ -278,17 +245,22 @@ class _Pairs:
         counting = LabelCounts(truth, estimate, np.arange(len(pairs)), len(pairs), read, all_complete)
         one_row = np.ones(len(pairs))
         counts = counting.of(one_row) | (counting.steps(one_row) if evaluator.reading.steps else {})
+        self.counts = {name: values.T for name, values in counts.items()}
+        """The counts of one row: arrays of pairs by labels, by name."""
         position = np.zeros((labels + 1) ** 2, dtype=np.int64)
         position[(truth + 1) * (labels + 1) + estimate + 1] = np.arange(len(pairs))
-        of_group, size = index.of_cell * len(pairs) + position[code], len(index) * len(pairs)
-        weight, square = (
+        self.of_cell = position[code]
+        """The pair of each cell of the tally."""
+        of_group, size = index.of_cell * len(pairs) + self.of_cell, len(index) * len(pairs)
+        self.weight, self.square = (
             np.bincount(of_group, cells.measure(name).astype(float), size).astype(float).reshape(len(index), -1)
             for name in ("w", "w2")
         )
-        complete = ((truth >= 0) | ("truth" not in reads)) & ((estimate >= 0) | ("estimate" not in reads))
-        added = np.where(np.arange(len(pairs)) < len(filled), _ADDED_ROWS / max(1, len(filled)), 0.0)
-        by_pair = {name: values.T for name, values in counts.items()}
-        return cls(requested.formula, requested.average, complete, added, by_pair, weight, square, position[code])
+        """Sums of weights, and of their squares: arrays of groups by pairs."""
+        self.complete = ((truth >= 0) | ("truth" not in reads)) & ((estimate >= 0) | ("estimate" not in reads))
+        """Mask of the pairs whose rows have what the formula reads."""
+        self.added = np.where(np.arange(len(pairs)) < len(filled), _ADDED_ROWS / max(1, len(filled)), 0.0)
+        """The rows that are added to each pair."""
 
     @property
     def are_many(self) -> bool:
@@ -309,7 +281,7 @@ class _Pairs:
 
 def _added_rows(evaluator: Evaluator, requested: RequestedFormula, index: GroupIndex, cluster: Floats) -> UnseenRows:
     """Rows that are added to groups of clusters: a part of a row in each cell, and of a cluster in an empty one."""
-    pairs = _Pairs.of(evaluator, requested, index)
+    pairs = _Pairs(evaluator, requested, index)
     weight = pairs.weight
     row = np.nan_to_num(pairs.square.sum(axis=1) / weight.sum(axis=1))[:, None]
     each = np.where(weight > 0, row, cluster[:, None])
@@ -361,7 +333,7 @@ def _derivatives(pairs: _Pairs, sums: Mapping[str, Array], value: Floats, row: F
 
 def _of_label_rows(evaluator: Evaluator, requested: RequestedFormula, index: GroupIndex, scale: Scale) -> Smooth:
     """Values by leaving out one row of labels at a time: the same for all rows of a cell."""
-    pairs = _Pairs.of(evaluator, requested, index)
+    pairs = _Pairs(evaluator, requested, index)
     groups, count = pairs.weight.shape
     labels = len(evaluator.reading.levels)
     one_value = pairs.are_many and not requested.average.by_label
@@ -384,7 +356,7 @@ def _of_label_rows(evaluator: Evaluator, requested: RequestedFormula, index: Gro
     in_errors = of_pairs / np.sqrt((pairs.square[:, :, None] * of_pairs**2).sum(axis=1, keepdims=True))
     squares = evaluator.cells.measure("w2").astype(float)
     amount = in_errors[index.of_cell, pairs.of_cell] * np.sqrt(squares)[:, None]
-    cell = evaluator.members.of_groups.cell
+    cell = evaluator.members.copies_by_group.cell
     return replace(values, influences=Influences.of_units(amount, index.of_cell, cell, len(index)))
 
 

@@ -75,7 +75,7 @@ def _uncertainty_of(evaluated: Evaluated, options: Options) -> Uncertainty:
 
 
 def _without_lower(uncertainty: Uncertainty, spec: Integers, shown: Booleans, intervals: Intervals) -> None:
-    """Drop the end towards equality of values that are distances from other groups: chance only adds to these."""
+    """Drop the end toward equality of values that are distances from other groups: chance only adds to these."""
     specs = enumerate(uncertainty.evaluated.specs)
     of_distances = [number for number, own in specs if own.of_distances and own.by is not None]
     if of_distances and uncertainty.interval in {"auto", "bayes"}:
@@ -149,12 +149,8 @@ class _Comparison:
     def __init__(self, uncertainty: Uncertainty, number: int, kept: Booleans | None) -> None:
         self.uncertainty, self.number, self.kept = uncertainty, number, kept
         self.spec = uncertainty.evaluated.specs[number]
-        self.rows: dict[int, Integers] = {}
+        self.rows = {own: rows for own in uncertainty.of_spec(number) if len(rows := uncertainty.rows(own))}
         """The rows of its formulas that have some."""
-        for own in uncertainty.of_spec(number):
-            rows = uncertainty.rows(own)
-            if len(rows):
-                self.rows[own] = rows
         every = np.concatenate([np.zeros(0, dtype=np.int64), *self.rows.values()])
         self.outer = uncertainty.column("outer")[every]
         """The outer groups of all of these."""
@@ -179,7 +175,7 @@ class _Comparison:
         if aggregate.in_closed_form(len(spec.formulas) * len(self.levels)):
             return [self._put_comparisons]
         if uncertainty.shares_rows:
-            return []
+            return [self._put_beside_rests] if aggregate.compares_with_context else []
         # a distance of groups whose values do not depend on each other
         is_distance = aggregate.is_distance and uncertainty.interval != "exact" and uncertainty.tally.design is None
         is_distance = is_distance and all(
@@ -249,18 +245,29 @@ class _Comparison:
         aggregate: Any = self.spec.aggregate
         uncertainty = self.uncertainty
         several = len(self.spec.formulas) > 1 or self.levels.tolist() != [NO_LEVEL]
+        formulas = [uncertainty.requested[own].formula for own in self.rows]
+        of_judge = all(is_judged(uncertainty.tally, formula) for formula in formulas)
+        is_independent = uncertainty.tally.design is None and not uncertainty.tally.cluster_names
         are_means = all(
             uncertainty.kinds[own] == "rate" or is_mean(uncertainty.requested[own].formula) for own in self.rows
         )
-        possible = not aggregate.signed and (not several or aggregate.across == "worst") and are_means
-        if uncertainty.tally.design is not None or uncertainty.tally.cluster_names or not possible:
+        # groups that overlap have rests that are evaluated by themselves
+        overlap, to_all_rows = uncertainty.shares_rows and not of_judge, aggregate.to == "overall"
+        are_means |= overlap and not to_all_rows
+        possible = not aggregate.signed and (not several or aggregate.across == "worst")
+        if not possible or not (of_judge or (is_independent and are_means)):
             return np.zeros_like(outers)
-        adds_up = self._adds_up(aggregate)
+        adds_up = np.ones_like(outers) if of_judge else self._adds_up(aggregate)
         families = uncertainty.families(self.number, aggregate, self.kept)
-        usable = usable_outers(families) & adds_up if families else adds_up
-        families = [family.among(usable) for family in families if usable[family.outer].any()]
+        rests = uncertainty.rests.families(self.number, aggregate, self.kept) if overlap else []
+        usable = adds_up
+        for own in filter(None, (families, rests)):
+            usable = usable & usable_outers(own)
+        families, rests = (
+            [family.among(usable) for family in own if usable[family.outer].any()] for own in (families, rests)
+        )
         if families:
-            self._put("rest", FamilyWithRests.of(families, of_all_rows=aggregate.to == "overall"), intervals)
+            self._put("rest", FamilyWithRests.of(families, rests, of_all_rows=to_all_rows), intervals)
         return adds_up
 
     def _adds_up(self, aggregate: Contrast) -> Booleans:
@@ -272,6 +279,9 @@ class _Comparison:
             weight, context = uncertainty.weights(rows), uncertainty.column(str(aggregate.to))[rows]
             segments = Segments.of(uncertainty.column(LEVEL)[rows], outer)
             total, everything = (segments.to_rows(segments.sum(own)) for own in (value * weight, weight))
+            if uncertainty.shares_rows:
+                rest, weight_of_rest = uncertainty.rests.column("estimate")[rows], uncertainty.rests.weights(rows)
+                total, everything = value * weight + rest * weight_of_rest, weight + weight_of_rest
             with np.errstate(divide="ignore", invalid="ignore"):
                 mean = total / everything
                 if aggregate.to == "rest":

@@ -69,7 +69,7 @@ METHODS = (
     # name, kind of value, comparison, sampling, interval=, source, function
     Method("prediction_powered", "", "alone", "judged", _AUTO, "Angelopoulos, Duchi and Zrnic (2023)"),
     Method("prediction_powered", "", _OF_TWO, "judged", _AUTO, "Angelopoulos, Duchi and Zrnic (2023)", pair),
-    Method("prediction_powered, pairwise", "", "range", "judged", _AUTO, "Tukey (1953); Prékopa (1973)",
+    Method("prediction_powered, pairwise", "", "range rest", "judged", _AUTO, "Tukey (1953); Prékopa (1973)",
            range_of_pairs),
     Method("wilson", "rate", "alone", "rows", "", "Wilson (1927)", proportions.wilson),
     Method("wilson", "rate", "alone", "rows", _AUTO, "Wilson (1927), with ends after Brown, Cai and DasGupta (2001)"),

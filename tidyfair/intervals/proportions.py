@@ -246,18 +246,6 @@ def root(statistic: Callable[[Floats], Floats], inside: Floats, outside: Floats,
     return (inside + outside) / 2
 
 
-def area(value: Floats, events: Floats, others: Floats, z: float | Floats) -> Limits:
-    """The areas under a ROC curve that a score test does not reject (Newcombe, 2006, method 5)."""
-
-    def statistic(true: Floats) -> Floats:
-        spread = (events + others) / 2 - 1
-        variance = true * (1 - true) * (1 + spread * (1 - true) / (2 - true) + spread * true / (1 + true))
-        with np.errstate(divide="ignore", invalid="ignore"):
-            return np.where(value == true, 0.0, (value - true) ** 2 / (variance / (events * others)))
-
-    return root(statistic, value, np.zeros_like(value), z), root(statistic, value, np.ones_like(value), z)
-
-
 def student(level: float, freedom: int) -> float:
     """The quantile of Student's t for an interval of some level."""
     return float(student_limits(z_value(level), np.array(float(freedom))))

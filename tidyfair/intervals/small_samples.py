@@ -40,7 +40,7 @@ def area_sides(
 ) -> tuple[tuple[Floats, Floats], tuple[Floats, Floats]]:
     """Where the limits of areas under a ROC curve are measured from, and their errors: below, then above.
 
-    Few rows do not show the one that no score predicts, so that the limit towards 1/2 alone is too near: it counts half
+    Few rows do not show the one that no score predicts, so that the limit toward 1/2 alone is too near: it counts half
     an event and half a non-event more that a score says nothing of.
     """
     away = value - 0.5

@@ -65,7 +65,7 @@ _GROUP, _UNIT = "\0group", "\0unit"
 def has_survey_error(formula: Formula, average: Average, tally: Tally) -> bool:
     """Check whether the values of a formula have standard errors under a design.
 
-    Functions of sums have; areas of one label against the rest have by linearisation, and whatever reads the rows of a
+    Functions of sums have; areas of one label against the rest have by linearization, and whatever reads the rows of a
     group has by replicate weights.
     """
     if isinstance(formula, RowExpression):
@@ -207,9 +207,6 @@ def _linearized(
     else:
         names += tally.names([key.column for key in tally.keys if key.column.name == ROW])
     units = codes.index(names, within=index)
-    if not len(units):
-        nothing = np.full((len(index), len(evaluator.reading.levels) if average.by_label else 1), np.nan)
-        return Surveyed.about(nothing, nothing, nothing, scale)
     group, stratum = index.of_cell[units.example], stratum_of_cell[units.example]
     if formula.variation == "area":
         value, change, rows = _areas_by_unit(evaluator, requested, by, units, names)

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass, field, replace
-from functools import cached_property
+from collections.abc import Callable, Iterable
+from dataclasses import replace
+from functools import cached_property, partial
 from typing import Any, Literal, TypeAlias, cast
 
 import numpy as np
 
-from tidyfair.evaluation import GROUP_CELL, LEVEL, Evaluated, JudgedEvaluator, RequestedFormula
+from tidyfair.evaluation import GROUP_CELL, LEVEL, Evaluated, JudgedEvaluator, JudgedValues, RequestedFormula
 from tidyfair.intervals.calibration_errors import CalibrationErrors
 from tidyfair.intervals.comparisons import Family
-from tidyfair.intervals.estimates import Estimates, Influences, JudgedShares, MadeOfShares, Scale, Shares, Smooth
+from tidyfair.intervals.estimates import Estimates, Influences, MadeOfShares, Scale, Shares, Smooth
 from tidyfair.intervals.jackknife import by_jackknife, has_jackknife
 from tidyfair.intervals.shares import (
     Share,
@@ -28,10 +28,10 @@ from tidyfair.specs import (
     MULTICLASS,
     NO_ROW,
     Aggregate,
-    Array,
     Average,
     Booleans,
     By,
+    Context,
     Floats,
     Integers,
     Options,
@@ -57,18 +57,18 @@ def kind_of(tally: Tally, formula: Formula, average: Average) -> Kind | None:
     # a threshold that is chosen from the rows varies with them, too
     is_chosen = tally.cut is not None and tally.cut.point is not None and "estimate" in formula.reads
     may_be_rate = not is_clustered and (is_of_one or average is MULTICLASS)
-    is_known = (has_survey_error if is_surveyed else has_jackknife)(formula, average, tally)
+    is_known = partial(has_survey_error if is_surveyed else has_jackknife, formula, average, tally)
     of, is_of_rows = formula.variation, formula.is_of_rows
     # the first that applies counts; what tries formulas on tables is asked last
     kinds: tuple[tuple[Kind | None, Callable[[], bool]], ...] = (
-        ("smooth", lambda: is_surveyed and is_known),
+        ("smooth", lambda: is_surveyed and is_known()),
         (None, lambda: is_surveyed or is_chosen),
         ("rate", lambda: may_be_rate and share_of(formula) is not None),
         ("rate", lambda: is_plain and is_share_of_flags(formula)),
-        ("area", lambda: of == "area" and is_of_one and (is_known or not is_clustered)),
+        ("area", lambda: of == "area" and is_of_one and (not is_clustered or is_known())),
         (None, lambda: of == "area"),
         ("calibration_error", lambda: of == "calibration_error"),
-        (None, lambda: not is_known),
+        (None, lambda: not is_known()),
         ("ranked", lambda: of == "ranked"),
         # the fits of calibration lines say themselves how far they vary
         ("fit", lambda: is_plain and is_of_rows and formula.has_labels),
@@ -85,23 +85,19 @@ def is_judged(tally: Tally, formula: Formula) -> bool:
     return tally.judge is not None and "truth" in formula.reads
 
 
-@dataclass(frozen=True, eq=False)
 class Uncertainty:
     """The values of an evaluation with how far they vary; errors are worked out where they are asked for."""
 
-    evaluated: Evaluated
-    options: Options
-    _estimates: dict[tuple[object, ...], Smooth | Shares | CalibrationErrors] = field(
-        default_factory=dict[tuple[object, ...], "Smooth | Shares | CalibrationErrors"], repr=False
-    )
-    """Those of all groups of a feature, by formula: they are computed once."""
-    resampled: dict[int, Smooth] = field(default_factory=dict[int, Smooth], repr=False)
-    """Estimates of all values with errors from replicates, by the number of the formulas that have these."""
-
-    @cached_property
-    def tally(self) -> Tally:
-        """The counts that values are evaluated from."""
-        return self.evaluated.evaluator.tally
+    def __init__(self, evaluated: Evaluated, options: Options) -> None:
+        self.evaluated, self.options, self.interval = evaluated, options, options.interval or "auto"
+        self.tally, self.shares_rows = evaluated.evaluator.tally, evaluated.evaluator.shares_rows
+        self.outers, self.column = len(evaluated.group_cells.outer_keys), evaluated.values.array
+        self.requested = list(evaluated.evaluator.tables)
+        """The formulas of all specs, in the order of the values."""
+        self.resampled: dict[int, Smooth] = {}
+        """Estimates of all values with errors from replicates, by the number of the formulas that have these."""
+        self._estimates: dict[tuple[object, ...], Smooth | Shares | CalibrationErrors] = {}
+        """Those of all groups of a feature, by formula: they are computed once."""
 
     def sampling(self, formula: Formula) -> Sampling:
         """The way in which the rows, and the labels, that a formula reads came to be."""
@@ -111,38 +107,18 @@ class Uncertainty:
             return "rows"
         return "strata" if isinstance(self.tally.design, SurveyDesign) else "replicate_weights"
 
-    @cached_property
-    def outers(self) -> int:
-        """The number of outer groups."""
-        return len(self.evaluated.group_cells.outer_keys)
-
-    @cached_property
-    def requested(self) -> list[RequestedFormula]:
-        """The formulas of all specs, in the order of the values."""
-        return list(self.evaluated.evaluator.tables)
-
     def of_spec(self, number: int) -> list[int]:
         """The numbers of the formulas of a spec."""
         return [index for index, requested in enumerate(self.requested) if requested.spec == number]
-
-    @cached_property
-    def column(self) -> Callable[[str], Array]:
-        """The columns of all values, by name."""
-        return self.evaluated.values.array
 
     def rows(self, requested: int) -> Integers:
         """The rows of a formula that have a value, in the order of labels and outer groups."""
         return np.flatnonzero((self.column("requested") == requested) & ~np.isnan(self.column("estimate")))
 
-    @property
-    def shares_rows(self) -> bool:
-        """True if some rows are in several of the groups that are compared."""
-        return self.evaluated.evaluator.shares_rows
-
     @cached_property
-    def interval(self) -> str:
-        """The intervals that are asked for."""
-        return self.options.interval or "auto"
+    def rests(self) -> Uncertainty:
+        """The same of the people outside of each group, if groups overlap."""
+        return Uncertainty(self.evaluated.rests(self.options), self.options)
 
     @cached_property
     def kinds(self) -> list[Kind | None]:
@@ -221,7 +197,7 @@ class Uncertainty:
         if key not in self._estimates:
             if isinstance(evaluator, JudgedEvaluator) and is_by_judge:
                 if kind == "rate":
-                    self._estimates[key] = rates_by_judge(evaluator, requested, by)
+                    self._estimates[key] = shares_by_judge(evaluator.judged(requested, by))
                 else:
                     self._estimates[key] = by_judge(evaluator, requested, by, self.scale(requested), made_of)
             elif self.tally.design is not None:
@@ -232,14 +208,30 @@ class Uncertainty:
             else:
                 self._estimates[key] = by_jackknife(evaluator, requested, by, self.scale(requested))
         values = self._estimates[key]
-        first, groups = self.evaluated.group_cells.spans[by]
-        labels = len(values) // max(1, groups)
-        group = self.column(GROUP_CELL)[rows].astype(np.int64) - first
-        index = group * labels + self.evaluated.label_index(self.column(LEVEL)[rows], labels, average)
+        index = self._index_of_groups(requested, rows, len(values))
         values = replace(values.at(index), value=self.column("estimate")[rows])
         if made_of is None or is_by_judge or not isinstance(values, Smooth):
             return values
         return MadeOfShares.of(values, made_of)
+
+    def _index_of_groups(self, requested: RequestedFormula, rows: Integers, count: int) -> Integers:
+        """The indices of rows among the values, of which there are so many, of all groups of a feature by labels."""
+        first, groups = self.evaluated.group_cells.spans[self.evaluated.specs[requested.spec].by]
+        labels = count // max(1, groups)
+        group = self.column(GROUP_CELL)[rows].astype(np.int64) - first
+        return group * labels + self.evaluated.label_index(self.column(LEVEL)[rows], labels, requested.average)
+
+    def beside_context(self, number: int, rows: Integers, context: Context) -> Estimates | None:
+        """The estimates of some rows of a formula, then those of what each is compared with; None without a judge."""
+        requested, evaluator = self.requested[number], self.evaluated.evaluator
+        by = self.evaluated.specs[requested.spec].by
+        if by is None or not isinstance(evaluator, JudgedEvaluator) or not is_judged(self.tally, requested.formula):
+            return None
+        is_rate = self.kinds[number] == "rate"
+        values = beside_context(evaluator, requested, by, context, self.scale(requested), is_rate=is_rate)
+        index = self._index_of_groups(requested, rows, len(values) // 2)
+        value = np.append(self.column("estimate")[rows], self.column(context)[rows])
+        return replace(values.at(np.append(index, index + len(values) // 2)), value=value)
 
     def scale(self, requested: RequestedFormula) -> Scale:
         """The scale on which the values of a formula are nearly normal."""
@@ -247,9 +239,9 @@ class Uncertainty:
 
     # Comparisons
 
-    def families(self, number: int, aggregate: Aggregate | None, kept: Booleans | None = None) -> list[Family]:
+    def families(self, number: int, aggregate: Aggregate, kept: Booleans | None = None) -> list[Family]:
         """The families of a spec, one for each metric and label; `kept` is a mask of the values that count."""
-        needed, all_outers = aggregate.groups_needed if aggregate else 1, self.column("outer").astype(np.int64)
+        needed, all_outers = aggregate.groups_needed, self.column("outer").astype(np.int64)
         members: list[tuple[int, Integers, Booleans]] = []
         has_reference = np.zeros(self.outers, dtype=bool)
         for requested in self.of_spec(number):
@@ -269,15 +261,17 @@ class Uncertainty:
             takes_part = (np.bincount(outer, minlength=self.outers) >= needed) & referable
             chosen = takes_part[outer]
             if chosen.any():
-                values, weight = self.estimates(requested, rows[chosen]), self.weights(rows[chosen])
-                families.append(Family(values, outer[chosen], is_reference[chosen], self.outers, weight))
+                own = rows[chosen]
+                values, weight = self.estimates(requested, own), self.weights(own)
+                contexts = aggregate.contexts if aggregate else ()
+                beside = self.beside_context(requested, own, contexts[0]) if contexts else None
+                family = Family(values, outer[chosen], is_reference[chosen], self.outers, weight, beside=beside)
+                families.append(family)
         return families
 
-    def _references(self, rows: Integers, aggregate: Aggregate | None) -> Booleans:
+    def _references(self, rows: Integers, aggregate: Aggregate) -> Booleans:
         """Mask of the values that others are compared with: the first one of each outer group."""
         mask = np.zeros(len(rows), dtype=bool)
-        if aggregate is None:
-            return mask
         segments = Segments.of(self.column("outer")[rows])
         if aggregate.compares_with_majority:
             size = self.column("size")[rows]
@@ -295,19 +289,18 @@ class Uncertainty:
 # Labels of people for some rows and of a judge for all (prediction-powered inference)
 
 
-# Estimates are those of the labels of people alone, moved to the values of both, as if people had labelled more rows:
+# Estimates are those of the labels of people alone, moved to the values of both, as if people had labeled more rows:
 # so many more that variances are as small as those of both. Small samples are thus treated as in all other calls.
 
 
 @np.errstate(divide="ignore", invalid="ignore")
-def rates_by_judge(evaluator: JudgedEvaluator, requested: RequestedFormula, by: By | None) -> JudgedShares:
-    """The values of a rate in the groups of a feature, by groups and labels."""
-    both = evaluator.judged(requested, by)
+def shares_by_judge(both: JudgedValues) -> Shares:
+    """The values of a rate, by groups and labels."""
     variance = both.segments.sum(both.of_people**2)
     # the rows that the labels of people alone are of; all that count where these agree
     rows = np.where(variance > 0, both.people * (1 - both.people) / variance, both.denominator) / both.ratio
     error = np.sqrt(both.segments.sum(both.influence**2))
-    return JudgedShares(both.value.ravel(), rows.ravel(), known_error=error.ravel())
+    return Shares(both.value.ravel(), rows.ravel(), sampling="judged", error_by_judge=error.ravel())
 
 
 @np.errstate(divide="ignore", invalid="ignore")
@@ -322,7 +315,36 @@ def by_judge(
     error = people.error * np.sqrt(ratio)
     values = Smooth.about(people.below[0] + shift, error, people.freedom, scale, sampling="judged")
     values = replace(values, value=both.value.ravel())
-    if both.cluster is not None and by is not None:
+    if evaluator.tally.cluster_names and by is not None:
         in_errors = both.influence / np.sqrt(both.segments.to_rows(both.segments.sum(both.influence**2)))
-        return replace(values, influences=Influences.of_units(in_errors, both.group, both.cluster, len(both.value)))
+        return replace(values, influences=Influences.of_units(in_errors, both.group, both.unit, len(both.value)))
     return values if made_of is None else MadeOfShares.of(people, made_of).moved(values, shift, ratio)
+
+
+@np.errstate(divide="ignore", invalid="ignore")
+def beside_context(
+    evaluator: JudgedEvaluator, requested: RequestedFormula, by: By, context: Context, scale: Scale, *, is_rate: bool
+) -> Shares | Smooth:
+    """The values of a formula in the groups of a feature, then those of what each is compared with."""
+    both = [evaluator.judged(requested, by), evaluator.judged(requested, by, context)]
+
+    def joined(numbers: Iterable[Floats]) -> Floats:
+        return np.concatenate([own.ravel() for own in numbers])
+
+    value = joined(own.value for own in both)
+    if is_rate:
+        shares = list(map(shares_by_judge, both))
+        rows, error = (joined(getattr(own, name) for own in shares) for name in ("rows", "error_by_judge"))
+        values: Shares | Smooth = Shares(value, rows, sampling="judged", error_by_judge=error)
+    else:
+        error = joined(np.sqrt(own.variance) for own in both)
+        freedom = np.fmax(joined(own.denominator for own in both) - 1, 1)
+        values = Smooth.about(value, error, freedom, scale, sampling="judged")
+    if context == "rest" and not evaluator.tally.cluster_names:
+        # no row is in a group and in the rest
+        return values
+    errors = [own.segments.to_rows(np.sqrt(own.segments.sum(own.influence**2))) for own in both]
+    in_errors = np.concatenate([own.influence / error for own, error in zip(both, errors, strict=True)])
+    groups = len(both[0].value)
+    group, unit = np.append(both[0].group, both[1].group + groups), np.append(both[0].unit, both[1].unit)
+    return replace(values, influences=Influences.of_units(in_errors, group, unit, 2 * groups))

@@ -26,17 +26,20 @@ from tidyfair.evaluation import (
     scores_of_levels,
     sorted_scores,
 )
-from tidyfair.metrics.probability import bin_of, check_bins, isotonic_bounds, roc_auc
+from tidyfair.metrics.probability import bin_of, check_bins, consistency_limits, isotonic_bounds, roc_auc
 from tidyfair.specs import (
+    Array,
     CallOptions,
     ColumnLike,
     Frame,
     is_list,
+    proper_share,
     refuse_unknown_keywords,
     refuse_unknown_settings,
     unknown_keyword,
 )
 from tidyfair.specs.formulas import Expr
+from tidyfair.specs.result_kinds import with_level
 from tidyfair.tallies import SCORE, TRUTH, PolarsFrame, check_weights, open_frame
 
 __all__ = [
@@ -71,6 +74,7 @@ class CurveOptions(TypedDict, total=False):
     thresholds: Sequence[float] | None
     bins: int
     binning: Literal["width", "count", "isotonic"]
+    conf_level: float
 
 
 @dataclass(frozen=True)
@@ -233,12 +237,15 @@ def calibration_curve(data: Any, truth: ColumnLike, **options: Unpack[CurveOptio
         truth: Column of the true labels.
         options: As for a curve, with `bins` (10) and `binning` instead of thresholds: `"width"` for bins of equal width
             between 0 and 1, `"count"` for bins of equal weight in each outer group, `"isotonic"` for those in which
-            isotonic regression pools scores, whose number follows from the data (CORP; Dimitriadis et al., 2021).
+            isotonic regression pools scores, whose number follows from the data (CORP; Dimitriadis et al., 2021), with
+            a consistency band at a `conf_level` (0.95).
 
     Returns:
         A tidy frame: outer keys, `.level` with more than two labels, `.bin` (from 1), `.mean_score`, `.event_rate`,
         `.n`, the rows of the bin, and with `case_weights` their `.weight`; of isotonic bins, their `.lowest_score` and
-        `.highest_score`. Empty bins are left out.
+        `.highest_score`, and the limits, `.lower` and `.upper`, of what isotonic regression makes of calibrated scores
+        (500 draws; of a bin the mean of those of its scores, each by itself), null with weights. Empty bins are left
+        out.
 
     >>> import polars as pl
     >>> seen = pl.DataFrame({"y": [1, 0, 1, 0], "p": [0.9, 0.4, 0.9, 0.1]})
@@ -251,6 +258,10 @@ def calibration_curve(data: Any, truth: ColumnLike, **options: Unpack[CurveOptio
     if is_isotonic and given.get("bins") is not None:
         msg = 'calibration_curve: `binning="isotonic"` takes its bins from the data; leave out `bins`.'
         raise ArgumentError(msg)
+    if not is_isotonic and given.get("conf_level") is not None:
+        msg = 'calibration_curve: `conf_level` is that of limits, which only `binning="isotonic"` has.'
+        raise ArgumentError(msg)
+    level = proper_share("conf_level", given.pop("conf_level", 0.95))
     bins, binning = given.pop("bins", 10), given.pop("binning", "width")
     check_bins("calibration_curve", bins, binning, ["width", "count", "isotonic"])
     points, _, with_keys = _points("calibration_curve", data, truth, given)
@@ -258,36 +269,41 @@ def calibration_curve(data: Any, truth: ColumnLike, **options: Unpack[CurveOptio
         _check_probabilities(points, '; use binning="count"')
     weight, score = pl.col("hits") + pl.col("false_alarms"), pl.col("score")
     share = score if binning == "width" else weight.cum_sum(reverse=True).over(_CURVE) / weight.sum().over(_CURVE)
-    number = pl.lit(_isotonic_bins(points)) if is_isotonic else bin_of(share, bins, binning).cast(pl.Int64) + 1
     more = [weight.sum().alias(".weight")] if weighted else []
     if is_isotonic:
+        points = _in_isotonic_bins(points, None if weighted else level)
         more += [score.min().alias(".lowest_score"), score.max().alias(".highest_score")]
-    binned = (
-        points.with_columns(number.alias(".bin"))
-        .group_by(*_CURVE, ".bin")
-        .agg(
-            ((score * weight).sum() / weight.sum()).alias(".mean_score"),
-            (pl.col("hits").sum() / weight.sum()).alias(".event_rate"),
-            pl.col("rows").sum().alias(".n"),
-            *more,
-        )
+        more += [((pl.col(end) * weight).sum() / weight.sum()).fill_nan(None) for end in (".lower", ".upper")]
+    else:
+        points = points.with_columns((bin_of(share, bins, binning).cast(pl.Int64) + 1).alias(".bin"))
+    binned = points.group_by(*_CURVE, ".bin").agg(
+        ((score * weight).sum() / weight.sum()).alias(".mean_score"),
+        (pl.col("hits").sum() / weight.sum()).alias(".event_rate"),
+        pl.col("rows").sum().alias(".n"),
+        *more,
     )
-    return with_keys(binned.sort(*_CURVE, ".bin"), restored=True)
+    return with_keys(with_level(binned.sort(*_CURVE, ".bin"), level), restored=True)
 
 
-def _isotonic_bins(points: pl.DataFrame) -> pl.Series:
-    """The bins, from 1, in which isotonic regression pools the falling scores of each curve."""
-    bins = [pl.Series([], dtype=pl.Int64)]
+def _in_isotonic_bins(points: pl.DataFrame, level: float | None) -> pl.DataFrame:
+    """The falling scores of each curve with the bins, from 1, in which isotonic regression pools them, and limits."""
+    columns: dict[str, list[Array]] = {name: [np.zeros(0)] for name in (".bin", ".lower", ".upper")}
     for scores in points.partition_by(_CURVE, maintain_order=True):
         hits, false_alarms = scores["hits"].to_numpy(), scores["false_alarms"].to_numpy()
         sizes = np.diff(isotonic_bounds(hits, hits + false_alarms))
-        bins.append(pl.Series(np.repeat(np.arange(len(sizes), 0, -1), sizes), dtype=pl.Int64))
-    return pl.concat(bins)
+        bins = np.repeat(np.arange(len(sizes), 0, -1), sizes)
+        limits = np.full((2, len(scores)), math.nan)
+        if level is not None:
+            limits = consistency_limits(hits + false_alarms, scores["score"].to_numpy(), level)
+        for column, own in zip(columns.values(), (bins, *limits), strict=True):
+            column.append(own)
+    added = {name: np.concatenate(own) for name, own in columns.items()}
+    return points.with_columns(**{name: pl.Series(own) for name, own in added.items()}).cast({".bin": pl.Int64})
 
 
 @refuse_unknown_keywords
 def cumulative_calibration_curve(data: Any, truth: ColumnLike, **options: Unpack[CurveOptions]) -> Any:
-    """Sum of events less the sum of scores, cumulated from the lowest score; takes the arguments of a curve.
+    """Sum of events minus the sum of scores, cumulated from the lowest score; takes the arguments of a curve.
 
     Where the line rises, risks are underestimated, and where it falls, overestimated: its slope is how much. Kuiper's
     `cumulative_calibration_error` is the distance of its highest from its lowest point (Arrieta-Ibarra et al., 2022).
@@ -422,7 +438,9 @@ def _points(
 def _check_options(name: str, given: Mapping[str, Any], reading: Iterable[str]) -> None:
     """Refuse options that a curve does not have, and a curve without scores."""
     without_options = {"cumulative_calibration_curve": (), "risk_coverage_curve": ()}
-    own = (without_options | {"calibration_curve": ("bins", "binning")}).get(name, ("on_undefined", "thresholds"))
+    own = (without_options | {"calibration_curve": ("bins", "binning", "conf_level")}).get(
+        name, ("on_undefined", "thresholds")
+    )
     counting = ("probs", "group_by", "case_weights")
     for option in given:
         if option not in counting:

@@ -71,8 +71,8 @@ def operating_point(
             the rows of the call, each outer group for itself.
         pos_label: The event, for text labels, where the call has no `pos_label=`.
 
-    Where the limit allows it, as many events as possible are selected (`fall_out` at most 5 %, `precision` at least
-    80 %), at the highest such threshold; where selecting everyone meets it (`sens` at least 90 %), as few rows as
+    Where the limit allows it, as many events as possible are selected (`fall_out` at most 5%, `precision` at least
+    80%), at the highest such threshold; where selecting everyone meets it (`sens` at least 90%), as few rows as
     possible. Intervals of a call choose the threshold anew in each bootstrap sample of the rows, unless `on=` fixes it;
     tests need a fixed one. With `case_weights=` rates are weighted. A limit out of reach is an error.
 
@@ -99,6 +99,4 @@ def operating_point(
         columns = groups.columns
     definition, name = metric.of_kind("class").definition, "at_least" if at_most is None else "at_most"
     limit = number(name, at_least if at_most is None else at_most, *metric.range)
-    point = ChosenThreshold(metric.name, definition, limit, at_most is not None, columns, pos_label, on)
-    point.check()
-    return point
+    return ChosenThreshold.of(metric.name, definition, limit, at_most is not None, columns, pos_label, on)

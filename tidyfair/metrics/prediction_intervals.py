@@ -38,7 +38,7 @@ def covered(truth: Expr, lower: Expr, upper: Expr) -> Expr:
 
 @statistic
 def covered_in_excess(truth: Expr, lower: Expr, upper: Expr, level: Expr) -> Expr:
-    """1 where the truth lies in the interval, else 0; less the nominal level."""
+    """1 where the truth lies in the interval, else 0; minus the nominal level."""
     return ((truth >= lower) & (truth <= upper)).cast(pl.Float64) - level
 
 
@@ -76,7 +76,7 @@ def quantile_error(truth: Expr, quantile: Expr, quantile_level: Expr) -> Expr:
 
 @statistic
 def below_quantile_in_excess(truth: Expr, quantile: Expr, quantile_level: Expr) -> Expr:
-    """1 where the truth is at or below the quantile, else 0; less the level of the quantile."""
+    """1 where the truth is at or below the quantile, else 0; minus the level of the quantile."""
     return (truth <= quantile).cast(pl.Float64) - quantile_level
 
 

@@ -144,7 +144,7 @@ def mn_log_loss(surprise: Number, instances: Number, *, sum: bool = False) -> Ra
 def ranked_prob_score(squared_error_up_to: Number, instances: Number, rank: Number) -> Rate:
     """Mean squared distance of cumulated probabilities from the truth, for ordered labels (Epstein, 1969).
 
-    Divided by the number of labels less one; weights count in proportion; null without rows.
+    Divided by the number of labels minus one; weights count in proportion; null without rows.
 
     >>> ranked_prob_score.formula(squared_error_up_to=[1.0, 3.0, 0.0], instances=[10, 10, 10])
     0.2
@@ -795,6 +795,7 @@ def cumulative_calibration_error_if_calibrated(
 
 Loss = Literal["brier", "log"]
 _LOSSES = ("brier", "log")
+_CELLS, _DRAWS = 1_000, 500
 _FITTED = "whose isotonic regression fits chance too, in resamples even more"
 
 
@@ -804,6 +805,27 @@ def isotonic_bounds(hits: Array, weight: Array) -> Array:
 
     fit: Any = isotonic_regression(hits / weight, weights=weight, increasing=False)
     return fit.blocks
+
+
+def consistency_limits(rows: Array, score: Array, level: float) -> tuple[Array, Array]:
+    """Limits of isotonic regression at each of falling scores that are calibrated, each with a probability of `level`.
+
+    Events are drawn with the scores as their probabilities (Dimitriadis, Gneiting and Jordan, 2021). Of many scores,
+    those of a thousandth of the rows are drawn together.
+    """
+    from scipy.optimize import isotonic_regression
+
+    from tidyfair.intervals import generator  # noqa: PLC0415 - only for limits
+
+    before, total = np.cumsum(rows) - rows, rows.sum()
+    _, starts, cell = np.unique(before * _CELLS // total, return_index=True, return_inverse=True)
+    size, expected = (np.add.reduceat(sums, starts) for sums in (rows, rows * score))
+    share = (expected / size).clip(0, 1)
+    drawn = generator(0, "consistency").binomial(size.astype(np.int64), share, (_DRAWS, len(size))) / size
+    regress: Any = isotonic_regression
+    fits = np.stack([regress(events, weights=size, increasing=False).x for events in drawn])
+    lower, upper = np.quantile(fits, [(1 - level) / 2, (1 + level) / 2], axis=0)
+    return lower[cell], upper[cell]
 
 
 def _loss_saved(hits: Array, false_alarms: Array, score: Array | None = None, *, loss: str) -> float:

@@ -78,7 +78,7 @@ def relevance_of(lists: ListedRows) -> Array:
 
 
 def attention_gap_of(lists: ListedRows, **settings: Any) -> Array:
-    """An item's share of the attention of its list, less its share of the relevance; 0 in lists without relevance."""
+    """An item's share of the attention of its list, minus its share of the relevance; 0 in lists without relevance."""
     attention, relevance = attention_of(lists, **settings), relevance_of(lists)
     total = lists.to_rows(lists.total(relevance))
     share = attention / lists.to_rows(lists.total(attention))
@@ -187,7 +187,7 @@ def distances_from_share(lists: ListedRows, *, step: int) -> tuple[Array, Array]
 
 
 def normalized_distances(lists: ListedRows, *, step: int) -> Array:
-    """An item's part of the normalised distance of its list; 0 where it cannot vary."""
+    """An item's part of the normalized distance of its list; 0 where it cannot vary."""
     observed, largest = distances_from_share(lists, step=step)
     value = np.where(largest > 0, observed / np.where(largest > 0, largest, 1), 0.0)
     return lists.to_rows(value / lists.sizes)
@@ -226,12 +226,12 @@ def attention_per_relevance(attention: Number, relevance: Number) -> Rate:
 
 
 def mean_gap(attention_gap: Number, overall_relevant_lists: Number) -> Rate:
-    """Mean over lists of the share of attention less the share of relevance."""
+    """Mean over lists of the share of attention minus the share of relevance."""
     return attention_gap, overall_relevant_lists
 
 
 def mean_gap_to_target(attention_gap: Number, overall_lists: Number) -> Rate:
-    """Mean over lists of the share of attention less the wanted share."""
+    """Mean over lists of the share of attention minus the wanted share."""
     return attention_gap, overall_lists
 
 
@@ -251,7 +251,7 @@ def mean_divergence(divergence: Number, lists: Number) -> Rate:
 
 
 def mean_distance(distance: Number, lists: Number) -> Rate:
-    """Mean over lists of the normalised distance of their tops."""
+    """Mean over lists of the normalized distance of their tops."""
     return distance, lists
 
 
@@ -328,7 +328,7 @@ def attention_gap(
     target: Literal["relevance", "items"] | Mapping[Any, float] = "relevance", by: ColumnLike | None = None,
     discount: Discount = "log2", patience: float = 0.5, k: int | None = None, name: str = "attention_gap",
 ) -> Metric:  # fmt: skip
-    """Make a metric of the share of attention less the share of relevance, or another target, as a mean over lists.
+    """Make a metric of the share of attention minus the share of relevance, or another target, as a mean over lists.
 
     Both are shares of a list, so that lists count alike. Of a group it is what the group gets too much (above 0) or too
     little; by item, the sum of absolute values is the unfairness of Biega et al. (2018) per list, equity of amortized

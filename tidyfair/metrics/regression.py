@@ -1,7 +1,7 @@
 """Metrics of predicted numbers. A metric is its formula; parameters are sums over rows, or the rows themselves.
 
 `instances` is the number (weight) of rows with truth and prediction, `weight_squares` the sum of their squared weights;
-means and variation (sums of squared distances from the mean, and `covariation` of products) are summed about a centre,
+means and variation (sums of squared distances from the mean, and `covariation` of products) are summed about a center,
 so that large means lose no digits; `truth_minimum` and `truth_maximum` are the ends of the truth. Formulas over rows
 read `truth`, `estimate`, `weight` (1 without weights) and the flag `weighted`. Errors are truth minus estimate, except
 for `residual_bias`.

@@ -221,7 +221,7 @@ def _influence_of_side(weights: Array, distances: Array, units: Array) -> tuple[
 
     Args:
         weights: The weights of rows, 0 for those on the other side.
-        distances: The share of the other side that each row is ahead of, less the area.
+        distances: The share of the other side that each row is ahead of, minus the area.
         units: The unit of each row.
     """
     of_unit: Array = np.bincount(units, weights * distances / weights.sum())

@@ -20,6 +20,7 @@ import polars.selectors as cs
 
 from tidyfair.errors import ArgumentError
 from tidyfair.escapes import visible_texts, without_tags
+from tidyfair.reports.tables import in_unit
 from tidyfair.reports.theme import FONT, LIGHT, SERIES
 
 MOST_PANELS, MOST_POINTS = 30, 5_000
@@ -70,7 +71,7 @@ _THEME: dict[str, Any] = {
         "labelLimit": 300, "columnPadding": 18, "symbolOpacity": 1, "symbolSize": 80, "offset": 10,
     },
 }  # fmt: skip
-"""The colours and letters of all pictures."""
+"""The colors and letters of all pictures."""
 
 
 @dataclass(frozen=True)
@@ -170,17 +171,11 @@ class Picture:
             description=f"{titles[0]}. {without_tags(_described(table))}", usermeta={"width": width},
         )  # fmt: skip
         # the panels are ours: given at once, all of them would be copied several times
-        chart.concat = [_as_altair(alt, panel) for panel in panels]
+        chart.concat = [alt.LayerChart(**{name: panel[name] for name in panel if name != "layer"}) for panel in panels]
+        for drawn, panel in zip(chart.concat, panels, strict=True):
+            encoded = [{**layer, "encoding": alt.FacetedEncoding(**layer["encoding"])} for layer in panel["layer"]]
+            drawn.layer = [alt.Chart(**layer) for layer in encoded]
         return chart
-
-
-def _as_altair(alt: Any, panel: Vega) -> Any:
-    """A panel of Vega-Lite as a chart of altair."""
-    chart = alt.LayerChart(**{name: value for name, value in panel.items() if name != "layer"})
-    chart.layer = [
-        alt.Chart(**{**layer, "encoding": alt.FacetedEncoding(**layer["encoding"])}) for layer in panel["layer"]
-    ]
-    return chart
 
 
 def _lines(text: str, width: float, size: float, most: int | None = None) -> list[str]:
@@ -268,7 +263,7 @@ class Axes:
         return replace(self, other={}).layer("rule", "at", table=pl.DataFrame({"at": [value]}), **style)
 
     def text(self, column: str, place: Vega, table: pl.DataFrame | None = None, **style: Any) -> list[Vega]:
-        """Texts on a border in the colour of the page, so that lines behind them do not cross them."""
+        """Texts on a border in the color of the page, so that lines behind them do not cross them."""
         mark: Vega = {"type": "text", "color": INK, "fontSize": SMALL, "align": "left", **self.shift, **style}
         border = {"stroke": LIGHT["background"], "strokeWidth": 4, "strokeJoin": "round"}
         rows = {} if table is None else {"data": data(table)}
@@ -319,7 +314,7 @@ def ends_of_axis(values: Iterable[float | None], span: Span) -> tuple[float, flo
 
 
 def legend(name: str, colours: Mapping[str, str], width: float, **style: Any) -> Vega:
-    """The colour of a column of texts, with the entries of a legend."""
+    """The color of a column of texts, with the entries of a legend."""
     widest = max(map(text_width, colours), default=0)
     entries = {"columns": max(int(width // (widest + 40)), 1), "labelLimit": width - 40, **style}
     return nominal(name, scale={"domain": list(colours), "range": list(colours.values())}, legend=entries)
@@ -373,17 +368,21 @@ def unit_of_part(part: pl.DataFrame) -> str:
     return part["unit"][0] if "unit" in part.columns else ""
 
 
+def with_points(table: pl.DataFrame) -> pl.DataFrame:
+    """Changes of values, which are in points where these have a unit, `unit_of_both`."""
+    if "unit" not in table.columns:
+        return table
+    points = pl.when(pl.col("unit") == "").then("unit").otherwise(pl.lit("points"))
+    return table.with_columns(points.alias("unit"), pl.col("unit").alias("unit_of_both"))
+
+
 def number_text(value: float | None, unit: str = "") -> str:
-    """A value as it is written beside a mark, in its unit; nothing where there is none."""
+    """A value as it is written beside a mark, rounded as in tables; nothing where there is none."""
     if value is None:
         return ""
-    if math.isinf(value):
-        return "\N{INFINITY}" if value > 0 else "\N{MINUS SIGN}\N{INFINITY}"
-    if unit:
-        return f"{value * 100:z,.1f}{'%' if unit == '%' else f' {unit}'}".replace("-", "\N{MINUS SIGN}")
-    decimals = 0 if abs(value) >= 1_000 else 1 if abs(value) >= 10 else 3
+    text = f"{value}".replace("inf", "\N{INFINITY}") if math.isinf(value) else in_unit(value, unit)
     # the minus of axes
-    return f"{value:z,.{decimals}f}".replace("-", "\N{MINUS SIGN}")
+    return text.replace("-", "\N{MINUS SIGN}")
 
 
 def _described(table: pl.DataFrame) -> str:
@@ -411,7 +410,7 @@ _VERDICTS = {
     "below the limit": _BAD, "undecided": _OPEN, "better": _GOOD, "equivalent": (LIGHT["accent"], "circle"),
     "not worse": (LIGHT["accent"], "square"), "different": (INK, "square"), "worse": _BAD, "not shown": _OPEN,
 }  # fmt: skip
-"""The colour and the shape of verdicts."""
+"""The color and the shape of verdicts."""
 _ROW, _TALL_ROW, _SHIFT = 26, 42, 9
 """The height of a row; of one whose label stands above it, and by how much both stand beside its middle."""
 _LEAST_ROWS = 150
@@ -453,15 +452,10 @@ def _layout_of(table: pl.DataFrame, width: float, parts: int = 1) -> _Layout:
     inner -= COLUMN_GAP * (columns * parts - 1)
     values = both = 0.0
     if columns == 1 and width >= _WITH_VALUES and "outer" not in table.columns:
-        values = _room_of(_values_of(table))
-        both = _room_of(_both_of(table)) if parts > 1 else 0.0
+        texts = [_values_of(table), _both_of(table) if parts > 1 else []]
+        values, both = (max((text_width(text, SMALL) + GAP for text in part), default=0.0) for part in texts)
         both = both if inner - values - both >= parts * _LEAST_ROWS else 0.0
     return _Layout(labels, columns, (inner - values - both) / (columns * parts), values, both, width)
-
-
-def _room_of(texts: Sequence[str]) -> float:
-    """The room for texts beside rows."""
-    return max(text_width(text, SMALL) for text in texts) + GAP
 
 
 def _values_of(table: pl.DataFrame) -> list[str]:
@@ -485,8 +479,9 @@ def _values_of(table: pl.DataFrame) -> list[str]:
 
 def _both_of(table: pl.DataFrame) -> list[str]:
     """The values of two models as text."""
-    pairs = table.select("one", "other").rows()
-    return [f"{number_text(one)} \N{RIGHTWARDS ARROW} {number_text(other)}" for one, other in pairs]
+    units = table["unit_of_both"] if "unit_of_both" in table.columns else [""] * len(table)
+    pairs = zip(table["one"], table["other"], units, strict=True)
+    return [f"{number_text(one, unit)} \N{RIGHTWARDS ARROW} {number_text(other, unit)}" for one, other, unit in pairs]
 
 
 def dots(picture: Picture, width: float) -> tuple[list[Vega], int]:
@@ -526,6 +521,7 @@ def side_by_side(picture: Picture, width: float) -> tuple[list[Vega], int]:
     parts = picture.parts()
     for name, part in parts.items():
         axes = _axes_of_rows(part, ends_of_axis([*part["one"], *part["other"]], picture.span_of(part)), layout)
+        axes = replace(axes, unit=part["unit_of_both"][0] if "unit_of_both" in part.columns else "")
         models = part.drop("estimate").unpivot(
             ["one", "other"], index="what", variable_name="model", value_name="estimate"
         )
@@ -703,7 +699,7 @@ def _reasons(axes: Axes, part: pl.DataFrame, reference: float | None) -> list[Ve
 
 
 def _channels_of_verdicts(table: pl.DataFrame, width: float) -> Vega:
-    """The colour and the shape of dots by the verdicts of all panels, where there are any."""
+    """The color and the shape of dots by the verdicts of all panels, where there are any."""
     if "verdict" not in table.columns:
         return {}
     given = {verdict: _VERDICTS[verdict] for verdict in _VERDICTS if verdict in set(table["verdict"])}
@@ -734,7 +730,7 @@ def lines(picture: Picture, width: float) -> tuple[list[Vega], int]:
     """A line for each series, a panel for each part.
 
     Columns: `panel`, `series`, `x`, `y`, `lower` and `upper` where there are intervals, the `rows` of points where
-    they are of several, and `dashed` where each line has another beside it. Of more series than there are colours, the
+    they are of several, and `dashed` where each line has another beside it. Of more series than there are colors, the
     lowest and the highest have one.
     """
     table, colours = _with_keys(picture.table)
@@ -744,7 +740,7 @@ def lines(picture: Picture, width: float) -> tuple[list[Vega], int]:
     colour = legend("key", colours, width - 40, symbolType="stroke", symbolStrokeWidth=2.5, symbolSize=_LONG_SYMBOL)
     if len(colours) == 1:
         colour["legend"] = None
-    # lines can be told apart without colours, too
+    # lines can be told apart without colors, too
     dash = {**colour, "scale": {"domain": list(colours), "range": _DASHES[: len(colours)]}}
     panels: list[Vega] = []
     for part in parts:
@@ -854,7 +850,7 @@ def _beside_each_other(part: pl.DataFrame, picture: Picture, across: Axes) -> pl
 
 
 def _with_keys(table: pl.DataFrame) -> tuple[pl.DataFrame, dict[str, str]]:
-    """Lines with the `key` of their series, and whether it stands in `front`; and the colours of keys."""
+    """Lines with the `key` of their series, and whether it stands in `front`; and the colors of keys."""
     table = table.with_columns(pl.int_range(pl.len()).alias("order"))
     names = table["series"].unique(maintain_order=True).to_list()
     if len(names) <= len(SERIES):
@@ -960,7 +956,7 @@ def heat_map(picture: Picture, width: float) -> tuple[list[Vega], int]:
 
 
 def _with_strength(part: pl.DataFrame) -> pl.DataFrame:
-    """Cells with the strength of their colour."""
+    """Cells with the strength of their color."""
     value = pl.when(pl.col("estimate").is_finite()).then(pl.col("estimate"))
     low, high = value.min(), value.max()
     share = pl.when(high > low).then((value - low) / (high - low)).otherwise(0.5)

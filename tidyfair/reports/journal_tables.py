@@ -13,7 +13,7 @@ from tidyfair.errors import ArgumentError, Status
 from tidyfair.escapes import as_html, visible, visible_texts
 from tidyfair.evaluation import texts_of
 from tidyfair.metrics import capitalized, in_prose, short_title
-from tidyfair.reports.plot_input import (
+from tidyfair.reports.plots import (
     CUT_TITLES,
     OUTER,
     PlotInput,

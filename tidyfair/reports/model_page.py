@@ -8,8 +8,8 @@ import polars as pl
 
 from tidyfair.metrics import in_prose, short_title
 from tidyfair.reports.blocks import Content, Facts, Figure, Section, Table
-from tidyfair.reports.pictures import direction_of
-from tidyfair.reports.plot_input import PlotInput, by_words
+from tidyfair.reports.findings import quoted_group, units_of_names
+from tidyfair.reports.plots import PlotInput, by_words, direction_of
 from tidyfair.reports.reproduction import how_to_repeat
 from tidyfair.reports.tables import Note, one_below_the_other
 from tidyfair.specs import key_columns
@@ -43,23 +43,26 @@ def contents_of_models(
     plot = PlotInput.of(MODELS, result)
     known = {"Compared with": plot.frame[".model_one"][0], "Intervals": plot.limits, **facts}
     opening: list[Content] = [Facts(tuple((name, text) for name, text in known.items() if text))]
-    opening += [*sentences, *_findings(result)]
+    opening += [*sentences, *findings_of_models(result)]
     if not plot.outer:
-        opening.append(Figure(result, "Changes"))
+        opening.append(Figure(result, "Changes", units=units_of_names(result[".metric"].unique())))
         if result[".by"].has_nulls() and result[".by"].count():
             opening.append(Figure(result, "Performance and disparities", {"kind": "frontier"}))
     models = {str(name) for name in (*result[".model_one"].unique(), *result[".model_other"].unique())}
     sections: list[Section] = []
     for heading, table, notes, remarks in tables or [("Changes", _changes(result), (), ())]:
         heads = {name: (name, "") for name in table.columns if name in models}
-        shown = Table(_with_titles(table), tuple(notes), " ".join(remarks), heads=heads)
+        named = [pl.col(name).fill_null("all rows") for name in (".by", "by") if name in table.columns]
+        if "metric" in table.columns:
+            named.append(pl.col("metric").map_elements(short_title, pl.String))
+        shown = Table(table.with_columns(named), tuple(notes), " ".join(remarks), heads=heads)
         sections.append(Section(heading, (shown,)))
     return tuple(opening), (*sections, *([how_to_repeat(code)] if code else ()))
 
 
 def _changes(result: pl.DataFrame) -> pl.DataFrame:
     """The changes as texts, with a column of the other models."""
-    shown = one_below_the_other(result.drop(_DETAILS, strict=False))
+    shown = one_below_the_other(result.drop(_DETAILS, strict=False), units_of_names(result[".metric"].unique()))
     one = result[".model_one"].unique().to_list()
     names = {".one": one[0] if len(one) == 1 else "first model", ".other": "other model", ".model_other": "model"}
     renamed = shown.rename({**names, ".metric": "metric"}, strict=False)
@@ -67,20 +70,18 @@ def _changes(result: pl.DataFrame) -> pl.DataFrame:
     return renamed.select(*key_columns(result), *first, pl.exclude(*key_columns(result), *first))
 
 
-def _with_titles(table: pl.DataFrame) -> pl.DataFrame:
-    """A table whose metrics have titles, and whose values of all rows say so."""
-    titles = [short_title(name) for name in table["metric"]] if "metric" in table.columns else []
-    by = [pl.col(name).fill_null("all rows") for name in (".by", "by") if name in table.columns]
-    return table.with_columns(*([pl.Series("metric", titles, dtype=pl.String)] if titles else []), *by)
-
-
-def _findings(result: pl.DataFrame) -> list[str]:
-    """A sentence for each other model on the metrics in which it is better or worse, or differs."""
+def findings_of_models(changes: pl.DataFrame) -> list[str]:
+    """A sentence for each other model on the metrics in which it is better or worse, or differs; of groups too."""
     sentences: list[str] = []
-    for part in result.partition_by(".model_other", maintain_order=True):
+    for part in changes.partition_by(".model_other", maintain_order=True):
         names: dict[str, dict[str, None]] = {"better": {}, "worse": {}, "different": {}, "equivalent": {}}
         for row in part.iter_rows(named=True):
-            name = in_prose(row[".metric"]) + (f" by {by_words(row['.by'])}" if row[".by"] else "")
+            by, group = row[".by"], row.get(".group")
+            name = in_prose(row[".metric"])
+            if group is not None:
+                name += f" for {quoted_group(by.split(':'), group)}"
+            elif by is not None:
+                name += f" by {by_words(by)}"
             names.setdefault(row.get(".verdict") or _verdict(row), {})[name] = None
         others = sum(map(len, (of for word, of in names.items() if word not in _SHOWN)))
         clauses = [f"{word} in {', '.join(names[word])}" for word in _SHOWN if names[word]]

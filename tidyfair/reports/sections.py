@@ -55,28 +55,15 @@ _PART, _BOTH, _NTH = "\0part", "\0both", "\0nth"
 _CURVE_OPTIONS = ("truth", "probs", "pos_label", "labels", "case_weights")
 _PERCENT: Units = {"": "%", "selection_rate": "%", "sens": "%"}
 """The units of curves over thresholds, and of calibration."""
-_MOST_LINES = 8
-"""The largest number of groups in a figure of lines."""
-_MANY_GROUPS = 20
-"""The number of groups above which only the lowest and the highest are drawn."""
-_EXTREMES = 6
-"""The number of lowest, and of highest groups that are drawn of many."""
-_MOST_PANELS = 9
-"""The number of metrics that are drawn beside each other."""
-_MOST_POINTS = 12
-"""The number of times or quantile levels whose columns are named."""
-_MOST_NAMED = 12
-"""The number of groups that are named as not drawn."""
-_MOST_LABELS = 6
-"""The number of labels that are columns of a table."""
-_FEW_DISPARITIES = 8
-"""The number of disparities above which their table is folded, beside the picture of them."""
-_FEW_ROWS = 12
-"""The number of groups above which their sizes are folded."""
-_MOST_ROWS = 24
-"""The number of rows above which a table is folded."""
-
-
+_MOST_LINES, _MANY_GROUPS, _EXTREMES, _MOST_PANELS, _MOST_LABELS = 8, 20, 6, 9, 6
+"""The most groups of a figure of lines, groups that are all drawn, lowest and highest groups that are drawn of more,
+metrics beside each other, and labels that are columns of a table."""
+_NARROW = 0.2
+"""The range of scores below which thresholds are taken from it, and not from 0 to 1."""
+_MOST_POINTS, _MOST_NAMED = 12, 12
+"""The most times or quantile levels whose columns are named, and groups that are named as not drawn."""
+_FEW_DISPARITIES, _FEW_ROWS, _MOST_ROWS = 8, 12, 24
+"""The rows above which tables of disparities, of sizes, and of groups are folded."""
 _ANSWERS: Mapping[Answer, str] = {
     "differ": "groups differ", "too few rows to tell": "there are too few rows to tell",
     "not shown to differ": "groups are not shown to differ", "alike": "groups are alike",
@@ -128,13 +115,13 @@ def _columns_of_forecast(forecast: Forecast) -> list[str]:
     if forecast.level is not None:
         lower, upper = forecast.columns
         return [f"the interval {lower.name} to {upper.name} (level {percent(forecast.level)})"]
-    kind, at = ("survival probability", "at time ") if forecast.is_survival else ("quantile", "level ")
-    if len(forecast.columns) > 1:
-        kind = "survival probabilities" if forecast.is_survival else "quantiles"
+    kinds, at = ("survival probability", "survival probabilities"), "at time "
+    if not forecast.is_survival:
+        kinds, at = ("quantile", "quantiles"), "level "
     by_point = zip(forecast.columns, forecast.points, strict=True)
-    texts = [f"{column.name} ({at}{point:.15g})" for column, point in by_point]
-    more = [f"and {len(texts) - _MOST_POINTS} more"] if len(texts) > _MOST_POINTS else []
-    return [f"the {kind} {texts[0]}", *texts[1:_MOST_POINTS], *more]
+    first, *others = [f"{column.name} ({at}{point:.15g})" for column, point in by_point]
+    more = [f"and {len(others) + 1 - _MOST_POINTS} more"] if len(others) >= _MOST_POINTS else []
+    return [f"the {kinds[bool(others)]} {first}", *others[: _MOST_POINTS - 1], *more]
 
 
 def disparities_section(audit: AuditResults) -> Section:
@@ -229,42 +216,30 @@ def _disparities(disparities: pl.DataFrame, audit: AuditResults, features: Mappi
     for index, row in enumerate(rows):
         if row[".status"] not in {None, Status.OK}:
             notes.append(("value", index, reason(row[".status"])))
-        if left_out := _left_out_of(features, row):
+        if left_out := left_out_in_words(row[".left_out"], partial(group_in_words, features[row[".by"]]), in_prose):
             notes.append(("disparity", index, f"left out: {left_out}"))
     return Table(table, tuple(notes), remark, codes=tuple(row[".metric"] for row in rows))
 
 
-def _left_out_of(features: Mapping[str, By], row: Mapping[str, Any]) -> str:
-    """The groups that a disparity leaves out, of which metrics, and why."""
-    return left_out_in_words(row[".left_out"], partial(group_in_words, features[row[".by"]]), in_prose)
-
-
 def _tests(disparities: pl.DataFrame, significance: Significance, units: Units) -> pl.DataFrame:
     """The tests of disparities as columns of their table; without one, the adjusted p-value is known to a bound."""
-    keys = keys_of(disparities)
-    tested: dict[RowKey, tuple[str, str, str]] = {}
-    if (tests := significance.tested) is not None:
-        ends = tests.select(".metric", ".expected_lower", ".expected_upper").rows()
-        expected = [
-            ends_in_words(
-                *(None if end is None else in_unit(end, units.get(name, ""), is_end=True) for end in (low, high))
-            )
-            for name, low, high in ends
-        ]
-        texts = tests.select(
-            pl.Series("expected", expected, dtype=pl.String),
-            as_p_value(tests[".p_value"]),
-            as_p_value(tests[".p_adjusted"]),
-        )
-        tested = dict(zip(keys_of(tests), texts.rows(), strict=True))
+    columns: dict[str, list[str | None]] = {}
+    keys, adjusted = keys_of(disparities), dict[RowKey, str]()
     signs = {True: "<", False: "\N{GREATER-THAN OR EQUAL TO}"}
     bounds = {key: f"{signs[outcome]} {significance.error:.3g}" for key, outcome in significance.outcomes.items()}
-    columns: dict[str, list[str | None]] = {}
-    if tested:
-        columns["expected if equal"] = [tested[key][0] if key in tested else None for key in keys]
-        columns["p"] = [tested[key][1] if key in tested else None for key in keys]
+    if (tests := significance.tested) is not None:
+        expected, ends_of_tests = dict[RowKey, str](), tests.select(".metric", ".expected_lower", ".expected_upper")
+        for key, name, *ends in zip(keys_of(tests), *ends_of_tests, strict=True):
+            unit = units.get(name, "")
+            expected[key] = ends_in_words(*(None if end is None else in_unit(end, unit, is_end=True) for end in ends))
+        p_values, adjusted = (
+            dict(zip(keys_of(tests), as_p_value(tests[name]), strict=True)) for name in (".p_value", ".p_adjusted")
+        )
+        if expected:
+            columns["expected if equal"] = [expected.get(key) for key in keys]
+            columns["p"] = [p_values.get(key) for key in keys]
     if bounds:
-        columns["p, adjusted"] = [tested[key][2] if key in tested else bounds.get(key) for key in keys]
+        columns["p, adjusted"] = [adjusted[key] if key in adjusted else bounds.get(key) for key in keys]
     return pl.DataFrame(columns, dict.fromkeys(columns, pl.String))
 
 
@@ -688,10 +663,6 @@ def _fit(bins: pl.DataFrame, names: list[str]) -> str:
     group = quoted_group(names, texts_of(farthest.select(names))[0])
     score, rate = (in_unit(farthest[name].item(), "%") for name in (".score", ".rate"))
     return f"The mean score is farthest from the event rate for {group}: {score} compared with {rate}."
-
-
-_NARROW = 0.2
-"""The range of scores below which thresholds are taken from it, and not from 0 to 1."""
 
 
 def thresholds_of(tally: Tally) -> list[float]:

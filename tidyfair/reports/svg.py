@@ -1,4 +1,4 @@
-"""Charts as SVG that is part of a page: text stays text, and colours follow the page, light or dark."""
+"""Charts as SVG that is part of a page: text stays text, and colors follow the page, light or dark."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _REFERENCE = re.compile(r"url\(#([^)]+)\)")
 def themed_svg(chart: Any, name: str) -> str:
     """The SVG of an altair chart, to be written into HTML as it is.
 
-    Colours are CSS variables with the light colours as fallback, such as `var(--ink, #1b1f24)`; the page defines them,
+    Colors are CSS variables with the light colors as fallback, such as `var(--ink, #1b1f24)`; the page defines them,
     by `variables` of `tidyfair.reports.theme`. Ids start with `name`, which no other picture of the page may have.
 
     Raises:
@@ -73,7 +73,7 @@ def _drawn(specification: dict[str, Any]) -> str:
 
 
 def _clean(element: ET.Element, name: str) -> None:
-    """Give colours and ids their names, and leave out attributes and elements that show nothing."""
+    """Give colors and ids their names, and leave out attributes and elements that show nothing."""
     for key, value in list(element.attrib.items()):
         if _NOT_NEEDED.fullmatch(key):
             del element.attrib[key]

@@ -58,6 +58,8 @@ _LABELS = {
 """Columns of results in words; others lose their dot."""
 WITH_INTERVAL = (".disparity", ".adjusted", ".change", ".difference", ".estimate")
 """Columns of values, the first of which in a result is what its interval is about."""
+_OF_MODELS = (".one", ".other")
+"""The values of two models; of pairs, `.other` is a group."""
 _HIDDEN = {".estimator", ".lower", ".upper", ".groups_left_out", ".groups_outside", ".left_out", ".replicates_lost"}
 """Columns that are not shown."""
 _BLANK = {".base_metric", ".status", ".metrics_left_out"}
@@ -181,6 +183,11 @@ def _worse(worst: pl.DataFrame, frame: pl.DataFrame, outer: list[str]) -> pl.Dat
     return groups.filter(pl.when(pl.col(".worst") == "lowest").then(below).otherwise(above))
 
 
+def units_of_changes(units: Units) -> Units:
+    """The unit of the changes of each metric that has one."""
+    return dict.fromkeys(units, "points")
+
+
 def one_below_the_other(frame: pl.DataFrame, units: Units = NO_UNITS) -> pl.DataFrame:
     """The rows of a result as texts, with one column for a value and its interval."""
     if ".status" in frame.columns:
@@ -194,7 +201,10 @@ def one_below_the_other(frame: pl.DataFrame, units: Units = NO_UNITS) -> pl.Data
     for column in frame.drop(hidden, strict=False):
         text = column
         if column.name == value:
-            text = with_interval(frame, column.name, units)
+            of_value = units_of_changes(units) if value == ".change" else units
+            text = with_interval(frame, column.name, of_value)
+        elif column.name in _OF_MODELS and column.dtype.is_float():
+            text = with_interval(frame, column.name, units, limits=None)
         elif column.dtype == pl.List:
             text = column.cast(pl.List(pl.String)).list.join(", ")
             text = text.set(text == "", None)
@@ -209,12 +219,12 @@ def one_below_the_other(frame: pl.DataFrame, units: Units = NO_UNITS) -> pl.Data
 
 def with_interval(
     frame: pl.DataFrame, value: str = ".estimate", units: Units = NO_UNITS,
-    limits: tuple[str, str] = (".lower", ".upper"),
+    limits: tuple[str, str] | None = (".lower", ".upper"),
 ) -> pl.Series:  # fmt: skip
     """Values with their intervals, if there are any, as text."""
     units_of_rows = [units.get(name, "") for name in frame[".metric"]] if units else [""] * len(frame)
     texts = [None if one is None else in_unit(one, unit) for one, unit in zip(frame[value], units_of_rows, strict=True)]
-    if not set(limits) <= set(frame.columns):
+    if limits is None or not set(limits) <= set(frame.columns):
         return pl.Series(value, texts, dtype=pl.String)
     texts_with_intervals: list[str | None] = []
     method = [".method"] if limits[0] == ".lower" else []

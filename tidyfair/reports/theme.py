@@ -15,17 +15,17 @@ DARK = {
     "good": "#3fbf94", "bad": "#ff8a5b", "open": "#e3b341", "series-2": "#f5793a", "series-3": "#2fc79a",
     "series-4": "#e6a1c8", "series-5": "#f2c14e", "series-6": "#8fb8ff", "series-8": "#c9a35b",
 }  # fmt: skip
-"""The same colours on a dark page."""
+"""The same colors on a dark page."""
 SERIES = [
     LIGHT[name]
     for name in ("accent", "series-2", "series-3", "series-4", "series-5", "series-6", "ink", "series-8")
 ]  # fmt: skip
-"""Eight colours of series, after Okabe and Ito (2008): told apart by the colour-blind too."""
+"""Eight colors of series, after Okabe and Ito (2008): told apart by the color-blind too."""
 FONT = "system-ui, sans-serif"
 
 
 def variables(colours: dict[str, str]) -> str:
-    """The colours as declarations of CSS variables, which `themed_svg` reads.
+    """The colors as declarations of CSS variables, which `themed_svg` reads.
 
     >>> variables({"ink": "#1b1f24"})
     '--ink: #1b1f24;'
@@ -39,7 +39,7 @@ def text_of_file(name: str) -> str:
 
 
 def page_style(*names: str) -> str:
-    """The style of a page with the colours of both themes; print is always light."""
+    """The style of a page with the colors of both themes; print is always light."""
     light, dark = variables(LIGHT), variables(DARK)
     colours = f"""
 :root {{ color-scheme: light dark; {light} --wash: #f6f7f9;

@@ -9,11 +9,11 @@ from tidyfair.specs.arguments import (
 )  # fmt: skip
 from tidyfair.specs.averages import (
     AVERAGES, Average, BINARY, DISTRIBUTION_BY_LABEL, MACRO, MACRO_WEIGHTED, MICRO, MULTICLASS, MeanOfLabels,
-    ONE_LABEL, ONE_VS_REST, PooledLabels,
+    ONE_LABEL, ONE_VS_REST,
 )  # fmt: skip
 from tidyfair.specs.columns import (
     Column, ColumnLike, EXACT, Frame, are_columns, are_told_apart, blaming_expressions, check_features, is_at_quantiles,
-    kind_of, levels_of, names_of, roots_of, stacked, telling,
+    kind_of, levels_of, names_of, roots_of, side_by_side, stacked, telling,
 )  # fmt: skip
 from tidyfair.specs.contrasts import Contrast, Difference, REFERENCES_IN_WORDS, Ratio, difference, log_ratio, ratio
 from tidyfair.specs.entropies import check_alpha, entropy_index, entropy_within, powered
@@ -22,13 +22,12 @@ from tidyfair.specs.forecasts import (
     TIME_AT_POINT, TruthLike, WEIGHT_AT_POINT, is_point, prediction_interval, survival,
 )  # fmt: skip
 from tidyfair.specs.groups import ALL_GROUPS, By, FeatureLike, Policy, Privileged, SIDE, Treatment, privileged
-from tidyfair.specs.memberships import Memberships, NO_GROUP, Patterns, memberships
+from tidyfair.specs.memberships import ListColumn, Memberships, NO_GROUP, Patterns, memberships
 from tidyfair.specs.metric_specs import MetricSpec, average_of, compared_columns, formulas_of, named_formulas
-from tidyfair.specs.notebook_html import display
 from tidyfair.specs.numeric_bins import Bins, bins, quantile_bins
 from tidyfair.specs.operating_points import OperatingPoint, with_event
 from tidyfair.specs.option_table import (
-    ELSEWHERE, Estimator, Flag, OF_CALLS, OPTIONS, Option, hint, unknown_keyword,
+    ELSEWHERE, EXACT_SCORES, Estimator, Flag, OF_CALLS, OPTIONS, Option, hint, refuse_unknown, unknown_keyword,
 )  # fmt: skip
 from tidyfair.specs.options import (
     CallOptions, ComputeOptions, CountOptions, GroupCallOptions, GroupOptions, GroupReadOptions, JudgedCallOptions,

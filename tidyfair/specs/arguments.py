@@ -31,7 +31,7 @@ def whole(name: str, value: object, least: int, most: int = _LARGEST, *, of: str
 
 
 def how_often(value: object) -> int:
-    """A number of draws, large enough for a 5 % level (20 or more)."""
+    """A number of draws, large enough for a 5% level (20 or more)."""
     return whole("times", value, LEAST_TIMES, MOST_TIMES)
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -24,22 +23,6 @@ class Average:
     """True if results say which label a value is of."""
     of_pairs: bool = False
     """True if labels are read against each other label instead of the rest."""
-
-    def sums_read(self, sums: Mapping[str, Array]) -> Mapping[str, Array]:
-        """The sums that formulas read, from those of each label."""
-        return sums
-
-
-@dataclass(frozen=True, eq=False)
-class PooledLabels(Average):
-    """The value from the sums over all labels."""
-
-    def sums_read(self, sums: Mapping[str, Array]) -> Mapping[str, Array]:
-        """The sums over labels; statistics of the labels of a call, in one dimension, are the same for all groups."""
-        over_labels: dict[str, Array] = {}
-        for name, values in sums.items():
-            over_labels[name] = values[:1] if values.ndim == 1 else values.sum(axis=1, keepdims=True)
-        return over_labels
 
 
 @dataclass(frozen=True, eq=False)
@@ -79,7 +62,8 @@ DISTRIBUTION_BY_LABEL = Average("multiclass", by_label=True, shows_label=True)
 """The distribution of the labels on one side for each label on the other."""
 MACRO = MeanOfLabels("macro")
 MACRO_WEIGHTED = MeanOfLabels("macro_weighted", by_frequency=True)
-MICRO = PooledLabels("micro")
+MICRO = Average("micro")
+"""The value from the sums over all labels."""
 HAND_TILL = MeanOfLabels("hand_till", of_pairs=True)
 """The mean over pairs of labels (Hand and Till, 2001)."""
 

@@ -373,14 +373,17 @@ class By:
             raise ArgumentError(msg)
         return by
 
-    def refuse_memberships(self, subject: str) -> None:
-        """Refuse groups that overlap where each row is in one group."""
-        if self.memberships is not None:
-            msg = (
-                f"{subject}: each row is in one group, and in `{self.memberships!r}` it may be in several. Compute one "
-                "column, of the combinations of groups or of one group and all others, and compare by that."
-            )
-            raise ArgumentError(msg)
+    def refuse_memberships(self, subject: str, *, overlapping: bool = False) -> None:
+        """Refuse groups of memberships where each row is in one group, or only those that are `overlapping`."""
+        if self.memberships is None or (overlapping and self.memberships.combined != "any"):
+            return
+        way_out = ', or say `combined="alone"` or `combined="each"`' if overlapping else ""
+        msg = (
+            f"{subject}: each row is in one group, and in `{self.memberships!r}` it may be in several. Compute one "
+            "column, of the combinations of groups or of one group and all others, and compare by that"
+            f"{way_out}."
+        )
+        raise ArgumentError(msg)
 
     @property
     def keys(self) -> tuple[Column, ...]:
@@ -423,6 +426,15 @@ class By:
         named = ["privileged", "unprivileged"] if self.sides.unprivileged else ["privileged"]
         is_unknown = self.policy.is_unknown(keys) & ~side.is_in(named)
         return pl.select(pl.when(is_unknown).then(pl.lit("unknown", SIDES)).otherwise(side).alias(SIDE))
+
+    def rows_by_group(self, keys: pl.DataFrame) -> tuple[pl.Series, pl.DataFrame]:
+        """The rows of keys, each as often as it is in a group, and the keys of these groups."""
+        if self.memberships is None:
+            return pl.int_range(len(keys), eager=True), self.groups(keys)
+        read = len(self.memberships.columns)
+        rows, group = self.memberships.patterns(keys[:, :read]).rows_by_group
+        row = pl.Series(rows)
+        return row, pl.DataFrame([group.alias(self.memberships.name), *keys[row, read:]])
 
     def is_unknown(self, keys: pl.DataFrame) -> pl.Series:
         """The mask of the rows of `groups` whose group is unknown."""

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Literal, TypeAlias, get_args
+from typing import Literal, TypeAlias, cast, get_args
 
 import numpy as np
 import polars as pl
 
-from tidyfair.errors import ArgumentError, ColumnError, in_short
+from tidyfair.errors import ArgumentError, ColumnError, in_short, listed
 from tidyfair.escapes import visible
+from tidyfair.specs.arguments import text
 from tidyfair.specs.columns import Column, ColumnLike, names_of
-from tidyfair.specs.segments import Array
+from tidyfair.specs.segments import Array, Integers
 from tidyfair.specs.signatures import refuse_unknown_settings
 
 __all__ = ["memberships"]
@@ -24,7 +26,30 @@ NO_GROUP = "none"
 SEVERAL = "two or more"
 _AND = " & "
 _BETWEEN = "\x1f"
-"""Separates the values of a list, which is counted as a text."""
+"""Separates the values of a list, which is counted as a text of them and of their number."""
+_NOT_KNOWN = ""
+"""A value of a list or a text that says nothing."""
+
+
+@dataclass(frozen=True, eq=False)
+class ListColumn(Column):
+    """A column of lists, as texts of their values."""
+
+    lists: Column
+
+    def check_dtype(self, frame: pl.LazyFrame) -> None:
+        """Refuse what holds no lists of plain values."""
+        (dtype,) = frame.select(self.lists.expr).collect_schema().dtypes()
+        inner = dtype.inner if isinstance(dtype, pl.List | pl.Array) else pl.Boolean()
+        if not cast("pl.DataType", inner).is_nested() and inner != pl.Boolean:
+            return
+        name = self.lists.name
+        msg = (
+            f"memberships(): one column alone holds lists of groups, or texts with a `separator=`, and {name!r} is "
+            f"{dtype}. Name several columns of true and false; or write `by={name!r}` for the groups that its values "
+            "are."
+        )
+        raise ColumnError(msg)
 
 
 @dataclass(frozen=True)
@@ -49,8 +74,9 @@ class Memberships:
         if not self.are_lists:
             return self.given
         (column,) = self.given
-        texts = column.expr.cast(pl.List(pl.String)).list.join(_BETWEEN)
-        return (Column(texts.alias(f"{column.name} as text")),)
+        values = column.expr.cast(pl.List(pl.String)).list
+        text = pl.concat_str(values.join(_BETWEEN), values.len(), separator=_BETWEEN)
+        return (ListColumn(text.alias(f"{column.name} as text"), column),)
 
     def patterns(self, keys: pl.DataFrame) -> Patterns:
         """The groups of each row of keys, which are those of `columns` in order, under any name."""
@@ -59,40 +85,49 @@ class Memberships:
             answers = [self._answers(column, name) for column, name in zip(keys, groups, strict=True)]
             stated = np.stack([answer.fill_null(value=False).to_numpy() for answer in answers], axis=1)
             unknown = np.stack([answer.is_null().to_numpy() for answer in answers], axis=1)
+            without_group: Array = (stated | unknown).sum(axis=1) == 0
         else:
-            texts = self._texts(keys.to_series())
-            groups = sorted({value for values in texts for value in values or ()})
-            stated = np.array([[group in (values or ()) for group in groups] for values in texts], dtype=bool)
-            stated = stated.reshape(len(texts), len(groups))
-            unknown = np.repeat([[values is None] for values in texts], len(groups), axis=1).reshape(stated.shape)
-        return Patterns(groups, stated, unknown).combined(self.combined)
+            values = self._values_by_row(keys.to_series())
+            groups = sorted({*itertools.chain(*values)} - {_NOT_KNOWN, NO_GROUP})
+            stated = np.array([[group in own for group in groups] for own in values], dtype=bool)
+            stated = stated.reshape(len(values), len(groups))
+            unknown = np.array([[_NOT_KNOWN in own] for own in values], dtype=bool).reshape(-1, 1) & ~stated
+            without_group = np.array([own <= {NO_GROUP} for own in values], dtype=bool)
+        return Patterns(groups, stated, unknown, without_group).combined(self.combined)
 
     @staticmethod
     def _answers(column: pl.Series, name: str) -> pl.Series:
         """A column of yes and no as truth values."""
-        is_number = column.dtype.is_numeric() and column.drop_nulls().cast(pl.Float64).is_in([0.0, 1.0]).all()
-        if not isinstance(column.dtype, pl.Boolean | pl.Null) and not is_number:
+        is_number = column.dtype.is_numeric()
+        is_answer = is_number and column.drop_nulls().cast(pl.Float64).is_in([0.0, 1.0]).all()
+        if not isinstance(column.dtype, pl.Boolean | pl.Null) and not is_answer and column.null_count() < len(column):
+            condition = ">= 0.5" if is_number else '== "yes"'
             msg = (
                 f"memberships(): the column {name!r} is {column.dtype}; a membership is true or false (or 1 or 0). "
-                f'Give an expression, such as `(pl.col({name!r}) >= 0.5).alias("…")`, or `separator=` for one column '
-                "of texts with several values each."
+                f'Give an expression, such as `(pl.col({name!r}) {condition}).alias("…")`, or `separator=` for one '
+                "column of texts with several values each."
             )
             raise ColumnError(msg)
         return column.cast(pl.Boolean)
 
-    def _texts(self, column: pl.Series) -> list[list[str] | None]:
-        """The distinct values in each text, without blanks around them."""
+    def _values_by_row(self, column: pl.Series) -> list[set[str]]:
+        """The values in the texts or lists of a column."""
         if not isinstance(column.dtype, pl.String | pl.Null | pl.Categorical | pl.Enum):
-            msg = f"memberships(): `separator=` splits texts, and the column {self.name!r} is {column.dtype}."
+            msg = (
+                f"memberships(): `separator=` splits texts, and {self.given[0].name!r} is {column.dtype}; leave it "
+                "out for columns of true and false, or for one of lists."
+            )
             raise ColumnError(msg)
-        texts: list[list[str] | None] = []
-        given: list[str | None] = column.cast(pl.String).to_list()
-        for text in given:
-            values = [value for part in (text or "").split(self.separator or _BETWEEN) if (value := part.strip())]
-            # an empty list is known to be empty, and an empty text says nothing
-            is_known = values or (text is not None and self.are_lists)
-            texts.append(values if is_known else None)
-        return texts
+        return [self._values_in_text(text) for text in column.cast(pl.String)]
+
+    def _values_in_text(self, text: str | None) -> set[str]:
+        """The values in a text or a list, without blanks around them; an empty one says that not all are known."""
+        values = [value for part in (text or "").split(self.separator or _BETWEEN) if (value := part.strip())]
+        if not values or not self.are_lists:
+            # an empty text says nothing
+            return {*values} or {_NOT_KNOWN}
+        number = int(values.pop())
+        return {*values, _NOT_KNOWN} if len(values) < number else {*values}
 
     def __repr__(self) -> str:
         parts = list(map(repr, self.given)) + [f"{name}={value!r}" for name, value in self.settings.items()]
@@ -114,24 +149,36 @@ class Patterns:
     stated: Array
     unknown: Array
     """Mask of what is not known."""
-
-    @property
-    def without_group(self) -> Array:
-        """Mask of the rows that are known to be in no group."""
-        return (self.stated | self.unknown).sum(axis=1) == 0
+    without_group: Array
+    """Mask of the rows that are known to be in no group."""
 
     @property
     def is_known(self) -> Array:
         """Mask of the rows of which a group is known, or that they are in none."""
-        return (self.stated.sum(axis=1) > 0) | self.without_group
+        return self.stated.any(axis=1) | self.without_group
+
+    @property
+    def rows_by_group(self) -> tuple[Integers, pl.Series]:
+        """The rows of each group, then those in no group and those of an unknown one, and these groups."""
+        row, group = self.stated.nonzero()
+        nobody, unknown = (mask.nonzero()[0] for mask in (self.without_group, ~self.is_known))
+        names = [*self.groups, NO_GROUP]
+        number = np.concatenate([group, np.full(len(nobody), len(names) - 1), np.full(len(unknown), len(names))])
+        groups = pl.Series([*names, None], dtype=pl.Enum(names))
+        return np.concatenate([row, nobody, unknown]), groups[pl.Series(number, dtype=pl.UInt32)]
 
     @property
     def texts(self) -> pl.Series:
         """The groups of each row in one text; null where none is known."""
         joined: list[str | None] = []
+        groups_of_text: dict[str, list[str]] = {}
         for stated, is_none in zip(self.stated.tolist(), self.without_group.tolist(), strict=True):
             own = [group for group, is_in in zip(self.groups, stated, strict=True) if is_in]
-            joined.append(_AND.join(own) or (NO_GROUP if is_none else None))
+            text = _AND.join(own)
+            if groups_of_text.setdefault(text, own) != own:
+                msg = f"memberships(): {listed(own)} and {listed(groups_of_text[text])} are both {text!r}; rename one."
+                raise ColumnError(msg)
+            joined.append(text or (NO_GROUP if is_none else None))
         return pl.Series(joined, dtype=pl.String)
 
     def combined(self, combined: Combined) -> Patterns:
@@ -143,6 +190,9 @@ class Patterns:
         several = self.stated.sum(axis=1) > 1
         stated: Array
         if combined == "alone":
+            if SEVERAL in self.groups:
+                msg = f'memberships(): `combined="alone"` makes a group {SEVERAL!r}, and one has this name; rename it.'
+                raise ColumnError(msg)
             stated = np.column_stack([self.stated & ~several[:, None], several])
             groups = [*self.groups, SEVERAL]
         else:
@@ -152,7 +202,8 @@ class Patterns:
             stated = np.array([[text == group for group in groups] for text in texts], dtype=bool)
             stated = stated.reshape(len(texts), len(groups))
         stated &= is_complete[:, None]
-        return Patterns(groups, stated, np.broadcast_to(~is_complete[:, None], stated.shape))
+        unknown = np.broadcast_to(~is_complete[:, None], stated.shape)
+        return Patterns(groups, stated, unknown, self.without_group)
 
 
 @refuse_unknown_settings
@@ -175,7 +226,13 @@ def memberships(
     tests know which rows two groups share. All others (`to="rest"`) are the people outside of a group. Rows that are in
     no group are listed as the group `none` and are not compared, but belong to all rows and to all others; rows of
     which it is not known are an unknown group. Of people with a null, those who are in some group are in that one, and
-    are neither members of nor outside the groups that are not known.
+    are neither members of nor outside the groups that are not known. In texts and lists the value `none` is no group; a
+    null in a list says that its person may be in further groups, and an empty text, unlike an empty list, says nothing.
+
+    Raises:
+        ArgumentError: If two groups have the same name, or `separator` is given with several columns.
+        ColumnError: When rows are read, if a single column holds neither lists nor, with a `separator`, texts, or one
+            of several columns is not true or false; if a group is called like one that `combined` makes.
 
     >>> memberships("white", "black", "asian")
     memberships('white', 'black', 'asian')
@@ -198,7 +255,8 @@ def memberships(
     if len(set(names)) < len(names) or NO_GROUP in names:
         msg = f"memberships(): two groups have the same name, or one is called {NO_GROUP!r}; rename the columns."
         raise ArgumentError(msg)
-    return Memberships(of_columns, _joined(of_columns) if name is None else name, separator, combined)
+    feature = _joined(of_columns) if name is None else text("name", name)
+    return Memberships(of_columns, feature, separator, combined)
 
 
 def _joined(columns: Iterable[Column]) -> str:

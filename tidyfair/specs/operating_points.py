@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 import polars as pl
 
 from tidyfair.errors import ArgumentError, LabelError, listed
 from tidyfair.specs.columns import Column
-from tidyfair.specs.formulas import Formula
+from tidyfair.specs.formulas import Formula, LabelSums
 from tidyfair.specs.segments import Array, Floats, Integers
 
 _SLACK = 1e-9
@@ -27,7 +27,7 @@ class OperatingPoint:
     """A threshold that is chosen from the data; made by `operating_point`."""
 
     metric: str
-    formula: Formula
+    formula: LabelSums
     limit: float
     is_at_most: bool
     by: tuple[Column, ...] = ()
@@ -36,15 +36,18 @@ class OperatingPoint:
     on: Any = field(default=None, compare=False)
     """The frame that thresholds are chosen on, if it is not that of the call."""
 
-    def check(self) -> None:
-        """Refuse a metric that neither rises nor falls as the threshold falls."""
-        is_of_counts = self.formula.kind == "class" and not (self.formula.over_levels or self.formula.all_terms)
-        if not is_of_counts or self.formula.compares or self._direction == 0:
-            msg = (
-                f"operating_point(): {self.metric} does not rise or fall with the threshold: take a rate, such as "
-                "sens, spec, fall_out, precision, npv or selection_rate."
-            )
-            raise ArgumentError(msg)
+    @classmethod
+    def of(cls, metric: str, formula: Formula, *settings: Any) -> Self:
+        """The operating point of a metric, which must rise or fall as the threshold falls."""
+        if isinstance(formula, LabelSums) and not (formula.over_levels or formula.all_terms or formula.compares):
+            point = cls(metric, formula, *settings)
+            if point._direction != 0:
+                return point
+        msg = (
+            f"operating_point(): {metric} does not rise or fall with the threshold: take a rate, such as sens, spec, "
+            "fall_out, precision, npv or selection_rate."
+        )
+        raise ArgumentError(msg)
 
     @cached_property
     def _direction(self) -> int:
@@ -65,7 +68,7 @@ class OperatingPoint:
             "tp": tp, "fp": fp, "fn": fn, "tn": tn, "positives": positives, "negatives": negatives,
             "selected": tp + fp, "unselected": fn + tn, "instances": positives + negatives,
         }  # fmt: skip
-        return self.formula.on_sums(counts)[0]  # pyright: ignore[reportAttributeAccessIssue, reportUnknownMemberType, reportUnknownVariableType] - formulas of labels are sums
+        return self.formula.on_sums(counts)[0]
 
     def selected(self, score: Floats, hits: Floats, false_alarms: Floats) -> tuple[Integers, Floats]:
         """The number of rows to select, and the metric then: one of each for each replicate.

@@ -28,7 +28,10 @@ ELSEWHERE: dict[Step, str] = {
     "design": (
         "is an option of values, disparities, and comparisons of groups or models; give it to these, or to `tally`"
     ),
-    "judged": "is an option of values, disparities, gates, `compare_groups` and `compare_models`",
+    "judged": (
+        "is an option of values, disparities, gates, `compare_groups`, `compare_models` and `inference.pairwise`, "
+        "which know by influences how far values vary; what shuffles or counts rows with labels reads those of people"
+    ),
     "suppression": "is an option of values, disparities, reports and audits; give it to these, or to `tally`",
     "count": "is an option of counting; give it to `tally`",
     "read": "is an option of computing; give it to `compute`",
@@ -38,6 +41,11 @@ ELSEWHERE: dict[Step, str] = {
 """What the refusal of an option says, by its step."""
 
 
+EXACT_SCORES = "exact"
+"""In place of a number of bins: the scores themselves, from any engine."""
+_MOST_BINS = 2**16
+
+
 @dataclass(frozen=True)
 class Flag:
     """How the command line takes an option."""
@@ -45,7 +53,7 @@ class Flag:
     sentence: str
     """The help of the command line, whose users have files and no Python code."""
     metavar: str | None = "COLUMN"
-    reads: Literal["text", "number", "whole", "numbers", "wholes", "thresholds"] = "text"
+    reads: Literal["text", "number", "whole", "numbers", "wholes", "thresholds", "path"] = "text"
     """What a text is read as; lists of numbers are written with commas."""
     action: Literal["append", "extend", "store_true", "store_false"] | None = None
     """What argparse does with it, if it is no single value."""
@@ -81,6 +89,11 @@ def _interval(name: str, value: object) -> str:
         msg = f'`interval=` is the name of a method, not {in_short(value)}: write `interval="auto"`.'
         raise ArgumentError(msg)
     return one_of(name, value, INTERVALS)
+
+
+def _score_bins(name: str, value: object) -> int | str:
+    """A number of bins, or the scores themselves, from any engine."""
+    return EXACT_SCORES if isinstance(value, str) and value == EXACT_SCORES else whole(name, value, 2, _MOST_BINS)
 
 
 def _read_again(name: str, value: Any) -> Any:  # noqa: ARG001 - as the other checks
@@ -163,7 +176,7 @@ _TABLE = (
         ),
     ),
     Option(
-        "score_bins", "count", "int | Literal['exact'] | None",
+        "score_bins", "count", "int | Literal['exact'] | None", check=_score_bins,
         sentence="Number of bins (at most 65,536) of equal width between 0 and 1, from whose counts ranking metrics "
         "such as roc_auc are computed; a tally then keeps no scores. `.error_bound` is the largest possible error of a "
         "value, null if unknown. Without it more than 100,000 distinct rows of another engine are counted in 4,096 "
@@ -211,7 +224,7 @@ _TABLE = (
     ),
     Option(
         "label_probability", "judged", "ColumnLike | None",
-        sentence="Column of the probability, by design, with which a row was drawn to be labelled by people, such as "
+        sentence="Column of the probability, by design, with which a row was drawn to be labeled by people, such as "
         "that of its stratum; left out if rows of a group have the same.",
     ),
     Option(
@@ -409,3 +422,11 @@ def unknown_keyword(kind: str, name: str, known: Iterable[str]) -> ArgumentError
     return (
         ArgumentError(f"Unknown {kind} {name!r}. {sentence}") if sentence else ArgumentError.unknown(kind, name, known)
     )
+
+
+def refuse_unknown(kind: str, given: Iterable[str], known: Iterable[str]) -> None:
+    """Refuse keywords, of some kind for the message, that are not among the known ones."""
+    known = list(known)
+    for name in given:
+        if name not in known:
+            raise unknown_keyword(kind, name, known)

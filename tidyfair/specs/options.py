@@ -163,6 +163,9 @@ class Options:
             self._check_design(self.design)
         if self.judged is not None or self.label_probability is not None:
             self._check_judged()
+        if self.parts is not None and self.cluster is not None:
+            msg = "`parts` and `cluster` are alternatives; give only one of them."
+            raise ArgumentError(msg)
         if self.simultaneous and self.interval is None:
             msg = '`simultaneous` needs intervals: add `interval="auto"`.'
             raise ArgumentError(msg)
@@ -177,9 +180,7 @@ class Options:
             if getattr(self, name) is not None:
                 msg = f"`design` and `{name}` cannot be combined: {same}."
                 raise ArgumentError(msg)
-        if self.interval not in _IN_CLOSED_FORM:
-            msg = f'`interval={self.interval!r}` does not support `design`; use `interval="auto"`.'
-            raise ArgumentError(msg)
+        self._check_interval("design")
 
     def _check_judged(self) -> None:
         """Refuse labels of a judge without those of people, and options that conflict with them."""
@@ -190,8 +191,12 @@ class Options:
         if not self.na_rm:
             msg = "`judged` is for rows without a label by people, so leave `na_rm=False` out."
             raise ArgumentError(msg)
-        if self.interval not in _IN_CLOSED_FORM:
-            msg = f'`interval={self.interval!r}` does not support `judged`; use `interval="auto"`.'
+        self._check_interval("judged")
+
+    def _check_interval(self, option: str) -> None:
+        """Refuse intervals by methods that do not follow a design, or use the labels of a judge."""
+        if self.interval not in {None, "auto", "analytic"}:
+            msg = f'`interval={self.interval!r}` does not support `{option}`; use `interval="auto"`.'
             raise ArgumentError(msg)
 
     def in_parts(self, seed: int) -> Options:
@@ -233,8 +238,6 @@ class Options:
 
 _CHECKS = [(option.name, option.check) for option in OPTIONS.values() if option.check is not None]
 """The options that are checked without the others."""
-_IN_CLOSED_FORM = (None, "auto", "analytic")
-"""The intervals that follow a design, or use the labels of a judge."""
 _IN_DESIGN = {
     "case_weights": "give the weights of a survey as `weights=` of its design",
     "frequency_weights": "a survey has a row for each person",

@@ -253,7 +253,7 @@ LIFT_CURVE = _kind(
 )  # fmt: skip
 CALIBRATION_CURVE = _kind(
     "Mean scores and rates of events in bins", ".mean_score .event_rate",
-    ".level .bin .mean_score .event_rate .n .weight .lowest_score .highest_score",
+    ".level .bin .mean_score .event_rate .lower .upper .n .weight .lowest_score .highest_score",
 )  # fmt: skip
 CUMULATIVE_CURVE = _kind(
     "Events less scores, cumulated", ".share .cumulative_error .std_error",

@@ -139,21 +139,24 @@ class _Parameters:
         if self.returns_callable and any(map(is_frame, given[1:])):
             raise ArgumentError(self._data_too_early("data"))
         for name in keywords:
-            if name in self.known:
-                continue
-            # options of metrics, which are passed on, may have any name
-            has_counterpart = bool(hint(name, self.known))
-            if self.passes_on and not (self.of_calls and has_counterpart):
-                continue
-            is_of_calls = name in {"data", "truth", "estimate", "design", *self.of_calls}
-            if self.returns_callable and is_of_calls and not has_counterpart:
-                raise ArgumentError(self._data_too_early(f"`{name}`"))
-            kind = f"argument of {self.name}()"
-            raise unknown_keyword(kind, name, self.known)
+            if name not in self.known:
+                self._check_unknown(name)
         missing = [name for name in self.required[len(given) :] if name not in keywords]
         missing += [name for name in self.required_keywords if name not in keywords]
         if missing:
             raise ArgumentError(self._missing(missing))
+
+    def _check_unknown(self, name: str) -> None:
+        """Refuse a keyword that is none of the function, unless it may be one of what keywords are passed on to."""
+        # options of metrics, which are passed on, may have any name
+        has_counterpart = bool(hint(name, self.known))
+        if self.passes_on and not (self.of_calls and has_counterpart):
+            return
+        is_of_calls = name in {"data", "truth", "estimate", "design", *self.of_calls}
+        if self.returns_callable and is_of_calls and not has_counterpart:
+            raise ArgumentError(self._data_too_early(f"`{name}`"))
+        kind = f"argument of {self.name}()"
+        raise unknown_keyword(kind, name, self.known)
 
     def _data_too_early(self, given: str) -> str:
         """The message for data in the call that returns what takes them."""

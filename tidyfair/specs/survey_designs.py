@@ -26,9 +26,8 @@ ROLE = "design"
 
 @dataclass(frozen=True)
 class SurveyDesign:
-    """The design of a sample from strata and clusters, for linearised standard errors; made by `surveys.design`."""
+    """The design of a sample from strata and clusters, for linearized standard errors; made by `surveys.design`."""
 
-    interval_method: ClassVar[str] = "survey_linearized"
     replicates: ClassVar[tuple[Column, ...]] = ()
     weights: Column | None
     strata: tuple[Column, ...]
@@ -53,7 +52,6 @@ class SurveyDesign:
 class ReplicateWeights:
     """Weights with replicates, from which variances are estimated; made by `surveys.replicate_weights`."""
 
-    interval_method: ClassVar[str] = "survey_replicates"
     keys: ClassVar[tuple[Column, ...]] = ()
     samples_rows: ClassVar[bool] = False
     weights: Column
@@ -80,7 +78,7 @@ def survey_design(
 ) -> SurveyDesign:
     """Describe a sample from strata and clusters, as `design=` of a call with `interval="auto"`.
 
-    Standard errors are those of Taylor's linearisation, from the sums of primary sampling units (PSUs) within strata,
+    Standard errors are those of Taylor's linearization, from the sums of primary sampling units (PSUs) within strata,
     as if PSUs had been drawn with replacement. Groups are domains: PSUs without a row of a group count too.
 
     Args:

@@ -3,15 +3,29 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+import math
+import sys
+from collections.abc import Mapping, Sequence, Set as AbstractSet
 from dataclasses import replace
+from numbers import Integral, Real
 from typing import Any, cast
 
+import numpy as np
 import polars as pl
 
 from tidyfair.errors import ArgumentError, ColumnError, in_short, listed, nearest
-from tidyfair.specs import Column, PredictionInterval, Survival, is_value, plain
-from tidyfair.tallies.source import from_arrays
+from tidyfair.specs import (
+    EXACT,
+    Column,
+    PredictionInterval,
+    Survival,
+    is_value,
+    largest_integer,
+    plain,
+    side_by_side,
+    text,
+)
+from tidyfair.tallies.source import check_width, open_frame
 
 ARRAY = "array of "
 """Prefix of the columns of arrays, which no feature name has."""
@@ -110,3 +124,98 @@ def _without(frame: pl.DataFrame, truth: str | None, value: Any) -> pl.DataFrame
         return frame.filter(pl.col(truth).ne_missing(pl.lit(value)))
     except (TypeError, ValueError, pl.exceptions.PolarsError) as error:
         raise ArgumentError(msg) from error
+
+
+# Arrays of any kind as columns
+
+
+def from_arrays(arrays: Mapping[str, object]) -> pl.DataFrame:
+    """Arrays, and lists or series, as the columns of a frame."""
+    columns: list[pl.Series] = []
+    for name, values in arrays.items():
+        columns.append(_from_array(text("by", name), values))
+    if not columns:
+        msg = 'No arrays were given; pass the truth, the estimate or the scores, and groups as `by={"sex": …}`.'
+        raise ColumnError(msg)
+    rows = len(columns[0])
+    for column in columns:
+        if column.dtype.is_nested() or column.dtype == pl.Object:
+            msg = f"`{column.name}` must be an array of one plain value per row, not {column.dtype}."
+            raise ColumnError(msg)
+        if len(column) != rows:
+            msg = f"`{column.name}` has {len(column)} values, but `{columns[0].name}` has {rows}."
+            raise ColumnError(msg)
+    return side_by_side(columns)
+
+
+def _from_array(name: str, values: Any) -> pl.Series:
+    """An array, a list or a series as a column."""
+    if isinstance(values, pl.Series):
+        return values.alias(name)
+    if isinstance(values, str | bytes | Real | Mapping | AbstractSet):
+        msg = f"`{name}` must be an array of one plain value per row, not {values!r}."
+        raise ColumnError(msg)
+    kind = type(values).__module__.partition(".")[0]
+    try:
+        if kind == "pandas":
+            series = sys.modules["pandas"].Series(values)
+            if type(series.dtype).__module__.startswith("numpy") and series.dtype.kind in "biuf":
+                return _from_numpy(name, series)
+            # as a frame, so that it is read as columns of frames are
+            return open_frame(series.to_frame(name)).to_polars()[name]
+        if kind == "pyarrow":
+            check_width(name, values.type)
+            return open_frame(sys.modules["pyarrow"].table({name: values})).to_polars()[name]
+        if hasattr(values, "mask"):
+            return pl.Series(name, values.tolist())
+        numeric = hasattr(values, "__array__") or hasattr(values, "__dlpack__")
+        return _from_numpy(name, values) if numeric else _from_list(name, list(values))
+    except ColumnError:
+        raise
+    except Exception as error:
+        msg = f"`{name}` cannot be read as an array of plain values: {error}"
+        raise ColumnError(msg) from error
+
+
+def _from_numpy(name: str, values: Any) -> pl.Series:
+    """An array that numpy can read, such as a tensor, as a column."""
+    array = np.asarray(values) if hasattr(values, "__array__") else np.from_dlpack(values)
+    if array.ndim != 1:
+        several = ", as `probs={label: array}`" if name.endswith("probs") else ""
+        msg = f"`{name}` must be an array of one plain value per row{several}, but has {array.ndim} dimensions."
+        raise ColumnError(msg)
+    return _from_list(name, array.tolist()) if array.dtype == object else pl.Series(name, array)
+
+
+def _from_list(name: str, values: list[Any]) -> pl.Series:
+    """The values of a list as a column, with exact whole numbers."""
+    column = _of_one_kind(name, values)
+    is_rounded = (isinstance(value, Integral) and int(float(value)) != int(value) for value in values)
+    if column.dtype.is_float() and (column.abs() >= EXACT).any() and any(is_rounded):
+        msg = (
+            f"`{name}` holds floats together with whole numbers that floats cannot represent exactly; convert all "
+            "values to one type."
+        )
+        raise ColumnError(msg)
+    return column
+
+
+def _of_one_kind(name: str, values: list[Any]) -> pl.Series:
+    """A list as a column, also what polars refuses: very large numbers, and several numeric types."""
+    try:
+        return pl.Series(name, values, strict=True)
+    except (TypeError, pl.exceptions.PolarsError):
+        plain: list[Any] = [value.item() if hasattr(value, "item") else value for value in values]
+    has_truth_values = any(isinstance(value, bool) for value in plain)
+    if not has_truth_values and all(isinstance(value, Integral) for value in plain):
+        return pl.Series(name, plain, dtype=largest_integer(max(plain)))
+    with_nulls = [None if isinstance(value, float) and math.isnan(value) else value for value in plain]
+    present = [value for value in with_nulls if value is not None]
+    if all(isinstance(value, Real) for value in present):
+        floats = [None if value is None else float(value) for value in with_nulls]
+        return pl.Series(name, floats, dtype=pl.Float64)
+    types = sorted({type(value).__name__ for value in present})
+    if len(types) > 1:
+        msg = f"`{name}` holds values of several types: {', '.join(types)}; convert them to one type."
+        raise ColumnError(msg)
+    return pl.Series(name, with_nulls)

@@ -5,20 +5,18 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
 import polars as pl
 
 from tidyfair.errors import ColumnError, WeightError, listed
-from tidyfair.specs import SIDE, Column, Segments, check_features, names_of
+from tidyfair.specs import SIDE, Array, Column, Segments, check_features, names_of
 from tidyfair.specs.formulas import Statistic
 from tidyfair.tallies.moments import ACTUAL, PREDICTED
 from tidyfair.tallies.source import WEIGHT
 from tidyfair.tallies.tally import Tally, key_names
 from tidyfair.tallies.thresholds import ESTIMATE
-
-Array: TypeAlias = np.ndarray[Any, Any]
 
 _ROW = "\0row"
 """Column of row numbers, under a name that no internal column has."""

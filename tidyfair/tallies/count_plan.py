@@ -13,6 +13,7 @@ import polars as pl
 from tidyfair.errors import ArgumentError, ColumnError, TidyfairError, in_short, listed
 from tidyfair.specs import (
     DISTRIBUTION_BY_LABEL,
+    EXACT_SCORES,
     ROLE,
     By,
     Column,
@@ -29,7 +30,6 @@ from tidyfair.specs import (
     named_formulas,
     refuse_reserved,
     roots_of,
-    whole,
     with_event,
 )
 from tidyfair.specs.formulas import CONTENT, OF_CENSORING, OF_INTERVAL, Formula, RowExpression, RowSums
@@ -42,9 +42,6 @@ from tidyfair.tallies.thresholds import ESTIMATE, RULES, Cut
 Wanted: TypeAlias = "dict[str, tuple[str, Column]]"
 """The columns that are read, `{internal name: (role, column)}`."""
 _Formulas: TypeAlias = "Sequence[tuple[str, Formula]]"
-_EXACT = "exact"
-"""In place of a number of bins: the scores themselves, from any engine."""
-_MOST_BINS = 2**16
 _SAMPLE = 20_000
 _MANY = 0.5
 """With nearly as many cells as rows, counting by all features together saves nothing and takes as much memory."""
@@ -89,66 +86,61 @@ class CountPlan:
             is_kept: Whether the tally is kept, not only read once.
         """
         formulas = named_formulas(specs)
-        given_truth, given_estimate, probs, forecast = _with_forecast(formulas, options)
-        truth, estimate = Column.if_given(given_truth, "truth"), Column.if_given(given_estimate, "estimate")
-        weights = (
-            Column.if_given(options.case_weights, "case_weights") if options.design is None else options.design.weights
-        )
-        frequencies = Column.if_given(options.frequency_weights, "frequency_weights")
-        cluster = Column.if_given(options.cluster, "cluster")
-        scores = None if probs is None else _scores(probs)
-        is_exact = isinstance(options.score_bins, str) and options.score_bins == _EXACT
-        if options.score_bins is not None and not is_exact:
-            scores = _in_bins(formulas, scores, options.score_bins)
-        cut = _cut(formulas, needs, options, scores, sides)
+        truth, estimate, probs, forecast = _with_forecast(formulas, options)
         if forecast is not None:
             _check_forecast(forecast, formulas, sides)
-        if options.parts is not None:
-            whole("parts", options.parts, 0)
-        has_sums = any(isinstance(formula, RowSums) for _, formula in formulas)
+        scores = None if probs is None else _scores(probs)
+        if isinstance(options.score_bins, int):
+            scores = _in_bins(formulas, scores, options.score_bins)
+        cut = _cut(formulas, needs, options, scores, sides)
+        design, case_weights = options.design, Column.if_given(options.case_weights, "case_weights")
+        weights = case_weights if design is None else design.weights
+        cluster = Column.if_given(options.cluster, "cluster")
+        sums = [formula for _, formula in formulas if isinstance(formula, RowSums)]
         # counts determine how much rates vary
-        parts = options.parts if has_sums else None
+        parts = options.parts if sums else None
         if parts is not None or cluster is not None:
-            outcomes = [formula.terms_of_outcomes for _, formula in formulas if isinstance(formula, RowSums)]
-            needs = replace(needs, terms=needs.terms.union(*outcomes))
+            needs = replace(needs, terms=needs.terms.union(*(formula.terms_of_outcomes for formula in sums)))
         if options.keep_rows or (cut is not None and cut.point is not None):
             # how a chosen threshold varies is seen from rows
             needs = replace(needs, rows=True)
         tally = Tally(
-            pl.DataFrame(), (), truth, estimate, cut, weights, scores, needs, sides=sides, design=options.design,
-            forecast=forecast, judge=_judge(formulas, options),
+            pl.DataFrame(), (), Column.if_given(truth, "truth"), Column.if_given(estimate, "estimate"), cut, weights,
+            scores, needs, sides=sides, design=design, forecast=forecast, judge=_judge(formulas, options),
         )  # fmt: skip
         check_given(formulas, tally.given)
         if weights is not None:
             _refuse_weights(formulas)
-        if options.parts is not None and cluster is not None:
-            msg = "`parts` and `cluster` are alternatives; give only one of them."
-            raise ArgumentError(msg)
-        many = "transfer" if is_exact else _way_with_many_rows(formulas, options, is_kept=is_kept)
-        names = tuple(dict.fromkeys(spec.name for spec in specs))
-        plan = cls(specs, tally, outer, names, frequencies, cluster, parts, options.has_single_rows, many)
+        # of values alone, scores may be counted in bins
+        has_other_uses = is_kept or options.keep_rows or options.interval is not None or design is not None
+        many = "bin" if not has_other_uses and _fit_bins(formulas) else "warn"
+        plan = cls(
+            specs, tally, outer, tuple(dict.fromkeys(spec.name for spec in specs)),
+            Column.if_given(options.frequency_weights, "frequency_weights"), cluster, parts, options.has_single_rows,
+            "transfer" if options.score_bins == EXACT_SCORES else many,
+        )  # fmt: skip
         return plan.for_metrics(specs)
 
     def for_metrics(self, specs: tuple[MetricSpec, ...]) -> CountPlan:
         """The plan with the keys that some metrics need, without duplicates."""
         refuse_reserved("group_by", self.outer)
-        keys: dict[Column, Key] = {column: Key(column, "outer") for column in self.outer}
-        sides, design, cluster = self.tally.sides, self.tally.design, self.cluster
-        for column in sides.columns if sides is not None else ():
-            keys.setdefault(column, Key(column, "side"))
         for spec in specs:
             if spec.by is not None:
                 refuse_outer(spec.name, spec.by, self.outer)
-                for column in spec.by.columns:
-                    keys.setdefault(column, Key(column, "by"))
             elif any(formula.only_average is DISTRIBUTION_BY_LABEL for _, formula in spec.formulas):
                 msg = (
                     f"{spec.name} is defined for groups only; compare groups, for example with `separation(…)` or "
                     "`new_groupwise_metric`."
                 )
                 raise ArgumentError(msg)
-        beside = [Key(cluster, "cluster")] if cluster is not None else []
-        beside += [Key(column, "judged") for column in (self.tally.judge.columns if self.tally.judge else ())]
+        sides, design, judge = self.tally.sides, self.tally.design, self.tally.judge
+        keys = {column: Key(column, "outer") for column in self.outer}
+        for column in sides.columns if sides is not None else ():
+            keys.setdefault(column, Key(column, "side"))
+        for column in (column for spec in specs if spec.by is not None for column in spec.by.columns):
+            keys.setdefault(column, Key(column, "by"))
+        beside = [] if self.cluster is None else [Key(self.cluster, "cluster")]
+        beside += [] if judge is None else [Key(column, "judged") for column in judge.columns]
         for key in beside:
             if key.column in keys:
                 what = "clusters" if key.role == "cluster" else "labels of a judge"
@@ -277,12 +269,6 @@ def _refuse_weights(formulas: _Formulas) -> None:
             raise ArgumentError(msg)
 
 
-def _way_with_many_rows(formulas: _Formulas, options: Options, *, is_kept: bool) -> Literal["bin", "warn"]:
-    """The way to treat very many distinct rows of another engine: those of values alone may be binned."""
-    has_other_uses = is_kept or options.keep_rows or options.interval is not None or options.design is not None
-    return "bin" if not has_other_uses and _fit_bins(formulas) else "warn"
-
-
 def refuse_outer(name: str, by: By, outer: Sequence[Column]) -> None:
     """Refuse groups that the data are grouped by."""
     for column in by.columns:
@@ -359,9 +345,8 @@ def _at_operating_point(cut: Cut, point: OperatingPoint, options: Options, score
     return replace(cut, point=point)
 
 
-def _in_bins(formulas: _Formulas, scores: Scores | None, bins: object) -> Scores:
+def _in_bins(formulas: _Formulas, scores: Scores | None, bins: int) -> Scores:
     """The scores to count in bins, if bins are enough for all metrics."""
-    number = whole("score_bins", bins, 2, _MOST_BINS)
     ranking = [(name, formula) for name, formula in formulas if formula.kind == "prob" and formula.needs_rows]
     if scores is None or not ranking:
         msg = "`score_bins` needs a ranking metric, such as roc_auc, and `probs=`; leave it out for other metrics."
@@ -370,7 +355,7 @@ def _in_bins(formulas: _Formulas, scores: Scores | None, bins: object) -> Scores
         if formula.error_of_bins is None:
             msg = f"{name} cannot be computed from binned scores; leave out `score_bins`."
             raise ArgumentError(msg)
-    return replace(scores, bins=number)
+    return replace(scores, bins=bins)
 
 
 def _fit_bins(formulas: _Formulas) -> bool:

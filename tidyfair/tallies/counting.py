@@ -321,7 +321,7 @@ def _with_moments(
     frame: pl.LazyFrame, by: list[str], sums: list[pl.Expr], known: dict[str, Levels], rows: int | None, *,
     weighted: bool, replicates: int,
 ) -> pl.DataFrame:  # fmt: skip
-    """The cells with sums about a centre: that of some rows or, where groups lie far apart, the mean of each."""
+    """The cells with sums about a center: that of some rows or, where groups lie far apart, the mean of each."""
     sample = frame.select(ACTUAL, PREDICTED).head(_SAMPLE).collect().median()
     truth, estimate = map(pl.lit, sample.fill_null(0.0).row(0))
     about_sample = summed(moments(truth, estimate, weighted=weighted))

@@ -12,7 +12,7 @@ import numpy as np
 import polars as pl
 
 from tidyfair.specs import from_physical, is_beyond_numpy
-from tidyfair.tallies.slices import over_slices
+from tidyfair.tallies.threads import over_slices
 
 _MOST_LEVELS = 2**24
 _MOST_KEPT = 2**12

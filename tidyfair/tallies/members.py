@@ -8,7 +8,7 @@ from functools import cached_property
 import numpy as np
 import polars as pl
 
-from tidyfair.specs import NO_GROUP, Array, By, Context, Integers, Memberships, Patterns
+from tidyfair.specs import Array, By, Context, Integers, Memberships, Patterns
 from tidyfair.tallies.tally import Key, Tally, key_names
 
 SHARED_ROW = "\0shared row"
@@ -41,16 +41,11 @@ class Members:
     by: By
 
     @cached_property
-    def of_groups(self) -> Copies:
+    def copies_by_group(self) -> Copies:
         """The rows of each group; those in no group, and those of unknown groups, are each a group, too."""
-        patterns, rows = self._patterns, [self._pairs(self._patterns.stated)]
-        nobody = np.flatnonzero(patterns.without_group)
-        unknown = np.flatnonzero(~patterns.is_known)
-        rows.append((nobody, np.full(len(nobody), len(patterns.groups))))
-        rows.append((unknown, np.full(len(unknown), -1)))
-        combination, group = (np.concatenate(column) for column in zip(*rows, strict=True))
+        combination, group = self._patterns.rows_by_group
         others = self._combinations[combination].select(self._others)
-        return self._copied(combination, pl.DataFrame([self._groups_named(group), *others]))
+        return self._copied(combination, pl.DataFrame([group.alias(self._key), *others]))
 
     @cached_property
     def are_shared(self) -> bool:
@@ -67,7 +62,7 @@ class Members:
         """For each group the rows of all known people, or of those outside of it."""
         patterns, combinations = self._patterns, self._combinations
         known = self._is_known
-        groups = self.of_groups.tally.cells[[self._key, *self._others]].unique(maintain_order=True)
+        groups = self.copies_by_group.tally.cells[[self._key, *self._others]].unique(maintain_order=True)
         parts: list[tuple[Integers, Integers]] = []
         for number, (name, *values) in enumerate(groups.rows()):
             chosen = known
@@ -128,18 +123,6 @@ class Members:
             known = np.ones(len(known), dtype=bool)
         return known & ~policy.is_unknown(self._combinations.select(self._others)).to_numpy() if self._others else known
 
-    @staticmethod
-    def _pairs(mask: Array) -> tuple[Integers, Integers]:
-        """The combinations and the groups of a mask."""
-        combination, group = mask.nonzero()
-        return combination, group
-
-    def _groups_named(self, group: Integers) -> pl.Series:
-        """The groups of some numbers, -1 of unknown ones, as a key."""
-        names = [*self._patterns.groups, NO_GROUP]
-        texts = pl.Series(self._key, [*names, None], dtype=pl.Enum(names))
-        return texts[pl.Series(group % len(texts), dtype=pl.UInt32)]
-
     def _combinations_of(self, frame: pl.DataFrame) -> Integers:
         """The number of the combination of each row of a frame."""
         numbered = frame.select(self._names).join(
@@ -163,7 +146,9 @@ class Members:
 
     def _copies(self, frame: pl.DataFrame, pairs: pl.DataFrame) -> tuple[pl.DataFrame, Integers]:
         """The rows of a frame once for each pair of their combination, and the row that each is a copy of."""
-        old_keys, columns = key_names(self.base.keys), frame.columns
+        # rows that are drawn again have only the keys that are read
+        columns = frame.columns
+        old_keys = [name for name in key_names(self.base.keys) if name in columns]
         own = pl.DataFrame({_COMBINATION: self._combinations_of(frame)}).with_row_index("row")
         copied = own.join(pairs, on=_COMBINATION, maintain_order="left_right")
         copies = frame[copied["row"]].with_columns(copied.select(*self._others, self._key).get_columns())

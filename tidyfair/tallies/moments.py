@@ -1,7 +1,7 @@
 """Sums that accompany the counts of rows, and their merging.
 
-Numbers are summed about a centre, so that means as large as a billion lose no digits. Each cell stores its centre; sums
-about different centres are moved to a common one before they are added.
+Numbers are summed about a center, so that means as large as a billion lose no digits. Each cell stores its center; sums
+about different centers are moved to a common one before they are added.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import operator
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from functools import cached_property
-from typing import Any, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 import numpy as np
 import polars as pl
@@ -34,6 +34,9 @@ from tidyfair.specs.formulas import Formula, RowExpression, RowSums, Statistic, 
 Quantity: TypeAlias = tuple[str, str, Any]
 """Name of the column, name of the reduction (`sum`, `min`, `max` …), and the value of a row."""
 
+Reduction: TypeAlias = Literal["sum", "min", "max", "first"]
+EXTREMES: dict[Reduction, Any] = {"min": np.fmin, "max": np.fmax}
+"""The functions of arrays for extremes, of which nothing is none."""
 ACTUAL, PREDICTED = "actual", "predicted"
 """Truth and estimate where they are numbers."""
 SCORE = "score"
@@ -55,9 +58,9 @@ KNOWN_REPLICATES = "known replicates"
 """The rows of a cell that have all replicate weights."""
 _LEAST, _MOST = "least ", "most "
 _HARDLY = 1e-12
-"""Weight of an incomplete cell, as a share of its own, when a centre is chosen."""
+"""Weight of an incomplete cell, as a share of its own, when a center is chosen."""
 _LOST = 1e4
-"""Largest squared distance of a mean from the centre, in variances, without a relevant loss of digits."""
+"""Largest squared distance of a mean from the center, in variances, without a relevant loss of digits."""
 
 
 @dataclass(frozen=True)
@@ -156,7 +159,7 @@ def extremes(names: Collection[str]) -> list[tuple[str, str]]:
     """The columns of the smallest and of the largest values of quantities that have both."""
     pairs: list[tuple[str, str]] = []
     for name in names:
-        if is_least(name):
+        if name.startswith(_LEAST):
             least, most = ends_of(name.removeprefix(_LEAST))
             if most in names:
                 pairs.append((least, most))
@@ -313,7 +316,7 @@ def _extremes_of(name: str, value: Any) -> list[Quantity]:
 
 
 def moments(truth_centre: Any, estimate_centre: Any, *, weighted: bool, api: Any = pl) -> list[Quantity]:
-    """First and second moments of the rows of a cell about the centres."""
+    """First and second moments of the rows of a cell about the centers."""
     truth, estimate = api.col(ACTUAL) - truth_centre, api.col(PREDICTED) - estimate_centre
     values = (truth, truth * truth, estimate, estimate * estimate, truth * estimate)
     return _totals(dict(zip(_MOMENTS, values, strict=True)), weighted=weighted, api=api)
@@ -366,7 +369,7 @@ def _weight(cells: pl.DataFrame) -> pl.Expr:
 
 
 def digits_lost(cells: pl.DataFrame) -> bool:
-    """Check whether any cell is so far from the centre that its variance loses too many digits."""
+    """Check whether any cell is so far from the center that its variance loses too many digits."""
     weight = _weight(cells)
 
     def is_far(shift: str, square: str) -> pl.Expr:
@@ -378,7 +381,7 @@ def digits_lost(cells: pl.DataFrame) -> bool:
 
 
 def own_centres(cells: pl.DataFrame, by: Sequence[str]) -> pl.DataFrame:
-    """The means of each cell, as the centres of another count."""
+    """The means of each cell, as the centers of another count."""
     weight = _weight(cells)
     means: list[pl.Expr] = []
     for centre, shift in zip(_CENTRES, ("truth_shift", "estimate_shift"), strict=True):
@@ -388,11 +391,11 @@ def own_centres(cells: pl.DataFrame, by: Sequence[str]) -> pl.DataFrame:
 
 
 def centred(cells: pl.DataFrame, together: Sequence[str] = ()) -> pl.DataFrame:
-    """Move the moments of cells that are `together` to one centre, so that their sums may be added."""
+    """Move the moments of cells that are `together` to one center, so that their sums may be added."""
     if "product" not in cells.columns:
         return cells
     weight = _weight(cells).cast(pl.Float64)
-    # the centre of the heaviest cell, because what hardly counts may lie far off
+    # the center of the heaviest cell, because what hardly counts may lie far off
     labels = [name for name in ("truth", "estimate") if name in cells.columns]
     counting = weight
     if labels:
@@ -416,7 +419,7 @@ def centred(cells: pl.DataFrame, together: Sequence[str] = ()) -> pl.DataFrame:
 
 
 def _moved(sums: Mapping[str, Any], weight: Any, truth: Any, estimate: Any) -> dict[str, Any]:
-    """Moments about centres lowered by `truth` and `estimate`, for columns or arrays."""
+    """Moments about centers lowered by `truth` and `estimate`, for columns or arrays."""
     shift, other = sums["truth_shift"], sums["estimate_shift"]
     return {
         "truth_shift": shift + weight * truth,
@@ -428,55 +431,33 @@ def _moved(sums: Mapping[str, Any], weight: Any, truth: Any, estimate: Any) -> d
 
 
 def recentred(columns: Mapping[str, Array], weight: Array, complete: Booleans, segments: Segments) -> dict[str, Array]:
-    """Move the moments of the cells of each run to one centre, so that their sums may be added."""
-    # the centre of the heaviest cell, because what hardly counts may lie far off
+    """Move the moments of the cells of each run to one center, so that their sums may be added."""
+    # the center of the heaviest cell, because what hardly counts may lie far off
     heaviest = segments.first_largest(np.where(complete, weight, weight * _HARDLY))
     truth_centre = segments.to_rows(columns["truth_centre"][heaviest])
     estimate_centre = segments.to_rows(columns["estimate_centre"][heaviest])
-    # cells without complete rows have no centre, and nothing to be moved
+    # cells without complete rows have no center, and nothing to be moved
     truth = np.where(weight == 0, 0.0, columns["truth_centre"] - truth_centre)
     estimate = np.where(weight == 0, 0.0, columns["estimate_centre"] - estimate_centre)
     moved = _moved(columns, weight, truth, estimate)
     return moved | {"truth_centre": truth_centre, "estimate_centre": estimate_centre}
 
 
-def is_sum(name: str) -> bool:
-    """Check whether columns of that name are added up when cells merge."""
-    return name not in _CENTRES and not name.startswith((_LEAST, _MOST))
-
-
-def is_end(name: str) -> bool:
-    """Check whether columns of that name hold an extreme of a quantity."""
-    return name.startswith((_LEAST, _MOST))
-
-
-def is_least(name: str) -> bool:
-    """Check whether columns of that name hold the smallest value of a quantity."""
-    return name.startswith(_LEAST)
-
-
-def is_centre(name: str) -> bool:
-    """Check whether columns of that name hold the centre of sums."""
-    return name in _CENTRES
-
-
-def _reduction(name: str) -> str:
-    """The reduction of a column when cells merge."""
-    if is_centre(name):
+def reduction_of(name: str) -> Reduction:
+    """The reduction of a column when cells merge: the first of centers, the ends of extremes, and the sum of others."""
+    if name in _CENTRES:
         return "first"
-    if is_sum(name):
-        return "sum"
-    return "min" if is_least(name) else "max"
+    return "min" if name.startswith(_LEAST) else "max" if name.startswith(_MOST) else "sum"
 
 
 def merged(names: Iterable[str]) -> dict[str, Callable[[pl.Expr], pl.Expr]]:
     """The reduction of each column when cells merge."""
-    return {name: getattr(pl.Expr, _reduction(name)) for name in names}
+    return {name: getattr(pl.Expr, reduction_of(name)) for name in names}
 
 
 def running(name: str) -> pl.Expr:
     """Merge the values of all rows except this one; columns must be `centred`."""
-    column, reduction = pl.col(name), _reduction(name)
+    column, reduction = pl.col(name), reduction_of(name)
     if reduction == "first":
         return column
     accumulate = getattr(column, f"cum_{reduction}")

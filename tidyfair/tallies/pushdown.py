@@ -59,26 +59,25 @@ def pushed_down(source: Source, plan: CountPlan) -> pl.DataFrame | None:
     """Count a frame into cells by one query of its own engine; None if sums of columns are not enough."""
     import narwhals.stable.v2 as nw
 
+    if not _are_sums_enough(plan):
+        return None
     wanted, tally = plan.columns, plan.tally
     needs, cut = tally.needs, tally.cut
-    are_columns = all(isinstance(column.source, str | Bins) for _, column in wanted.values())
-    is_simple_cut = cut is None or (cut.option == "threshold" and not (cut.groups or cut.point))
-    reads_rows = (needs.rows and not tally.binned) or needs.compared or FREQUENCY in wanted
-    if reads_rows or not are_columns or not is_simple_cut:
-        return None
     frame, schema = _typed(source, wanted)
     _refuse_continuous(frame, plan, schema)
-    frame = _decided(frame, cut)
-    frame = _with_presence(frame, schema, tally)
+    frame = _with_presence(_decided(frame, cut), schema, tally)
     weighted = WEIGHT in schema
     if weighted:
         frame = frame.with_columns(nw.col(WEIGHT).cast(nw.Float64).alias(MEASURE))
     by = [name for name in frame.collect_schema().names() if not is_value(name)]
-    try:
-        sums = quantities(needs, tally.scored, tally.forecast, weighted=weighted, api=nw) if needs.anything else []
-        of_rows = quantities(needs, tally.scored, tally.forecast, weighted=False, api=nw) if needs.anything else []
-    except (ArgumentError, AttributeError, TypeError):
-        return None  # some quantity is a function of polars itself, or fails there too
+    sums: list[Quantity] = []
+    of_rows: list[Quantity] = []
+    if needs.anything:
+        try:
+            sums += quantities(needs, tally.scored, tally.forecast, weighted=weighted, api=nw)
+            of_rows += quantities(needs, tally.scored, tally.forecast, weighted=False, api=nw)
+        except (ArgumentError, AttributeError, TypeError):
+            return None  # some quantity is a function of polars itself, or fails there too
     centres = _centres(frame, weighted=weighted) if needs.moments else {}
     if centres:
         sums += moments(*map(nw.lit, centres.values()), weighted=weighted, api=nw)
@@ -93,6 +92,15 @@ def pushed_down(source: Source, plan: CountPlan) -> pl.DataFrame | None:
     cells = cells.with_columns(**centres)
     # groups that lie far apart are summed about their own means, here
     return None if centres and digits_lost(cells) else _with_names_of_bins(cells, wanted)
+
+
+def _are_sums_enough(plan: CountPlan) -> bool:
+    """Check whether sums of columns, as they stand in the data, give all that a plan counts."""
+    tally, cut = plan.tally, plan.tally.cut
+    if (tally.needs.rows and not tally.binned) or tally.needs.compared or FREQUENCY in plan.columns:
+        return False
+    is_simple_cut = cut is None or (cut.option == "threshold" and not (cut.groups or cut.point))
+    return is_simple_cut and all(isinstance(column.source, str | Bins) for _, column in plan.columns.values())
 
 
 def _with_presence(frame: Any, schema: Any, tally: Tally) -> Any:
@@ -120,7 +128,7 @@ def _all_present(columns: Sequence[str]) -> Any:
 
 
 def _centres(frame: Any, *, weighted: bool) -> dict[str, float]:
-    """The means of truth and estimate, as the centres of their sums."""
+    """The means of truth and estimate, as the centers of their sums."""
     import narwhals.stable.v2 as nw
 
     counts = _all_present([ACTUAL, PREDICTED])

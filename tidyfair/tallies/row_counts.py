@@ -9,7 +9,7 @@ from typing import Any, Literal, TypeAlias
 import numpy as np
 import polars as pl
 
-from tidyfair.specs import in_batches
+from tidyfair.specs import in_batches, side_by_side
 from tidyfair.tallies.key_encoding import (
     Levels,
     Packing,
@@ -17,8 +17,8 @@ from tidyfair.tallies.key_encoding import (
     levels_by_ends,
     levels_of_column,
 )
-from tidyfair.tallies.slices import MOST_PARTED, Parted, over_slices, side_by_side
 from tidyfair.tallies.source import SQUARED, WEIGHT
+from tidyfair.tallies.threads import MOST_PARTED, Parted, in_threads, over_slices
 
 Engine: TypeAlias = Literal["auto", "in-memory"]
 """The engines of polars that are asked for."""
@@ -55,7 +55,7 @@ def count_in_memory(columns: Mapping[str, pl.Series], schema: Mapping[str, pl.Da
         # the possible texts are not known; floats are compared by a query that prepares them
         if any(dtype.is_float() or dtype.is_decimal() for dtype in schema.values()):
             return None
-        frame = pl.DataFrame([column.alias(name) for name, column in columns.items()])
+        frame = side_by_side([column.alias(name) for name, column in columns.items()])
         return grouped(frame.lazy(), [*columns], [ROWS], {}, rows)
     return _counted_by_levels(columns, schema, rows) if rows < _HARDLY_ANY_ROWS or _gives_batches() else None
 
@@ -257,7 +257,7 @@ def _binned_by_key(
         occurring = np.flatnonzero(table)
         return occurring.astype(np.uint16), table[occurring]
 
-    counted = side_by_side(count, keys.tolist())
+    counted = in_threads(count, keys.tolist())
     values = pl.DataFrame(packing.keys(keys))
     # of no keys there are empty arrays of these dtypes
     numbers, tables = [np.zeros(0, dtype=np.uint16)], [np.zeros(0, dtype=np.int64)]

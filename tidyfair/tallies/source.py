@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import math
 import sys
-from collections.abc import Generator, Iterable, Mapping, Sequence, Set as AbstractSet
+from collections.abc import Generator, Iterable, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from importlib.metadata import version
-from numbers import Integral, Real
 from os import PathLike
 from typing import Any, NamedTuple, TypeAlias, cast
 
-import numpy as np
 import polars as pl
 from polars.dataframe.group_by import DynamicGroupBy, GroupBy, RollingGroupBy
 from polars.lazyframe.group_by import LazyGroupBy
@@ -35,14 +33,13 @@ from tidyfair.specs import (
     Bins,
     Column,
     ColumnLike,
+    ListColumn,
     Privileged,
     are_columns,
     blaming_expressions,
-    largest_integer,
     names_of,
     roots_of,
     telling,
-    text,
 )
 from tidyfair.tallies.moments import ACTUAL, MEASURE, PREDICTED, is_weight_column
 
@@ -201,6 +198,8 @@ class Source:
             for role, column in wanted.values():
                 if isinstance(column.source, Bins):
                     _check_numeric(role, column.source.column, schema[column.source.column])
+                if isinstance(column, ListColumn):
+                    column.check_dtype(frame)
             frame = frame.with_columns(pl.col(root).fill_nan(None) for root in roots if schema[root].is_float())
         chosen = frame.select([column.expr.alias(name) for name, (_, column) in wanted.items()])
         with blaming_expressions(wanted):
@@ -238,7 +237,7 @@ class Source:
                 return None
             if column.source not in present:
                 raise ColumnError.missing(column.source, role, present)
-            columns[name] = frame[column.source]
+            columns[name] = frame.get_column(column.source)
             # asked for once, as the answer lists all levels
             schema[name] = columns[name].dtype
             _check_plain(role, column, schema[name])
@@ -371,7 +370,7 @@ class Source:
         native = frame.to_native()
         for name in named:
             dtype = native[name].dtype if self.kind == "pandas" else native.schema.field(name).type
-            _check_width(name, dtype)
+            check_width(name, dtype)
         # ordered columns would lose their levels on the way; those of numbers are the numbers
         coded: dict[str, pl.Series] = {}
         dtypes: dict[str, pl.DataType] = {}
@@ -410,6 +409,8 @@ def _check_plain(role: str, column: Column, dtype: pl.DataType) -> None:
     """Refuse columns of lists, structs and objects."""
     if not (isinstance(dtype, _PLAIN) or dtype.is_numeric() or dtype.is_temporal()):
         msg = f"`{role}`: the column {column.name!r} has dtype {dtype}; it must hold one plain value per row."
+        if role == "by" and isinstance(dtype, pl.List | pl.Array):
+            msg += f" People in several groups are a feature of their own: `memberships({column.name!r})`."
         raise ColumnError(msg)
 
 
@@ -420,7 +421,7 @@ def _check_numeric(role: str, name: str, dtype: pl.DataType) -> None:
         raise ColumnError(msg)
 
 
-def _check_width(name: str, dtype: object) -> None:
+def check_width(name: str, dtype: object) -> None:
     """Refuse numbers with more digits than polars supports, which would crash it."""
     if _TOO_WIDE in str(dtype):
         msg = f"{name!r} is {dtype}, which has more digits than polars supports; cast it to decimal128 or float first."
@@ -671,7 +672,7 @@ def _ungrouped(data: object) -> tuple[object, list[Any] | None]:
         raise ArgumentError(_regroup(with_article(type(data).__name__)))
     if isinstance(data, tuple):
         return _named_table(cast("tuple[Any, ...]", data)), None
-    # pandas is recognised by name, so that it need not be installed
+    # pandas is recognized by name, so that it need not be installed
     if type(data).__module__.startswith("pandas.") and type(data).__name__.endswith("GroupBy"):
         return _ungrouped_pandas(data)
     return data, None
@@ -736,94 +737,3 @@ def _tables_of(connection: Any) -> tuple[str, list[str] | None]:
 def _regroup(grouping: str) -> str:
     """The message for a grouping that cannot be read."""
     return f'{grouping} cannot be read as outer groups; pass the frame itself and `group_by=["column", …]`.'
-
-
-def from_arrays(arrays: Mapping[str, object]) -> pl.DataFrame:
-    """Arrays, and lists or series, as the columns of a frame."""
-    columns: list[pl.Series] = []
-    for name, values in arrays.items():
-        columns.append(_from_array(text("by", name), values))
-    if not columns:
-        msg = 'No arrays were given; pass the truth, the estimate or the scores, and groups as `by={"sex": …}`.'
-        raise ColumnError(msg)
-    for column in columns:
-        if column.dtype.is_nested() or column.dtype == pl.Object:
-            msg = f"`{column.name}` must be an array of one plain value per row, not {column.dtype}."
-            raise ColumnError(msg)
-        if len(column) != len(columns[0]):
-            msg = f"`{column.name}` has {len(column)} values, but `{columns[0].name}` has {len(columns[0])}."
-            raise ColumnError(msg)
-    return pl.DataFrame(columns)
-
-
-def _from_array(name: str, values: Any) -> pl.Series:
-    """An array, a list or a series as a column."""
-    if isinstance(values, pl.Series):
-        return values.alias(name)
-    if isinstance(values, str | bytes | Real | Mapping | AbstractSet):
-        msg = f"`{name}` must be an array of one plain value per row, not {values!r}."
-        raise ColumnError(msg)
-    kind = type(values).__module__.partition(".")[0]
-    try:
-        if kind == "pandas":
-            series = sys.modules["pandas"].Series(values)
-            if type(series.dtype).__module__.startswith("numpy") and series.dtype.kind in "biuf":
-                return _from_numpy(name, series)
-            # as a frame, so that it is read as columns of frames are
-            return open_frame(series.to_frame(name)).to_polars()[name]
-        if kind == "pyarrow":
-            _check_width(name, values.type)
-            return open_frame(sys.modules["pyarrow"].table({name: values})).to_polars()[name]
-        if hasattr(values, "mask"):
-            return pl.Series(name, values.tolist())
-        numeric = hasattr(values, "__array__") or hasattr(values, "__dlpack__")
-        return _from_numpy(name, values) if numeric else _from_list(name, list(values))
-    except ColumnError:
-        raise
-    except Exception as error:
-        msg = f"`{name}` cannot be read as an array of plain values: {error}"
-        raise ColumnError(msg) from error
-
-
-def _from_numpy(name: str, values: Any) -> pl.Series:
-    """An array that numpy can read, such as a tensor, as a column."""
-    array = np.asarray(values) if hasattr(values, "__array__") else np.from_dlpack(values)
-    if array.ndim != 1:
-        several = ", as `probs={label: array}`" if name.endswith("probs") else ""
-        msg = f"`{name}` must be an array of one plain value per row{several}, but has {array.ndim} dimensions."
-        raise ColumnError(msg)
-    return _from_list(name, array.tolist()) if array.dtype == object else pl.Series(name, array)
-
-
-def _from_list(name: str, values: list[Any]) -> pl.Series:
-    """The values of a list as a column, with exact whole numbers."""
-    column = _of_one_kind(name, values)
-    is_rounded = (isinstance(value, Integral) and int(float(value)) != int(value) for value in values)
-    if column.dtype.is_float() and (column.abs() >= EXACT).any() and any(is_rounded):
-        msg = (
-            f"`{name}` holds floats together with whole numbers that floats cannot represent exactly; convert all "
-            "values to one type."
-        )
-        raise ColumnError(msg)
-    return column
-
-
-def _of_one_kind(name: str, values: list[Any]) -> pl.Series:
-    """A list as a column, also what polars refuses: very large numbers, and several numeric types."""
-    try:
-        return pl.Series(name, values, strict=True)
-    except (TypeError, pl.exceptions.PolarsError):
-        plain: list[Any] = [value.item() if hasattr(value, "item") else value for value in values]
-    has_truth_values = any(isinstance(value, bool) for value in plain)
-    if not has_truth_values and all(isinstance(value, Integral) for value in plain):
-        return pl.Series(name, plain, dtype=largest_integer(max(plain)))
-    with_nulls = [None if isinstance(value, float) and math.isnan(value) else value for value in plain]
-    present = [value for value in with_nulls if value is not None]
-    if all(isinstance(value, Real) for value in present):
-        floats = [None if value is None else float(value) for value in with_nulls]
-        return pl.Series(name, floats, dtype=pl.Float64)
-    types = sorted({type(value).__name__ for value in present})
-    if len(types) > 1:
-        msg = f"`{name}` holds values of several types: {', '.join(types)}; convert them to one type."
-        raise ColumnError(msg)
-    return pl.Series(name, with_nulls)

@@ -27,9 +27,9 @@ from tidyfair.specs import (
     Privileged,
     is_at_quantiles,
     levels_of,
+    side_by_side,
     stacked,
 )
-from tidyfair.tallies.forks import check_threads
 from tidyfair.tallies.moments import (
     SCORE,
     Needs,
@@ -42,6 +42,7 @@ from tidyfair.tallies.moments import (
 )
 from tidyfair.tallies.source import SQUARED, WEIGHT
 from tidyfair.tallies.suppression import Suppression, TableKey, suppression_of
+from tidyfair.tallies.threads import check_threads
 from tidyfair.tallies.thresholds import ESTIMATE, Cut
 
 __all__ = ["Tally"]
@@ -49,7 +50,7 @@ __all__ = ["Tally"]
 HIDDEN = "hidden"
 """Sum of the suppressed cells of a group, so that nothing is computed from the remaining cells."""
 BLOCKS = 400
-"""Number of random parts of the rows, enough to estimate a standard error to 4 %."""
+"""Number of random parts of the rows, enough to estimate a standard error to 4%."""
 BLOCK = "\0block"
 """Key of random parts of the rows, to estimate the variance of sums."""
 TRUTH = "truth"
@@ -62,7 +63,9 @@ THRESHOLD = "\0threshold"
 """The column of the value of a list of cuts, among the keys."""
 LabelSource: TypeAlias = Literal["people", "judge", "judge of all"]
 SOURCES: tuple[LabelSource, ...] = get_args(LabelSource)
-"""Those whose labels a judged tally has: people, the judge on the rows that they labelled, and the judge on all."""
+"""Those whose labels a judged tally has: people, the judge on the rows that they labeled, and the judge on all."""
+_OUTER = ("outer", "threshold")
+"""The roles of keys of outer groups."""
 _MEASURES = ("w", "w2", WEIGHT, SQUARED)
 _MOST_WHOLE = 2**63
 _FEW_CELLS = 1_000
@@ -77,18 +80,18 @@ class Key:
     role: Literal["outer", "by", "side", "threshold", "cluster", "judged"]
 
 
-def key_names(keys: Sequence[Key], role: str | None = None) -> list[str]:
-    """The names in `cells` of all keys, or of those in one role."""
-    return [f"k{index}" for index, key in enumerate(keys) if role in (None, key.role)]
+def key_names(keys: Sequence[Key], *roles: str) -> list[str]:
+    """The names in `cells` of all keys, or of those in some roles."""
+    return [f"k{index}" for index, key in enumerate(keys) if not roles or key.role in roles]
 
 
 @dataclass(frozen=True)
 class Judge:
-    """The labels of a judge, or its scores of the event, for all rows, of which people labelled some."""
+    """The labels of a judge, or its scores of the event, for all rows, of which people labeled some."""
 
     column: Column
     probability: Column | None
-    """The probability with which a row was drawn to be labelled; None if it is the same in a group."""
+    """The probability with which a row was drawn to be labeled; None if it is the same in a group."""
 
     @property
     def columns(self) -> list[Column]:
@@ -152,7 +155,7 @@ class Tally:
     @property
     def outer(self) -> tuple[Key, ...]:
         """The keys of the outer grouping."""
-        return tuple(key for key in self.keys if key.role in {"outer", "threshold"})
+        return tuple(key for key in self.keys if key.role in _OUTER)
 
     @property
     def given(self) -> set[str]:
@@ -186,9 +189,9 @@ class Tally:
         """The labels that occur in truth and in estimate."""
         seen: dict[str, list[Any]] = {}
         for name in LABELS:
-            column = self.cells[name]
+            column = self.cells.get_column(name)
             if name == TRUTH and self.judge is not None and not self.has_scores_of_judge:
-                column = column.append(self._labels_of_judge)
+                column = column.cast(self._labels_of_judge.dtype).append(self._labels_of_judge)
             # categories are in their own order, not in that of their texts
             if self.cells.height > _FEW_CELLS or isinstance(column.dtype, pl.Enum | pl.Categorical):
                 seen[name] = column.drop_nulls().unique().sort().to_list()
@@ -218,7 +221,7 @@ class Tally:
 
     def keys_of_cells(self, columns: Sequence[Column]) -> pl.DataFrame:
         """The values of some keys in each cell."""
-        return self.cells[self.names(columns)]
+        return side_by_side([self.cells.get_column(name) for name in self.names(columns)])
 
     @property
     def row_count(self) -> int:
@@ -228,12 +231,12 @@ class Tally:
     @property
     def outer_columns(self) -> list[Column]:
         """The columns of the outer grouping."""
-        return [key.column for key in self.keys if key.role in {"outer", "threshold"}]
+        return [key.column for key in self.outer]
 
     @property
     def outer_names(self) -> list[str]:
         """The names in `cells` of the keys of the outer grouping."""
-        return [f"k{index}" for index, key in enumerate(self.keys) if key.role in {"outer", "threshold"}]
+        return key_names(self.keys, *_OUTER)
 
     @property
     def has_missing_predictions(self) -> bool:
@@ -249,6 +252,14 @@ class Tally:
         judged = self.keys_of_cells([self.judge.column]).to_series()
         return judged.dtype.is_float() and bool(judged.is_between(0, 1).all())
 
+    @property
+    def lacks_labels_of_judge(self) -> bool:
+        """True if some rows have no label by people, and none of them one by the judge."""
+        of_judge = (
+            self.keys_of_cells([cast("Judge", self.judge).column]).to_series().filter(self.cells[TRUTH].is_null())
+        )
+        return len(of_judge) > 0 and of_judge.count() == 0
+
     @cached_property
     def _labels_of_judge(self) -> pl.Series:
         """The labels of the judge in the dtype of those of people."""
@@ -257,7 +268,10 @@ class Tally:
         dtype = self.kinds[TRUTH]
         is_alike = alike(judged.dtype, dtype)
         labels = judged.cast(dtype, strict=False) if is_alike and dtype != pl.Null else judged
-        if not is_alike or not labels.cast(judged.dtype).eq_missing(judged).all():
+        # one label of people, as in a small batch, does not say which labels there are
+        known = self.cells[TRUTH].drop_nulls().unique()
+        is_strange = is_alike and len(known) > 1 and labels.count() > 0 and not labels.is_in(known.implode()).any()
+        if not is_alike or is_strange or not labels.cast(judged.dtype).eq_missing(judged).all():
             msg = (
                 f"`judged`: the column {column.name!r} ({judged.dtype}) holds other labels than the truth ({dtype}); "
                 "use the same labels, or scores of the event between 0 and 1."
@@ -266,7 +280,7 @@ class Tally:
         return labels
 
     def _probabilities(self, column: Column) -> pl.Series:
-        """The probabilities with which rows were drawn to be labelled, 1 for rows that were not."""
+        """The probabilities with which rows were drawn to be labeled, 1 for rows that were not."""
         drawn = self.keys_of_cells([column]).to_series().set(self.cells[TRUTH].is_null(), 1)
         is_share = drawn.is_between(0, 1, closed="right") if drawn.dtype.is_numeric() else drawn.is_null()
         if not is_share.all(ignore_nulls=False):
@@ -283,7 +297,7 @@ class Tally:
         return tally, replace(tally, cells=cells.with_columns(pl.col(name).alias(ESTIMATE)))
 
     def labelled_by(self, source: LabelSource, event: object, other: object) -> Tally:
-        """The tally with the labels of people as the truth, or of the judge: for the rows that people labelled, or all.
+        """The tally with the labels of people as the truth, or of the judge: for the rows that people labeled, or all.
 
         Rows without such a label have none. The label of people becomes the last key, so that the cells of all three
         are the same; a score of the judge divides them into the event and another label.
@@ -311,6 +325,15 @@ class Tally:
         cells = cells.select(*key_names(keys), pl.exclude(key_names(keys)))
         return replace(self, cells=cells, keys=keys, weights=weights, judge=None)
 
+    @property
+    def by_people(self) -> Tally:
+        """The tally with the labels of people alone, counted without those of a judge."""
+        tally = self.labelled_by("people", None, None)
+        keys = tuple(key for key in self.keys if key.role != "judged")
+        kept = [pl.col(name).alias(f"k{index}") for index, name in enumerate(tally.names([key.column for key in keys]))]
+        sums = [name for name in ("n", *_MEASURES) if name in tally.cells.columns]
+        return replace(tally, cells=tally.cells.group_by(*kept, *LABELS).agg(pl.col(sums).sum()), keys=keys)
+
     def suppressed(self, bys: Iterable[By], below: int) -> Tally:
         """The tally with the groups that are not shown, of all rows and of features, by outer group and in all."""
         sided = self.on_sides()
@@ -319,25 +342,28 @@ class Tally:
         labels = [name for name in sided.counted_by if name not in keys]
         features = {by.text: by for by in bys}
         tables: dict[TableKey, Sequence[pl.Series]] = {}
-        for by in features.values():
-            by.refuse_memberships("`suppress_below`")
         for is_outer in {False, bool(sided.outer_names)}:
-            for by in (None, *features.values()):
-                tables[is_outer, by.text if by else None] = sided.group_columns(by, is_outer=is_outer)
+            outer = sided.cells.select(key_names(sided.keys, "outer")).get_columns() if is_outer else []
+            tables[is_outer, None] = outer
+            for by in features.values():
+                # the intervals of differences tell how many people two groups share
+                by.refuse_memberships("`suppress_below`", overlapping=True)
+                groups = by.groups(sided.keys_of_cells(by.columns))
+                tables[is_outer, by.text] = [*outer, *groups.get_columns()]
         suppression = suppression_of(tables, sided.cells, names, labels, tuple(features.values()), below)
         return replace(self, suppression=suppression)
-
-    def group_columns(self, by: By | None, *, is_outer: bool) -> list[pl.Series]:
-        """The group that each cell belongs to, within outer groups or not, at all thresholds together."""
-        outer = self.cells.select(key_names(self.keys, "outer")).get_columns() if is_outer else []
-        return outer if by is None else [*outer, *by.groups(self.keys_of_cells(by.columns)).get_columns()]
 
     def hidden_groups(self, by: By | None, example: Integers) -> Booleans | None:
         """The mask of the groups of a feature that are suppressed, each with a cell as an example; None without any."""
         if self.suppression is None:
             return None
-        is_outer, cells = bool(key_names(self.keys, "outer")), pl.Series(example, dtype=pl.UInt32)
-        keys = [column[cells] for column in self.group_columns(by, is_outer=is_outer)]
+        is_outer, cells = bool(key_names(self.keys, "outer")), self.cells[pl.Series(example, dtype=pl.UInt32)]
+        keys = cells.select(key_names(self.keys, "outer")).get_columns()
+        if by is not None:
+            groups = cells.select(self.names(by.keys))
+            if by.memberships is not None:
+                groups = groups.with_columns(pl.first().cast(pl.String))
+            keys += (by.groups(groups) if by.sides else groups).get_columns()
         hidden = self.suppression.is_hidden(keys, len(cells), by.text if by else None, is_outer=is_outer)
         return hidden.to_numpy()
 

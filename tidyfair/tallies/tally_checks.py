@@ -95,14 +95,9 @@ def _check_probabilities(tally: Tally, scores: Scores, formulas: Sequence[tuple[
     if metric is None:
         return
     # bins lie between 0 and 1
+    way_out = "Convert logits with `probs=sigmoid(…)`, or use ranking metrics, such as roc_auc."
     for index, column in enumerate(scores.columns if scores.bins is None else ()):
-        low, high = _ends(tally, f"s{index}")
-        if low is not None and (low < 0 or high > 1):
-            msg = (
-                f"`probs`: {column.name!r} holds values from {low:g} to {high:g}, but {metric} needs probabilities "
-                "between 0 and 1. Convert logits with `probs=sigmoid(…)`, or use ranking metrics, such as roc_auc."
-            )
-            raise ColumnError(msg)
+        _check_share(tally, f"s{index}", column, f"{metric} needs probabilities between 0 and 1. {way_out}")
     if "least total" in tally.cells.columns:
         low, high = _ends(tally, "total")
         if low is not None and not 1 - _ROUNDED <= low <= high <= 1 + _ROUNDED:
@@ -152,13 +147,15 @@ def _check_predictions(tally: Tally, forecast: Forecast) -> None:
             )
             raise ColumnError(msg)
     for name, column in zip(forecast.names, forecast.columns, strict=True) if forecast.is_survival else ():
-        low, high = _ends(tally, name)
-        if low is not None and (low < 0 or high > 1):
-            msg = (
-                f"`probs`: {column.name!r} holds values from {low:g} to {high:g}, but survival probabilities lie "
-                "between 0 and 1."
-            )
-            raise ColumnError(msg)
+        _check_share(tally, name, column, "survival probabilities lie between 0 and 1.")
+
+
+def _check_share(tally: Tally, quantity: str, column: Column, needed: str) -> None:
+    """Refuse scores outside 0 to 1, with what is needed in words."""
+    low, high = _ends(tally, quantity)
+    if low is not None and (low < 0 or high > 1):
+        msg = f"`probs`: {column.name!r} holds values from {low:g} to {high:g}, but {needed}"
+        raise ColumnError(msg)
 
 
 def _ends(tally: Tally, quantity: str) -> tuple[Any, Any]:
@@ -171,6 +168,8 @@ def check_sizes(tally: Tally, specs: Sequence[MetricSpec]) -> None:
 
     `min_n` or `min_share` may leave groups to compare.
     """
+    if len(tally.cells) <= _MOST_FRACTIONS:
+        return
     # a group of one row is a cell of one row
     may_be_single = len(tally.cells) > _MOST_SINGLE and (tally.cells["n"] == 1).sum() > _MOST_SINGLE
     for by in dict.fromkeys(spec.by for spec in specs):
@@ -198,7 +197,7 @@ def check_sizes(tally: Tally, specs: Sequence[MetricSpec]) -> None:
 def _is_measured(tally: Tally, by: By) -> bool:
     """Check whether a feature has so many numbers with fractions that they are a measurement."""
     for key in tally.keys_of_cells(by.columns):
-        if key.dtype.is_float() and len(key) > _MOST_FRACTIONS and key.n_unique() > _MOST_FRACTIONS:
+        if key.dtype.is_float() and key.n_unique() > _MOST_FRACTIONS:
             finite = key.filter(key.is_finite())
             if (finite != finite.round()).any():
                 return True

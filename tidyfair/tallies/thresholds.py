@@ -15,9 +15,9 @@ import polars as pl
 
 from tidyfair.errors import ArgumentError, ColumnError, advice, in_short, listed
 from tidyfair.specs import Column, ColumnLike, OperatingPoint, is_list, names_of, refuse_unknown_settings, value_at
-from tidyfair.tallies.arrays import ARRAY
+from tidyfair.tallies.arrays import ARRAY, from_arrays
 from tidyfair.tallies.key_encoding import Levels
-from tidyfair.tallies.source import FREQUENCY, WEIGHT, from_arrays, open_frame
+from tidyfair.tallies.source import FREQUENCY, WEIGHT, open_frame
 
 __all__ = ["sigmoid"]
 

@@ -70,7 +70,7 @@ def main() -> None:
 
 def _of_all(tables: list[Table]) -> list[str]:
     """A line for each column of shares of all tables."""
-    headings = ["", "settings", "average, %", "smallest", "largest", "below 93 %", "above 97 %"]
+    headings = ["", "settings", "average, %", "smallest", "largest", "below 93%", "above 97%"]
     heading = f"| {' | '.join(headings)} |"
     return [heading, f"|{'---|' * len(headings)}", *(line for table in tables for line in table.summary())]
 
@@ -85,7 +85,7 @@ def _summary(tables: list[Table], seconds: list[float]) -> list[str]:
             "| table | subject | column | average, % | smallest | largest | worst | no interval, % |",
         ]
         lines += [f"|{'---|' * 8}", *by_subject]
-    lines += ["\n## All\n", "Cells outside of 93 to 97 % are counted of coverages.\n"]
+    lines += ["\n## All\n", "Cells outside of 93 to 97% are counted of coverages.\n"]
     return [*lines, *_of_all(tables)]
 
 

@@ -112,7 +112,7 @@ def _lognormal(random: np.random.Generator, size: int) -> Array:
 
 
 _HARD_ERRORS: dict[str, Callable[[np.random.Generator, int], Array]] = {
-    "errors 5 % wide": _wide, "errors lognormal": _lognormal,
+    "errors 5% wide": _wide, "errors lognormal": _lognormal,
 }  # fmt: skip
 
 

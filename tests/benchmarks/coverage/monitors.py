@@ -205,7 +205,7 @@ def widths(runs: int, random: np.random.Generator) -> Table:
 
 def delays(runs: int, random: np.random.Generator) -> Table:
     """The rows until streams have a verdict on the limit 0.1."""
-    columns = ("rows for half of the streams", "rows for 90 % of them", "rows for half, by one look")
+    columns = ("rows for half of the streams", "rows for 90% of them", "rows for half, by one look")
     table = Table("Rows until a monitor knows", "rate beside a limit of 0.1", columns)
     batch, threshold = 50, math.log(SIDES / ERROR)
     for rate in (0.05, 0.08, 0.12, 0.15, 0.2):

@@ -155,7 +155,7 @@ def worst_groups(runs: int, random: np.random.Generator) -> Table:
     """How often the limits of any group are wrong, how sure `worst_groups` is of the group it names, and how right."""
     columns = (
         "limits of all groups cover, %", "certainty of the group named, %", "it is the worst, %",
-        "wrong group is worst with 95 %, %",
+        "wrong group is worst with 95%, %",
     )  # fmt: skip
     table = Table("Worst groups", "pooling | rates | rows", columns)
     fewer = max(1, runs // 2)

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     Array: TypeAlias = np.ndarray[Any, Any]
 
 LEVEL = 0.95
-"""Of intervals; tests are of 5 %, and gates are 95 % sure."""
+"""Of intervals; tests are of 5%, and gates are 95% sure."""
 LOW, HIGH = 0.93, 0.97
 _MISSING = "no interval, %"
 INTERVAL = ("covers, %", "truth below, %", "truth above, %", _MISSING, "mean width")

@@ -67,6 +67,7 @@ from tidyfair.specs import (
     SurveyCallOptions,
     Treatment,
     TruthLike,
+    UserAggregate,
     flag,
     number,
     one_of,
@@ -195,7 +196,8 @@ class Gate(MetricSetOnData, CalledOnTallies):
         metrics = [self.metrics.metrics[number] for number in numbers]
         signed = pl.Series([metric.direction in {"zero", "one"} for metric in metrics], dtype=pl.Boolean)
         # replicates of what may be a distance lie beyond equality even where groups are equal
-        may_be_distance = [metric.aggregate is not None and metric.aggregate.equality_is_unknown for metric in metrics]
+        aggregates = [metric.aggregate for metric in metrics]
+        may_be_distance = [isinstance(own, UserAggregate) and own.equality is None for own in aggregates]
         may_fail = results[".estimate"].is_not_null() & ~pl.Series(may_be_distance, dtype=pl.Boolean)
         # rows on neither side are not compared
         two_sided = pl.Series([_is_two_sided(metric) for metric in metrics], dtype=pl.Boolean)
@@ -759,7 +761,7 @@ def four_fifths(
     min_n: int = 0, min_share: float = 0.0, unknown: Treatment = "apart",
     unknown_values: Iterable[object] | None = None,
 ) -> Gate:  # fmt: skip
-    """The four-fifths rule as a gate: no group's selection rate is below 80 % of any other's (EEOC, 1978).
+    """The four-fifths rule as a gate: no group's selection rate is below 80% of any other's (EEOC, 1978).
 
     Args:
         by: The sensitive feature, as for a factory.

@@ -1,4 +1,4 @@
-"""Metrics over resamples: folds are stacked, summarised, and compared between models."""
+"""Metrics over resamples: folds are stacked, summarized, and compared between models."""
 
 from __future__ import annotations
 
@@ -116,7 +116,7 @@ def summarize(result: Any, over: str | Sequence[str] | None = None, *, corrected
 
     Args:
         result: The result of a metric set, or of its `by_group`, for grouped data.
-        over: The outer groups that identify resamples; by default all. Other groups are summarised separately.
+        over: The outer groups that identify resamples; by default all. Other groups are summarized separately.
         corrected: Correct the standard error for the shared training rows of a cross-validation (Nadeau and Bengio,
             2003). This is an approximation; evaluation of all rows together, with `interval="auto"`, needs none.
 

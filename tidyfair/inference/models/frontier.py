@@ -19,7 +19,6 @@ import polars as pl
 from tidyfair.calling import GroupwiseMetric, Metric, metric_set
 from tidyfair.errors import ArgumentError, ColumnError, in_short, listed
 from tidyfair.evaluation import texts_of
-from tidyfair.inference.on_data import refuse_others
 from tidyfair.inference.result_frames import frame_of, schema_of
 from tidyfair.intervals import in_progress, is_of_cells, student_limits, values_of_tables, z_value
 from tidyfair.specs import (
@@ -30,6 +29,7 @@ from tidyfair.specs import (
     Options,
     are_columns,
     difference,
+    refuse_unknown,
     refuse_unknown_keywords,
     show_keywords,
 )
@@ -106,7 +106,7 @@ class ModelFrontier:
             the baseline has no value or too few rows, or which are unknown. With fewer than two groups, disparities are
             null.
         """
-        refuse_others(options, FrontierOptions, "data", "truth", "models", "baseline")
+        refuse_unknown("argument", options, ["data", "truth", "models", "baseline", *FrontierOptions.__annotations__])
         checked = replace(metric_set(self.performance).run.options(options, truth=truth), on_undefined="ignore")
         source = open_frame(data)
         if source.outer or source.sides:
@@ -285,7 +285,7 @@ class _Comparison:
         return np.nan_to_num(wider, nan=_NOT_KNOWN)
 
     def _performances(self, random: np.random.Generator) -> dict[str, Any]:
-        """The performance of models and its changes, with simultaneous limits about their centres."""
+        """The performance of models and its changes, with simultaneous limits about their centers."""
         formula, cells = self.performance.definition, self.counts.cells.sum(axis=1)
         values, denominator = values_of_tables(formula, cells)
         centres, _ = values_of_tables(formula, cells + _HALF_ROW)
@@ -583,7 +583,7 @@ def model_frontier(performance: Metric, disparity: GroupwiseMetric) -> ModelFron
     of performance is evidence of a less discriminatory alternative; `not told apart` is not evidence that none exists.
 
     Models are columns of labels, or expressions such as `(pl.col("score") >= 0.4).alias("at 0.4")`. Intervals are
-    normal, from exact covariances, centred at values with half a row added to each cell, and wider for few rows; a
+    normal, from exact covariances, centered at values with half a row added to each cell, and wider for few rows; a
     group of a single row has the widest possible limits. Rows must be independent; weights are not accepted.
 
     Args:

@@ -22,7 +22,7 @@ from tidyfair.errors import (
     nearest,
     warn,
 )
-from tidyfair.escapes import visible
+from tidyfair.escapes import display, visible
 from tidyfair.evaluation import named_groups, texts_of
 from tidyfair.inference.contingency import cochrans_q
 from tidyfair.inference.models.model_comparison import compare_models, share_of_same_rows
@@ -39,7 +39,6 @@ from tidyfair.specs import (
     Options,
     Policy,
     Treatment,
-    display,
     flag,
     names_of,
     one_of,
@@ -115,7 +114,7 @@ class PairedGroups:
         """Test whether a rate is the same in all groups, on the pairs that have all of them (Cochran, 1950).
 
         Returns:
-            One row for each metric and outer group: the `.statistic`, its `.df` (groups less one), the `.p_value` of
+            One row for each metric and outer group: the `.statistic`, its `.df` (groups minus one), the `.p_value` of
             its chi-squared approximation, the number of `.pairs`, and of those `.unmatched`.
 
         Raises:

@@ -14,7 +14,7 @@ import polars as pl
 
 from tidyfair.calling import GroupwiseMetric, Metric, MetricSet, columns_of, metric_set
 from tidyfair.errors import ArgumentError, ColumnError
-from tidyfair.escapes import visible
+from tidyfair.escapes import display, visible
 from tidyfair.evaluation import (
     CELLS,
     Evaluated,
@@ -22,6 +22,7 @@ from tidyfair.evaluation import (
     KeyCodes,
     Replicates,
     UnitsOfOneFeature,
+    changes_by_judge,
     evaluate_specs,
     evaluated_apart,
     tidy_results,
@@ -78,7 +79,6 @@ from tidyfair.specs import (
     SurveyCallOptions,
     TruthLike,
     UserAggregate,
-    display,
     flag,
     formulas_of,
     names_of,
@@ -149,13 +149,12 @@ class ModelComparison:
             without one sampling unit of a survey; else the bootstrap), the rows `.n`, and a `.p_value`: McNemar's for
             rates among rows that do not depend on the prediction, such as accuracy, sensitivity and the selection rate,
             whose rows that only one of the models has right (or selects) are `.only_one` and `.only_other`; that of the
-            interval for areas and their comparisons (DeLong et al., 1988), and with a `design`; null for all others.
-            `.model_one` and `.model_other` are the
-            names of the columns, null for several columns of scores. With a margin, or `others`, `.verdict` says what
-            the limits show: `better`, `worse`, `equivalent` (the change is smaller than `.margin`), `not worse` (by the
-            margin or more) or `not shown`; `different` in place of better and worse for metrics that have no better
-            value. Limits and verdicts of `others` hold for all models together (Bonferroni), and `.p_adjusted` allows
-            for their number (Holm).
+            interval for areas and their comparisons (DeLong et al., 1988), and with a `design` or `judged`; null for
+            all others. `.model_one` and `.model_other` are the names of the columns, null for several columns of
+            scores. With a margin, or `others`, `.verdict` says what the limits show: `better`, `worse`, `equivalent`
+            (the change is smaller than `.margin`), `not worse` (by the margin or more) or `not shown`; `different` in
+            place of better and worse for metrics that have no better value. Limits and verdicts of `others` hold for
+            all models together (Bonferroni), and `.p_adjusted` allows for their number (Holm).
         """
         models = paired_with_each(self, data, truth, one, other, others, options)
         counted = [*models.values()]
@@ -187,8 +186,6 @@ class ModelComparison:
         checked = self.metrics.run.options(options, SurveyCallOptions, truth=truth)
         checked = replace(checked, on_undefined="null" if on_undefined == "null" else "ignore")
         self._check_design(checked.design)
-        if checked.judged is not None:
-            self._refuse_disparities()
         source = open_frame(data, checked.group_by)
         self._check_predictions(source, one=one, other=other)
         is_of_rows = checked.judged is None and (checked.cluster is not None or checked.design is not None)
@@ -210,16 +207,6 @@ class ModelComparison:
                 self.metrics.run.refuse_undefined(side, replace(checked, on_undefined="raise"))
         models = PairedModels if checked.judged is None else JudgedModels
         return models(self, source, pairs, checked)
-
-    def _refuse_disparities(self) -> None:
-        """Refuse metrics that compare groups, where labels are of a judge."""
-        for metric in self.metrics:
-            if metric.by is not None:
-                msg = (
-                    f"compare_models(): `judged` is for metrics, not for disparities such as {metric.name}; compare "
-                    f"metrics in each group, with `group_by={names_of(metric.by.columns)!r}`."
-                )
-                raise ArgumentError(msg)
 
     def __repr__(self) -> str:
         names = [f"{metric.name}({metric.by!r})" if metric.by else metric.name for metric in self.metrics]
@@ -398,7 +385,7 @@ class PairedModels:
                 smooth.setdefault(metric.by, []).append(number)
                 continue
             changes = _changes(pairs.redrawn(sides, number, options))[:, 0]
-            summary = Summary.of(changes, options.conf_level, clusters_of(pairs.sides[0]))
+            summary = Summary(changes, options.conf_level, clusters_of(pairs.sides[0]))
             limits[:3, number] = summary.lower, summary.upper, summary.error
         for numbers_of_feature in smooth.values():
             units, results = pairs.left_out(sides, numbers_of_feature, options)
@@ -459,26 +446,44 @@ class PairedModels:
 class JudgedModels(PairedModels):
     """The counts of rows with the predictions of two models, and labels of people and of a judge."""
 
+    @np.errstate(divide="ignore", invalid="ignore")
     def compared(self, conf_level: float | None = None) -> pl.DataFrame:
-        """Both values and their change, of a judge with the power that suits the change; limits are normal."""
+        """Both values and their change, of a judge with the power that suits the change.
+
+        Limits are as far from it as those by people alone are from theirs, times the root of the ratio of variances; in
+        clusters they are normal.
+        """
         options = self.options if conf_level is None else replace(self.options, conf_level=conf_level)
         run, pairs = self.comparison.metrics.run, cast("_Cells", self.pairs)
-        evaluated = [run.evaluate(side, options)[0] for side in pairs.tally.with_rivals(pairs.second)]
-        results, second = (tidy_results(side, undefined_is_null=False) for side in evaluated)
+        sides = [run.evaluate(side, options)[0] for side in pairs.tally.with_rivals(pairs.second)]
+        is_null = options.on_undefined == "null"
+        results, second = (tidy_results(side, undefined_is_null=is_null) for side in sides)
         known = (results[".estimate"].is_not_null() & second[".estimate"].is_not_null()).to_numpy()
-        columns: list[Floats] = []
-        for requested in evaluated[0].evaluator.tables:
-            one, other = (cast("JudgedEvaluator", side.evaluator).judged(requested, None) for side in evaluated)
-            change, half = other.less(one), z_value(options.conf_level)
-            error = np.sqrt(np.where(change.variance > 0, change.variance, np.nan))
-            limits = [change.value - half * error, change.value + half * error]
-            values = [one.at(change.power), other.at(change.power), change.value, *limits, error]
-            columns.append(np.stack(values)[:, :, 0])
-        names = (".one", ".other", ".change", ".lower", ".upper", ".std_error")
-        numbers = np.where(known, np.concatenate(columns, axis=1), np.nan)
+        evaluators = [cast("JudgedEvaluator", side.evaluator) for side in sides]
+        evaluators[0].share_power(evaluators[1])
+        specs = range(len(sides[0].specs))
+        values = [Replicates.by_evaluator(side, specs, side.evaluator, times=1) for side in sides]
+        one, other = (own.results[0] for own in values)
+        variance, alone = changes_by_judge(values)
+        change = other - one
+        if pairs.tally.cluster_names:
+            error = np.sqrt(np.where(variance > 0, variance, np.nan))
+            lower, upper = (change + sign * z_value(options.conf_level) * error for sign in (-1, 1))
+        else:
+            people = replace(pairs, tally=pairs.tally.by_people)
+            by_people = PairedModels(self.comparison, self.source, people, self.options).compared(conf_level)
+            of_people, *ends, own = (
+                by_people[name].to_numpy() for name in (".change", ".lower", ".upper", ".std_error")
+            )
+            part = np.sqrt(np.where(alone > 0, variance / np.where(alone > 0, alone, 1.0), 1.0).clip(max=1))
+            lower, upper = (change + (end - of_people) * part for end in ends)
+            error = own * part
+        p_value = [math.erfc(number / math.sqrt(2)) for number in np.abs(change / error).tolist()]
+        columns = [one, other, change, lower, upper, error, np.array(p_value)]
+        names = (".one", ".other", ".change", ".lower", ".upper", ".std_error", ".p_value")
+        numbers = np.where(known, np.stack(columns), np.nan)
         return results.select(*self._outer, ".metric", ".by", ".estimator").with_columns(
             *(pl.Series(name, own, nan_to_null=True) for name, own in zip(names, numbers, strict=True)),
-            pl.lit(None, pl.Float64).alias(".p_value"),
         )
 
 
@@ -650,7 +655,7 @@ class _Rows:
         for side, rows in zip(self.sides, self.frames, strict=True):
             keys = (*side.keys, Key(Column(_UNIT), "cluster"))
             counted = recounted(side, rows.with_columns(pl.Series(unit, drawn.unit)), keys)
-            units.append(UnitsOfOneFeature.of(evaluate_specs(counted, specs, options)[0], unit))
+            units.append(UnitsOfOneFeature(evaluate_specs(counted, specs, options)[0], unit))
         return _results_of([side.replicates(times) for side in units] for times in drawn.parts)
 
     @property

@@ -320,7 +320,7 @@ class _Outcomes:
 
         A row counts as a member's hit by its share if members are fewer than hits, else by its outcome. The decision is
         based on the other rows of the value, with a mixture of both if these are inconclusive. A decision based on all
-        rows would favour the smaller term by chance and make bounds too narrow; these are conservative. A value with a
+        rows would favor the smaller term by chance and make bounds too narrow; these are conservative. A value with a
         single row gives no information: its outcome may be that of a member or not.
         """
         is_hit, is_miss = (np.arange(len(self.weights))[:, None] == kind for kind in (hit, miss))

@@ -97,7 +97,7 @@ def shrunken_rates(
     metric: GroupwiseMetric, data: Any, truth: ColumnLike | None = None, estimate: ColumnLike | None = None, *,
     pooling: Pooling = "beta_binomial", **options: Unpack[CallOptions],
 ) -> Frame:  # fmt: skip
-    """Shrink the rates of groups towards a common model, the more so the fewer rows they have (partial pooling).
+    """Shrink the rates of groups toward a common model, the more so the fewer rows they have (partial pooling).
 
     With `"beta_binomial"` the rates come from one beta distribution, whose mean and width are estimated by maximum
     likelihood (empirical Bayes; Efron and Morris, 1975). With `"additive"`, for groups of several features, the logit

@@ -306,8 +306,8 @@ def decompose(
     Returns:
         A callable with the arguments of a metric, of which `conf_level=` is that of the intervals. It returns for each
         group (`.group`) beside the reference (`.other`) and each outer group a row for each `.component`: the
-        composition of each column of `by`, `rates`, and `total`, which is their sum: the rate of the group less that of
-        the reference. `.estimate` has `.lower`, `.upper` and `.std_error`, by leaving out one row at a time, or one
+        composition of each column of `by`, `rates`, and `total`, which is their sum: the rate of the group minus that
+        of the reference. `.estimate` has `.lower`, `.upper` and `.std_error`, by leaving out one row at a time, or one
         cluster (`cluster=`); the total has Newcombe's interval. `.n` and `.n_other` are the rows of the denominators.
 
     Raises:

@@ -55,10 +55,10 @@ from tidyfair.specs import (
     CONTEXTS,
     CUTS,
     Array,
-    CallOptions,
     ColumnLike,
     Contrast,
     Design,
+    JudgedCallOptions,
     Options,
     difference,
     key_columns,
@@ -110,7 +110,8 @@ class _Comparison:
     def counts_rows(self) -> bool:
         """True if values are shares of rows that count alike, and are independent."""
         quantities = self.family.estimates
-        return isinstance(quantities, Shares) and quantities.weighted is None
+        rows_count_alike = isinstance(quantities, Shares) and quantities.weighted is None
+        return rows_count_alike and quantities.influences is None and quantities.sampling != "judged"
 
     def rows_of_values(self) -> Array:
         """The rows that values are of: of rates those that count."""
@@ -173,7 +174,7 @@ def _blocks(pairs: int) -> Iterator[slice]:
         yield slice(start, start + _BLOCK)
 
 
-class PairOptions(CallOptions, total=False):
+class PairOptions(JudgedCallOptions, total=False):
     """The options of a call that a comparison of pairs takes."""
 
     design: Design | None
@@ -517,10 +518,10 @@ def pairwise(
         test: Of two rates, by their counts: Fisher's, which is exact, Pearson's `"chi_squared"` without correction, or
             `"g"`, the ratio of likelihoods, which both take many rows. `"interval"` is the level at which the interval
             of the pair alone just holds equality; it is the test of everything else (means, areas, rates with weights
-            or clusters), whatever is asked for.
+            or clusters, groups that share people), whatever is asked for.
         mid_p: Count tables that are as likely as the observed one half, in Fisher's test. It finds more and is nearly
-            exact: a test of 5 % rejects 4.2 % of pairs of equal groups of 50 rows, averaged over rates (the exact one
-            2.6 %), and 5.7 % at most; of 8 and 200 rows 6.3 % at most.
+            exact: a test of 5% rejects 4.2% of pairs of equal groups of 50 rows, averaged over rates (the exact one
+            2.6%), and 5.7% at most; of 8 and 200 rows 6.3% at most.
         adjust: The adjustment of p-values: `"holm"`, for as many pairs as can still be equal (Shaffer, 1986), `"bh"`,
             `"by"`, `"none"`, or `"max_t"`, step-down by the largest distance of any pair of a comparison in standard
             errors of the pair (Westfall and Young, 1993). It is never above Holm's within a comparison, and it, too,
@@ -532,7 +533,7 @@ def pairwise(
         are adjusted, and 1 less the p-value below which groups are told apart; `times=` and `seed=` of the draws for
         `"max_t"`, and of replicates for values whose interval has no closed form. It gives one row for each pair,
         label, evaluation time or quantile level, and outer group: `.group`, `.other`, the rows of both (`.n`,
-        `.n_other`: of rates those that count), both values, `.scale` (`difference`, group less other, `ratio`, group
+        `.n_other`: of rates those that count), both values, `.scale` (`difference`, group minus other, `ratio`, group
         over other, or `odds_ratio`), `.disparity` with `.lower`, `.upper`, `.std_error` (null where limits do not rest
         on one) and `.method`, `.statistic` and `.df` of the tests that have them, `.p_value`, `.p_adjusted`, `.test`,
         `.adjustment` and `.status`. Limits are those of `compare_groups` (Newcombe's for differences of rates,

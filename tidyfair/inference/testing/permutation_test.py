@@ -196,8 +196,8 @@ def by_chance(values: Array, severity: Array, level: float, *, mid_p: bool = Fal
 def on_scale(observed: float, severity: Array, centre: float | None, ends: tuple[float, float]) -> Array:
     """Draws of a distance in standard errors on the scale of the observed value, which is the last of them.
 
-    A draw of half the observed distance is half as far from the centre, on both sides if values lie on both. Without a
-    centre, or a finite value, there is no such scale.
+    A draw of half the observed distance is half as far from the center, on both sides if values lie on both. Without a
+    center, or a finite value, there is no such scale.
     """
     if centre is None or not np.isfinite(observed):
         return np.full(len(severity), np.nan)
@@ -336,7 +336,7 @@ def disparity_test(
         A callable with the arguments of a metric, `times=` draws (by default 10,000 for counts, and 1,000 for rows and
         for a user's function) and their `seed=` among them. It returns one row for each metric and outer group:
         `.hypothesis`, `.estimate`, the mean `.expected` for equal groups and the range of what is not significant at
-        1 - `conf_level` (`.expected_lower`, `.expected_upper`; 5 % by default), `.p_value`, `.p_adjusted`, the number
+        1 - `conf_level` (`.expected_lower`, `.expected_upper`; 5% by default), `.p_value`, `.p_adjusted`, the number
         `.n` of rows and the `.method`.
         Distances in standard errors are shown on the scale of the disparity: a draw that is as likely as half of the
         observed distances as half of the disparity. So the estimate is outside of the range if its p-value is below

@@ -20,6 +20,7 @@ from tidyfair.metrics.fairness import demographic_parity, demographic_parity_rat
 from tidyfair.specs import (
     GROUP_KEYS,
     Array,
+    Frame,
     flag,
     how_often,
     key_columns,
@@ -59,7 +60,7 @@ def smallest_difference(
 ) -> pl.DataFrame:  # fmt: skip
     """Simulate the smallest difference of the smallest group from the others that `disparity_test` detects.
 
-    The rate of the smallest group is moved away from the common rate of the others, towards the farther end of its
+    The rate of the smallest group is moved away from the common rate of the others, toward the farther end of its
     range, until the test detects it with the given power. Use it for planning, before any disparity is observed.
 
     Args:
@@ -121,7 +122,7 @@ def rows_needed(
     fair model (a test of equivalence), or fail for a difference beyond it (a test of excess).
 
     Args:
-        difference: Difference of one group from all others, which have a common rate, towards the farther end of the
+        difference: Difference of one group from all others, which have a common rate, toward the farther end of the
             range.
         share: The rate of the others.
         groups: Number of groups of equal size.
@@ -161,13 +162,14 @@ def rows_needed(
 
 
 @refuse_unknown_settings
-def labels_needed(groups: pl.DataFrame, width: float) -> pl.DataFrame:
+def labels_needed(groups: object, width: float) -> Frame:
     """The labels of people that each group needs for intervals of a given width, beside those of a judge.
 
     The values of people and judge keep their correlation, and the variance by people falls with the number of labels.
 
     Args:
-        groups: The result of `by_group(…, judged=…, interval="auto")`, with intervals of the wanted level.
+        groups: The result of `by_group(…, judged=…, interval="auto")`, with intervals of the wanted level, in any kind
+            of frame.
         width: The distance of the limits.
 
     Returns:
@@ -182,7 +184,9 @@ def labels_needed(groups: pl.DataFrame, width: float) -> pl.DataFrame:
     >>> labels_needed(values, 0.18)[".labels_needed"].item() > 80
     True
     """
-    missing = [name for name in (*JUDGED, ".lower", ".upper", ".n", ".denominator") if name not in groups.columns]
+    source = open_frame(groups)
+    values = source.to_polars()
+    missing = [name for name in (*JUDGED, ".lower", ".upper", ".n", ".denominator") if name not in values.columns]
     if missing:
         msg = f'`groups` lacks {missing[0]!r}: give the result of `by_group(…, judged=…, interval="auto")`.'
         raise ColumnError(msg)
@@ -192,7 +196,7 @@ def labels_needed(groups: pl.DataFrame, width: float) -> pl.DataFrame:
     explained, alone = (1 - ratio) / (1 - share), (pl.col(".upper") - pl.col(".lower")) ** 2 / ratio
     factor = alone * (1 - explained) / (squared_width - alone * explained * share)
     needed = pl.when((factor > 0) & (factor <= 1 / share)).then((pl.col(".n") * factor).ceil().cast(pl.Int64))
-    return GROUPS.frame(groups.with_columns(needed.alias(".labels_needed")))
+    return source.restore(GROUPS.frame(values.with_columns(needed.alias(".labels_needed"))))
 
 
 def _fewest_rows(is_enough: Callable[[int], bool], goal: str, guess: int, precision: int) -> int:
@@ -388,5 +392,5 @@ def _smallest(study: _Study, names: Sequence[str], rows: Sequence[int], share: f
 
 
 def _moved(share: float, difference: float) -> float:
-    """The rate at a distance from another, towards the farther end of the range."""
+    """The rate at a distance from another, toward the farther end of the range."""
     return share - difference if share >= 1 / 2 else share + difference

@@ -20,7 +20,7 @@ _RARER = 3
 
 So three quarters of false rejections are left to the sum of squares, which loses 2 to 4 points of power beside the
 chi-squared test where 20 to 200 groups differ a little, and the largest distance finds a single group of 20 that
-differs in 68 % of samples instead of 55 %.
+differs in 68% of samples instead of 55%.
 """
 _LEAST_VARIANCE = 1e-12
 """The least variance of a group, relative to the largest one."""

@@ -21,7 +21,7 @@ import polars as pl
 from tidyfair.calling import GroupwiseMetric, Metric, MetricSet, Run, metric_set
 from tidyfair.errors import ArgumentError, Status, in_short
 from tidyfair.evaluation import GROUP_CELL, OUTSIDE, Evaluated, texts_of
-from tidyfair.inference.on_data import CalledOnData, RateOnData, refuse_others
+from tidyfair.inference.on_data import CalledOnData, RateOnData
 from tidyfair.inference.rate_tests import with_adjusted_p_values
 from tidyfair.inference.result_frames import frame_of, outer_keys_of, schema_of
 from tidyfair.intervals import (
@@ -51,6 +51,7 @@ from tidyfair.specs import (
     are_columns,
     check_features,
     proper_share,
+    refuse_unknown,
     refuse_unknown_keywords,
     show_keywords,
     whole,
@@ -75,7 +76,7 @@ _MOST_NUMBERS = 2**20
 _FEW_ROWS = 16
 """The most rows for each combination at which it is faster to draw rows than counts of combinations."""
 _SPLITS = 24
-"""Steps in which the error is split between a subgroup and the rest; more make limits narrower by less than 1 %."""
+"""Steps in which the error is split between a subgroup and the rest; more make limits narrower by less than 1%."""
 _RATES = "fall_out, miss_rate, selection_rate or accuracy; {} is not a share of rows"
 _RATES_OR_CALIBRATION = "fall_out, miss_rate or accuracy, or calibration_in_the_large of scores, not {}"
 """What searches and certificates take, with the name of a metric that is nothing of the kind."""
@@ -299,7 +300,7 @@ class LinearSubgroup(SubgroupAudit):
 
 def _slopes(points: Array, denominator: Array, numerator: Array) -> tuple[Array, Array]:
     """The weighted least squares fit of the rate: its slopes, and a point at which it is the overall rate."""
-    # scaled to 0 to 1 and centred, so that no direction is lost to rounding
+    # scaled to 0 to 1 and centered, so that no direction is lost to rounding
     low, width = points.min(axis=0), np.ptp(points, axis=0)
     width = np.where(width > 0, width, np.inf)
     scaled = (points - low) / width
@@ -317,7 +318,7 @@ class SubgroupCertificate(SubgroupAudit):
 
     Returns a frame of the caller's kind with one row for each outer group. Columns: the outer keys, `.metric`, the
     certified `.epsilon`, the `.subgroup` that determines it, whose `.estimate` is compared with `.compared_with` (the
-    rate of all others, or its own mean score), their `.difference` in the unfavourable direction, the `.denominator` of
+    rate of all others, or its own mean score), their `.difference` in the unfavorable direction, the `.denominator` of
     the subgroup, the numbers of conjunctions `.searched` and `.not_searched` (fewer than `.min_n` rows in the
     denominator, or unknown people), the `.conf_level`, and `.status`. If no conjunction is searched, `.epsilon` is
     null, and `.status` gives the reason.
@@ -384,7 +385,7 @@ class SubgroupCertificate(SubgroupAudit):
         searched = conjunctions.status == Status.OK
         error = (1 - options.conf_level) / max(int(searched.sum()), 1)
         rate, other = conjunctions.rates()
-        # the sign of a difference towards the bad side
+        # the sign of a difference toward the bad side
         badness = 1 if self.metric.direction == "minimize" else -1
         upper = np.full(len(searched), math.nan)
         hits, size = conjunctions.numerator[searched], conjunctions.denominator[searched]
@@ -465,7 +466,7 @@ class MulticalibrationTest(CalledOnData):
         return [cumulative_calibration_error]
 
     def _check_call(self, keywords: Any) -> None:
-        refuse_others(keywords, self.accepted, "data", "truth")
+        refuse_unknown("argument", keywords, ["data", "truth", *self.accepted.__annotations__])
 
     def _check_source(self, source: Source) -> None:
         for column in self.features:
@@ -797,7 +798,7 @@ def multicalibration_test(
 
     Returns:
         A callable with the arguments of a metric of scores (`probs`, `group_by`, weights, `pos_label`, `labels`), and
-        `conf_level=`, 1 less the probability of any false alarm, for which `.detectable` is computed. It returns a row
+        `conf_level=`, 1 minus the probability of any false alarm, for which `.detectable` is computed. It returns a row
         for all rows (null `.by`) and for each subgroup, those with the largest `.statistic` first: outer keys,
         `.metric`, `.by`, the features, `.group`, `.estimate` (the error per row), `.std_error` (the standard deviation
         of events less scores, if these are calibrated), `.statistic` (their quotient), `.p_value`, `.p_adjusted` (for

@@ -12,7 +12,7 @@ import numpy as np
 import polars as pl
 
 from tidyfair.errors import ArgumentError, failures_of
-from tidyfair.specs.averages import DISTRIBUTION, DISTRIBUTION_BY_LABEL, Average
+from tidyfair.specs.averages import DISTRIBUTION, DISTRIBUTION_BY_LABEL, MICRO, Average
 from tidyfair.specs.formulas.formula import Formula, Table, Variation, as_floats
 from tidyfair.specs.formulas.statistics import BOTH, OTHER_SIDE, STEPS, Given, Number, Statistic, Sums, unprefixed
 
@@ -58,7 +58,11 @@ class SumFormula(Formula):
 
     def sums_read(self, sums: Sums, average: Average) -> Sums:
         """The sums that it reads, from those of each label."""
-        return average.sums_read(sums)
+        if average is MICRO:
+            return {name: _over_labels(values) for name, values in sums.items()}
+        # if it sums over all labels, those of one label against the rest are of two sides
+        has_two_sides = self.kind == "class" and self.over_levels and average.by_label and self.only_average is None
+        return two_sides(sums, self.all_sums) if has_two_sides else sums
 
     def on_sums(self, sums: Sums, whose: str = "") -> tuple[Number, Number | None]:
         """The value, nan or infinite where it is undefined, and the denominator of a rate; from sums by their name.
@@ -114,7 +118,7 @@ class SumFormula(Formula):
     def effective_numbers(self, sums: Sums, squares: Sums) -> dict[str, Number]:
         """Effective numbers of rows of a weighted rate, from sums of weights and of squared weights; none for others.
 
-        `effective` is that by linearisation, `even` that if weights are unrelated to hits (Kish, 1965).
+        `effective` is that by linearization, `even` that if weights are unrelated to hits (Kish, 1965).
         """
         value, weight = self.on_sums(sums)
         squared, squares_of_weight = self.on_sums(squares)
@@ -232,12 +236,6 @@ class LabelSums(SumFormula):
         """The denominator of a rate, from sums counted in rows."""
         return self.on_sums(rows)[1]
 
-    def sums_read(self, sums: Sums, average: Average) -> Sums:
-        """The sums that it reads; if it sums over all labels, those of one label against the rest are of two sides."""
-        if self.over_levels and average.by_label:
-            return two_sides(sums, self.all_sums)
-        return super().sums_read(sums, average)
-
 
 @dataclass(frozen=True, eq=False)
 class LabelDistributions(LabelSums):
@@ -268,10 +266,6 @@ class LabelDistributions(LabelSums):
     def table(self, average: Average) -> Table:  # noqa: ARG002 - it has one average only
         """The table that it reads."""
         return Table("class", self.reads, given=self.given)
-
-    def sums_read(self, sums: Sums, average: Average) -> Sums:  # noqa: ARG002 - as above
-        """The sums that it reads."""
-        return sums
 
 
 @dataclass(frozen=True, eq=False)
@@ -307,6 +301,11 @@ class RowSums(SumFormula):
         denominator = self.on_sums(rows)[1]
         # other sums are no numbers of rows
         return None if denominator is None or np.isnan(denominator).any() else denominator
+
+
+def _over_labels(values: Number) -> Number:
+    """The sums over labels; statistics of the labels of a call, in one dimension, are the same for all groups."""
+    return values[:1] if values.ndim == 1 else values.sum(axis=1, keepdims=True)
 
 
 def two_sides(sums: Sums, names: Iterable[str]) -> dict[str, Number]:

@@ -1,27 +1,40 @@
-"""Work on cache-sized slices of rows, in threads: numpy and polars release the interpreter lock."""
+"""Threads: work on cache-sized slices of rows in several of them, and forked processes that lack those of polars.
+
+A fork of a process that has run polars lacks the threads of polars, which then waits forever.
+"""
 
 from __future__ import annotations
 
 import os
+import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, TypeAlias, TypeVar
+from pathlib import Path
+from typing import TypeVar
 
 import numpy as np
+import polars as pl
 
-Array: TypeAlias = np.ndarray[Any, Any]
+from tidyfair.errors import ForkError
+from tidyfair.specs import Array
 
 MOST_PARTED = 2**8
 """With more codes, copying the rows of one code from each slice is slow."""
 _SLICE = 2**17
+_TASKS = Path("/proc/self/task")
+"""Folder in which Linux lists the threads of a process."""
+_NAMED = "polars"
+_A_MOMENT = 0.01
+_CHECKED: set[int] = set()
+"""Processes known to have the threads; even the first may be a fork of a process that used polars alone."""
 
 _Item = TypeVar("_Item")
 _Result = TypeVar("_Result")
 
 
-def side_by_side(work: Callable[[_Item], _Result], items: Sequence[_Item]) -> list[_Result]:
+def in_threads(work: Callable[[_Item], _Result], items: Sequence[_Item]) -> list[_Result]:
     """Results of work on each item, in their order, computed in threads."""
     threads = min(len(items), os.cpu_count() or 1)
     if threads <= 1:
@@ -33,7 +46,7 @@ def side_by_side(work: Callable[[_Item], _Result], items: Sequence[_Item]) -> li
 def over_slices(work: Callable[[slice], _Result], rows: int, size: int) -> list[_Result]:
     """Results of work on slices of `size` rows, in order; without rows there is one empty slice."""
     slices = [slice(start, min(start + size, rows)) for start in range(0, max(rows, 1), size)]
-    return side_by_side(work, slices)
+    return in_threads(work, slices)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -71,3 +84,48 @@ class Parted:
             for own, ends in self.parts:
                 values.append(own[ends[code] : ends[code + 1]])
         return np.concatenate(values)
+
+
+# Forked processes
+
+
+def check_threads() -> None:
+    """Refuse to work in a fork that lacks the threads of polars, which would hang.
+
+    Only Linux lists threads; other systems do not fork by default, so nothing is checked there.
+    """
+    process = os.getpid()
+    if process in _CHECKED:
+        return
+    if _TASKS.exists() and not _polars_has_threads():
+        msg = (
+            "This process was forked after polars had run, so it lacks the threads of polars and would hang. Start "
+            'processes with `multiprocessing.get_context("spawn")` (or "forkserver"), or fork before polars has run.'
+        )
+        raise ForkError(msg)
+    _CHECKED.add(process)
+
+
+def _polars_has_threads() -> bool:
+    before = len(_names())
+    pl.thread_pool_size()  # starts them, unless they were there when the process was forked
+    if len(_names()) > before or _polars_is_named():
+        return True
+    # threads take their names when they begin
+    time.sleep(_A_MOMENT)
+    return _polars_is_named()
+
+
+def _polars_is_named() -> bool:
+    return any(name.startswith(_NAMED) for name in _names())
+
+
+def _names() -> list[str]:
+    """The names of the threads of this process."""
+    names: list[str] = []
+    for task in _TASKS.iterdir():
+        try:
+            names.append((task / "comm").read_text())
+        except OSError:
+            continue  # it has ended meanwhile
+    return names
