@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from statistics import NormalDist
 from typing import Any, Literal, TypeAlias, cast
@@ -206,12 +206,10 @@ def standardized_differences(
 
     def compare(every: pl.DataFrame, group: pl.DataFrame, other: pl.DataFrame) -> _Numbers:
         samples = Sample.of(group), Sample.of(other)
-        influences = [
-            rows.select("row", (pl.col("weight") * (pl.col("value") - sample.mean)).alias("influence"))
-            for rows, sample in zip((group, other), samples, strict=True)
-        ]
+        influences = [pl.col("weight") * (pl.col("value") - sample.mean) for sample in samples]
+        correlation = _correlation((group, other), influences)
         overall = Sample.of(every).deviation if spread == "all" else None
-        return standardization.compared(*samples, _correlation(*influences), overall, z)
+        return standardization.compared(*samples, correlation, overall, z)
 
     comparison = _Comparison(
         "standardized_differences", STANDARDIZED, ".mean",
@@ -278,13 +276,9 @@ def quantile_ratios(
         values = [cast("float", numbers.quantile(share, "linear")) for numbers in both]
         ratio = values[0] / values[1]
         errors = [_error_of_logarithm(numbers, share) for numbers in both]
-        influences = [
-            rows.select("row", (share - (pl.col("value") <= value).cast(pl.Float64)).alias("influence"))
-            for rows, value in zip((group, other), values, strict=True)
-        ]
-        error = math.sqrt(
-            max(errors[0] ** 2 + errors[1] ** 2 - 2 * _correlation(*influences) * errors[0] * errors[1], 0.0)
-        )
+        influences = [share - (pl.col("value") <= value).cast(pl.Float64) for value in values]
+        shared = 2 * _correlation((group, other), influences) * errors[0] * errors[1]
+        error = math.sqrt(max(errors[0] ** 2 + errors[1] ** 2 - shared, 0.0))
         # numbers that have not been seen to vary say nothing about how far they do
         if not error > 0:
             return {".disparity": ratio}
@@ -313,11 +307,11 @@ def relative_gaps(
     return comparison.table(data, values, by, to, group_by or None)
 
 
-def _correlation(one: pl.DataFrame, other: pl.DataFrame) -> float:
+def _correlation(groups: Sequence[pl.DataFrame], influences: Sequence[pl.Expr]) -> float:
     """The correlation of the values of two groups by chance, from the influences of the rows that they share."""
-    shared = one.join(other, on="row")
-    variances = [rows["influence"].dot(rows["influence"]) or 0.0 for rows in (one, other)]
-    covariance = shared["influence"].dot(shared["influence_right"]) or 0.0
+    one, other = (group.select("row", own.alias("own")) for group, own in zip(groups, influences, strict=True))
+    shared, variances = one.join(other, on="row"), [rows["own"].dot(rows["own"]) or 0.0 for rows in (one, other)]
+    covariance = shared["own"].dot(shared["own_right"]) or 0.0
     return covariance / math.sqrt(variances[0] * variances[1]) if covariance else 0.0
 
 
