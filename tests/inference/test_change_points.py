@@ -37,9 +37,8 @@ def counts_of(data: pl.DataFrame, group: str) -> tuple[Any, Any]:
 
 
 def search(*metrics: Any, **options: Any) -> Any:
-    of_call = {name: options.pop(name) for name in ("times", "seed") if name in options}
-    test = inference.compare_periods(*metrics, period="week", search="change", **options)
-    return partial(test, **{**TIMES, **of_call})
+    of_call = TIMES | {name: options.pop(name) for name in ("times", "seed") if name in options}
+    return partial(inference.compare_periods(*metrics, period="week", search="change", **options), **of_call)
 
 
 PARITY = tf.demographic_parity("g")
@@ -282,8 +281,8 @@ def test_different_rates_of_one_name_are_searched_apart() -> None:
     groups, periods = ["u"] * 50 + ["v"] * 50, [1, 2, 3, 4] * 25
     data = pl.DataFrame({"y": [1, 0] * 50, "p": [1] * 80 + [0] * 20, "g": groups, "m": periods})
     called = tf.new_groupwise_metric(tf.selection_rate.alias("sens"), "other", tf.difference())("g")
-    search: dict[str, Any] = {"period": "m", "search": "change"}
-    found = inference.compare_periods(tf.sens.difference("g"), called, **search)(data, "y", "p", group_by="m")
+    apart = inference.compare_periods(tf.sens.difference("g"), called, period="m", search="change")
+    found = apart(data, "y", "p", group_by="m", times=20)
     rows = found.filter(pl.col(".metric") == "sens")
     assert sorted(zip(rows[".group"], rows[".n"], strict=True)) == [("u", 25), ("u", 50), ("v", 25), ("v", 50)]
 
