@@ -143,11 +143,11 @@ class Uncertainty:
         elif kind == "area":
             values = self._areas(requested, rows)
         else:
-            values = self._of_groups(requested, rows, kind)
+            values = self._group_estimates(requested, rows, kind)
         if not self.shares_rows or self.tally.design is not None:
             return values
         if values.influences is None and has_jackknife(requested.formula, requested.average, self.tally):
-            values = replace(values, influences=self._of_groups(requested, rows).influences)
+            values = replace(values, influences=self._group_estimates(requested, rows).influences)
         return replace(values, sampling="shared")
 
     def _shares(self, rows: Integers) -> Shares:
@@ -166,7 +166,7 @@ class Uncertainty:
         error = area_errors(value, variance, events, others)
         freedom, influences = np.full(len(rows), np.inf), None
         if self.tally.cluster_names:
-            clustered = cast("Smooth", self._of_groups(requested, rows))
+            clustered = cast("Smooth", self._group_estimates(requested, rows))
             error, freedom, influences = clustered.error, clustered.freedom, clustered.influences
             with np.errstate(divide="ignore", invalid="ignore"):
                 # a share of the rows has the same variance without clusters; of areas of 0 and 1 one row of each
@@ -181,7 +181,7 @@ class Uncertainty:
         return Smooth(value, error, freedom, scale, below, above, influences=influences, kind="area")
 
     @np.errstate(divide="ignore", invalid="ignore")
-    def _of_groups(
+    def _group_estimates(
         self, requested: RequestedFormula, rows: Integers, kind: Kind | None = None
     ) -> Smooth | Shares | CalibrationErrors:
         """Some values of a formula; those of all groups of its feature are computed once."""
