@@ -119,9 +119,9 @@ class JudgedValues:
         return self.denominator / self.ratio
 
     @property
-    def variance(self) -> Floats:
-        """The variance of values."""
-        return self.variances[0]
+    def labelled_rows(self) -> Floats:
+        """The number of independent rows that people labelled, in effect."""
+        return self.segments.sum(np.where(self.is_labelled, self.size, 0.0))[:, None]
 
     @cached_property
     def variances(self) -> tuple[Floats, Floats]:

@@ -337,8 +337,9 @@ def beside_context(
         rows, error = (joined(getattr(own, name) for own in shares) for name in ("rows", "error_by_judge"))
         values: Shares | Smooth = Shares(value, rows, sampling="judged", error_by_judge=error)
     else:
-        error = joined(np.sqrt(own.variance) for own in both)
-        freedom = np.fmax(joined(own.denominator for own in both) - 1, 1)
+        error = joined(np.sqrt(own.segments.sum(own.of_people**2) * own.ratio) for own in both)
+        labelled = joined(np.broadcast_to(own.labelled_rows, own.value.shape) for own in both)
+        freedom = np.fmax(labelled - 1, 1)
         values = Smooth.about(value, error, freedom, scale, sampling="judged")
     if context == "rest" and not evaluator.tally.cluster_names:
         # no row is in a group and in the rest
