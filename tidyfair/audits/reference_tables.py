@@ -229,7 +229,9 @@ class _Table:
                 check_positive(family, self.scale_of_values[family.spec])
         scales: dict[int, Scale] = {family.spec: self.scale_of_values[family.spec] for family in with_context}
         by_judge = [family for family in with_context if family.estimates.sampling == "judged"]
-        others = {spec: scale for spec, scale in scales.items() if spec not in {family.spec for family in by_judge}}
+        others = scales.copy()
+        for family in by_judge:
+            others.pop(family.spec, None)
         drawn = {family.spec for family in with_context if family.estimates.kind == "resampled"}
         beside = against_rest(self.evaluated, self.options, others, drawn)
         beside = pl.concat([beside, *map(self._rests_by_judge, by_judge)], how="diagonal_relaxed")
