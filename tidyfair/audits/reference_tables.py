@@ -102,11 +102,8 @@ class GroupComparison(GroupsCompared):
     """Metrics whose groups are compared with a reference, as a callable on dataframes; made by `compare_groups`."""
 
     subject: ClassVar[str] = "compare_groups()"
-    lists_unknown: ClassVar[bool] = True
     kind: ClassVar[ResultKind] = COMPARISONS
-    follows_designs: ClassVar[bool] = True
-    follows_judges: ClassVar[bool] = True
-    follows_suppression: ClassVar[bool] = True
+    follows: ClassVar[frozenset[str]] = frozenset({"unknown"})
     accepted: ClassVar[type[Any]] = SurveyCallOptions
     refused: ClassVar[Mapping[str, str]] = _REFUSED
     _in_words: ClassVar[tuple[str, ...]] = ("metrics", "standardization")

@@ -19,7 +19,7 @@ from tidyfair.calling import Metric, Run
 from tidyfair.errors import ArgumentError, in_short
 from tidyfair.evaluation import Evaluated, GroupIndex, KeyCodes, sums_of, values_of
 from tidyfair.inference.on_data import CalledOnData, refuse_several_cuts
-from tidyfair.inference.result_frames import frame_of, no_rows, outer_keys_of, schema_of, with_outer_key
+from tidyfair.inference.result_frames import of_outer_groups, outer_keys_of, schema_of
 from tidyfair.intervals import Shares, generator, share_of, z_value
 from tidyfair.metrics.regression import mean_truth
 from tidyfair.specs import (
@@ -102,11 +102,9 @@ class FeatureCurve(CalledOnData):
     def _results(self, tally: Tally, options: Options) -> pl.DataFrame:
         refuse_several_cuts(self.subject, tally)
         (evaluated,) = self._run.evaluate(tally, options, are_features=False)
-        keys = outer_keys_of(evaluated)
-        curves = enumerate(self._curves(evaluated, options))
-        return pl.concat([no_rows(keys, _SHOWN), *(with_outer_key(keys, *curve) for curve in curves)])
+        return of_outer_groups(outer_keys_of(evaluated), _SHOWN, enumerate(self._curves(evaluated, options)))
 
-    def _curves(self, evaluated: Evaluated, options: Options) -> Iterator[pl.DataFrame]:
+    def _curves(self, evaluated: Evaluated, options: Options) -> Iterator[dict[str, Any]]:
         """The curve of each outer group."""
         evaluator, tally = evaluated.evaluator, evaluated.evaluator.tally
         ((requested, table),) = evaluator.tables.items()
@@ -157,10 +155,10 @@ class FeatureCurve(CalledOnData):
                     share = (estimate * counted + 0.5) / (counted + 1)
                     of_error = np.fmin(counted, share * (1 - share) / error**2)
                     lower, upper = Shares(estimate, of_error).far.limits(factor)
-            yield frame_of({
+            yield {
                 ".metric": self.metric.name, ".by": self.feature, ".at": list(self.at), ".estimate": estimate,
                 ".lower": lower, ".upper": upper, ".std_error": error, ".effective_n": rows,
-            }, _SHOWN)  # fmt: skip
+            }  # fmt: skip
 
 
 @dataclass(frozen=True, eq=False)

@@ -19,7 +19,7 @@ from tidyfair.calling import GroupwiseFactory, GroupwiseMetric, Metric, MetricSe
 from tidyfair.errors import ArgumentError, in_short
 from tidyfair.evaluation import GROUP_CELL, LEVEL, Evaluated
 from tidyfair.inference.on_data import CalledOnTallies, GroupwiseOnData
-from tidyfair.inference.result_frames import Content, Schema, frame_of, no_rows, outer_keys_of, with_outer_key
+from tidyfair.inference.result_frames import Content, Schema, of_outer_groups, outer_keys_of
 from tidyfair.intervals import adjusted, check_shuffled, generator, in_progress, share_of
 from tidyfair.specs import (
     ALL_GROUPS,
@@ -306,11 +306,9 @@ class OuterGroupTest(RateTest):
     """The columns of results beside the keys of outer groups."""
 
     def _tables(self, case: Case) -> Iterator[pl.DataFrame]:
-        keys = outer_keys_of(case.evaluated)
-        yield no_rows(keys, self._schema)
-        for outer in range(len(case.evaluated.group_cells.outer_keys)):
-            for tested in self._tested(OuterGroup(case, outer)):
-                yield with_outer_key(keys, outer, frame_of(tested, self._schema))
+        outers = range(len(case.evaluated.group_cells.outer_keys))
+        tested = ((outer, content) for outer in outers for content in self._tested(OuterGroup(case, outer)))
+        yield of_outer_groups(outer_keys_of(case.evaluated), self._schema, tested)
 
     @abstractmethod
     def _tested(self, outer_group: OuterGroup) -> Iterator[Content]:

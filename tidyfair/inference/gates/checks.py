@@ -114,12 +114,9 @@ class Gate(MetricSetOnData, CalledOnTallies):
 
     subject: ClassVar[str] = "A gate"
     accepted: ClassVar[type[Any]] = JudgedCallOptions
-    follows_judges: ClassVar[bool] = True
-    follows_chosen_thresholds: ClassVar[bool] = True
-    follows_points: ClassVar[bool] = True
-    follows_suppression: ClassVar[bool] = True
-    lists_unknown: ClassVar[bool] = True
-    warns_of_missing: ClassVar[bool] = False
+    follows: ClassVar[frozenset[str]] = frozenset({
+        "operating_point", "points", "suppress_below", "unknown", "missing",
+    })  # fmt: skip
     kind: ClassVar[ResultKind] = VERDICTS
     refused: ClassVar[Mapping[str, str]] = _REFUSED
     metrics: MetricSet
@@ -406,8 +403,7 @@ class ComparisonGate(CalledOnTallies):
 
     subject: ClassVar[str] = "A gate"
     accepted: ClassVar[type[Any]] = JudgedCallOptions
-    follows_points: ClassVar[bool] = True
-    lists_unknown: ClassVar[bool] = True
+    follows: ClassVar[frozenset[str]] = frozenset({"points", "unknown"})
     refused: ClassVar[Mapping[str, str]] = _REFUSED
     _in_words: ClassVar[tuple[str, ...]] = ("comparison",)
     comparison: GroupsCompared
@@ -435,10 +431,9 @@ class ComparisonGate(CalledOnTallies):
         setting = f"{self.side} {self.limit:g}; conf_level={self.conf_level:g}"
         return visible(f"<ComparisonGate of {self.comparison!r}, {setting}>")
 
-    @property
-    def follows_judges(self) -> bool:  # pyright: ignore[reportIncompatibleVariableOverride] - as its comparison does
-        """True if the comparison uses the labels of a judge."""
-        return self.comparison.follows_judges
+    def _follows(self, step: str) -> bool:
+        # the labels of a judge are used as the comparison does
+        return super()._follows(step) and (step != "judged" or step in self.comparison.accepted.__annotations__)
 
     @property
     def _run(self) -> Run:

@@ -57,8 +57,9 @@ from tidyfair.specs import (
     Array,
     ColumnLike,
     Contrast,
+    Design,
+    JudgedCallOptions,
     Options,
-    SurveyCallOptions,
     difference,
     key_columns,
     one_of,
@@ -173,16 +174,20 @@ def _blocks(pairs: int) -> Iterator[slice]:
         yield slice(start, start + _BLOCK)
 
 
+class PairOptions(JudgedCallOptions, total=False):
+    """The options of a call that a comparison of pairs takes."""
+
+    design: Design | None
+
+
 @dataclass(frozen=True, repr=False)
 class PairwiseTest(AdjustedTest, GroupsCompared):
     """Tests each pair of groups; made by `pairwise`."""
 
     subject: ClassVar[str] = "pairwise()"
     adjustments: ClassVar[tuple[str, ...]] = (*ADJUSTMENTS, "max_t")
-    follows_points: ClassVar[bool] = True
-    follows_designs: ClassVar[bool] = True
-    follows_judges: ClassVar[bool] = True
-    accepted: ClassVar[type[Any]] = SurveyCallOptions
+    follows: ClassVar[frozenset[str]] = frozenset({"points"})
+    accepted: ClassVar[type[Any]] = PairOptions
     refused: ClassVar[Mapping[str, str]] = {name: why for name, why in REFUSED.items() if name != "on_undefined"}
     kind: ClassVar[ResultKind] = PAIRS
     test: str = "fisher"

@@ -24,15 +24,7 @@ from tidyfair.inference.rate_tests import (
     groupwise,
     reads_one_label,
 )
-from tidyfair.inference.result_frames import (
-    Content,
-    Schema,
-    frame_of,
-    no_rows,
-    outer_keys_of,
-    schema_of,
-    with_outer_key,
-)
+from tidyfair.inference.result_frames import Content, Schema, of_outer_groups, outer_keys_of, schema_of
 from tidyfair.inference.testing.permutation import shuffled_cells, shuffled_rows
 from tidyfair.inference.testing.studentized import Families, all_distances, joint_distances, rate_distances, slack
 from tidyfair.intervals import Share, generator, in_progress, is_of_labels, share_of
@@ -115,21 +107,19 @@ class DisparityTest(OuterGroupTest):
 
     def _shuffled(self, case: Case) -> Iterator[pl.DataFrame]:
         """The tests of a metric that is no rate of equal rows: groups are shuffled, and all is evaluated again."""
-        keys = outer_keys_of(case.evaluated)
         observed = tidy_results(case.evaluated, undefined_is_null=False)
         testable = observed[".estimate"].is_not_null()
         families = Families(case)
-        if observed.is_empty():
-            yield no_rows(keys, self._schema)
         draws = list(self._draws(case, families)) if testable.any() else []
         method = "permutation" if families.is_exact else "studentized permutation, asymptotic"
+        rows = [self._row(case) for _ in range(len(observed))]
         for outer in range(len(observed)):
-            row = self._row(case)
             if testable[outer]:
                 values, severity = (np.concatenate([drawn[kind][outer] for drawn in draws]) for kind in (0, 1))
                 is_distance = not families.is_exact
-                row = self._row(case, values, severity, observed[".n"][outer], method, is_distance=is_distance)
-            yield with_outer_key(keys, outer, frame_of(row, self._schema))
+                size = observed[".n"][outer]
+                rows[outer] = self._row(case, values, severity, size, method, is_distance=is_distance)
+        yield of_outer_groups(outer_keys_of(case.evaluated), self._schema, enumerate(rows))
 
     def _draws(self, case: Case, families: Families) -> Iterator[tuple[list[Array], list[Array]]]:
         """The disparities of outer groups in some draws, and their severities, until all draws are made."""

@@ -440,7 +440,7 @@ class MulticalibrationTest(CalledOnData):
 
     subject: ClassVar[str] = "multicalibration_test()"
     kind: ClassVar[ResultKind] = MISCALIBRATION
-    lists_unknown: ClassVar[bool] = True
+    follows: ClassVar[frozenset[str]] = frozenset({"unknown"})
     accepted: ClassVar[type[Any]] = CalibrationOptions
     features: tuple[Column, ...]
     depth: int
