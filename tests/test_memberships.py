@@ -364,6 +364,19 @@ def test_intervals_of_groups_that_share_most_people_cover(base: Any) -> None:
 
 
 @pytest.mark.simulation
+@pytest.mark.parametrize("to", ["rest", "overall"])
+def test_groups_are_seldom_said_to_differ_from_equal_others(to: str) -> None:
+    random, times, rows, excluded = np.random.default_rng(8), 400, 400, 0
+    disparity = tf.selection_rate.difference(tf.memberships("one", "other"), to=to)
+    for _ in range(times):
+        one = random.random(rows) < 0.6
+        other = np.where(random.random(rows) < 0.8, one, random.random(rows) < 0.5)
+        data = pl.DataFrame({"one": one, "other": other, "p": random.random(rows) < 0.4})
+        excluded += disparity(data, estimate="p", interval="auto")[".lower"].item() > 0
+    assert excluded / times <= 0.07
+
+
+@pytest.mark.simulation
 def test_permutation_tests_keep_their_level() -> None:
     random, times, rows, rejected = np.random.default_rng(9), 400, 200, 0
     test = inference.disparity_test(tf.selection_rate.difference(tf.memberships("a", "b", "c"), to="rest"))
@@ -383,6 +396,37 @@ def test_each_group_against_those_outside_of_it() -> None:
         two = tf.accuracy.difference("side", to=0, signed=True)(sides, "y", "p", interval="auto").row(0, named=True)
         own = (row[".disparity"], row[".lower"], row[".upper"])
         assert own == pytest.approx((two[".estimate"], two[".lower"], two[".upper"]), abs=1e-12)
+
+
+@pytest.mark.parametrize("to", ["rest", "overall"])
+@pytest.mark.parametrize("scale", ["difference", "ratio"])
+@pytest.mark.parametrize("name", ["accuracy", "brier_class", "roc_auc"])
+def test_limits_of_the_farthest_group_are_those_of_each(name: str, scale: str, to: str) -> None:
+    data, metric = PEOPLE.drop_nulls(), getattr(tf, name)
+    row = getattr(metric, scale)(RACE, to=to)(data, "y", "p", probs="score", interval="auto", times=40).row(
+        0, named=True
+    )
+    if (name, to) == ("roc_auc", "overall"):
+        # the area of all rows is no mean of those of a group and of all others
+        assert row[".method"].startswith("bootstrap")
+        return
+    each = tf.compare_groups(metric, by=RACE, to=to, scale=scale)(data, "y", "p", probs="score")
+    ends = each.select(".lower", ".upper").drop_nulls().to_numpy()
+    farthest = np.abs(ends).max() if scale == "difference" else np.exp(-np.abs(np.log(ends)).max())
+    assert row[".upper" if scale == "difference" else ".lower"] == pytest.approx(farthest, abs=1e-12)
+    assert row[".method"] == "pairwise"
+
+
+def test_limits_of_the_farthest_group_are_near_those_of_resampled_people() -> None:
+    disparity = tf.sens.difference(RACE, to="rest")
+    closed, drawn = (
+        disparity(PEOPLE, "y", "p", interval=interval, times=1_000, on_undefined="ignore").row(0, named=True)
+        for interval in ("auto", "bootstrap")
+    )
+    assert closed[".upper"] == pytest.approx(drawn[".upper"], abs=0.02)
+    # clusters have people of several groups
+    grouped = disparity(PEOPLE, "y", "p", interval="auto", cluster="number", times=50, on_undefined="ignore")
+    assert grouped[".method"].item().startswith("cluster bootstrap")
 
 
 def test_formulas_of_two_samples_compare_with_those_outside() -> None:

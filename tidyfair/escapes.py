@@ -6,7 +6,7 @@ Results keep names unchanged. Names in texts, tables and pictures for display ar
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from html import escape
 
 import polars as pl
@@ -23,6 +23,8 @@ _SCRIPTS = r"[\u0600-\u1fff\u20d0-\uffff\U00010000-\U000dffff]"
 _ESCAPED = re.compile(rf"[{_INVISIBLE}]|(?<!{_SCRIPTS})[\u200c\u200d]|[\u200c\u200d](?!{_SCRIPTS})")
 _ESCAPED_BUT_LINES = re.compile(rf"(?!\n)(?:{_ESCAPED.pattern})")
 _TAG = re.compile(r"<(?=[A-Za-z/!?])")
+_CELL = ' style="text-align: left; vertical-align: top; padding: 0.25em 0.75em 0.25em 0.25em"'
+"""Jupyter aligns cells to the right, as is right for numbers, marimo has no space between them; colors are theirs."""
 
 
 def visible(text: str, *, lines: bool = False) -> str:
@@ -52,6 +54,35 @@ def as_text(text: str) -> str:
     """A text, escaped for Markdown and HTML."""
     escaped = re.sub(r"([\\`*_~|\[\]#{}$@^]|:(?=//)|(?<=www)\.)", r"\\\1", visible(text))
     return escape(escaped, quote=False)
+
+
+def display(
+    kind: str, columns: Mapping[str, Sequence[str]], *, name: str = "", remark: str = "", call: str = ""
+) -> str:
+    """An object as HTML, without a style that reaches beyond it.
+
+    Args:
+        kind: What the object is, as its representation says.
+        columns: The table, by headings.
+        name: The name of the object.
+        remark: A sentence on it.
+        call: The call, or its arguments in brackets.
+    """
+    title = " ".join(part for part in (f"<strong>{as_html(name)}</strong>" if name else "", as_html(kind)) if part)
+    parts = [f"<p>{title}</p>"]
+    if remark:
+        parts.append(f"<p>{as_html(remark)}</p>")
+    filled = {heading: cells for heading, cells in columns.items() if any(cells)}
+    if filled:
+        head = "".join(f"<th{_CELL}>{as_html(heading)}</th>" for heading in filled)
+        rows: list[str] = []
+        for cells in zip(*filled.values(), strict=True):
+            rows.append("<tr>" + "".join(f"<td{_CELL}>{as_html(cell)}</td>" for cell in cells) + "</tr>")
+        parts.append(f"<table><thead><tr>{head}</tr></thead><tbody>{''.join(rows)}</tbody></table>")
+    if call:
+        before = "with" if call.startswith("(") else "as"
+        parts.append(f"<p>Call it {before} <code>{as_html(call)}</code></p>")
+    return f"<div>{''.join(parts)}</div>"
 
 
 def markdown_row(cells: Sequence[str]) -> str:

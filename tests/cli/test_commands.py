@@ -839,7 +839,7 @@ def test_min_n_hides_groups_and_leaves_them_out(tmp_path: Path, capsys: pytest.C
         capsys, "compare", file, "--truth", "repaid", "--pos-label", "yes", "--one", "approved", "--other", "model",
         "--by", "race", "--min-n", "60",
     )  # fmt: skip
-    assert _cells(out, "demographic_parity", "race")[0] == f"{enough['.estimate'].item():.3f}"
+    assert _cells(out, "demographic_parity", "race")[0] == f"{enough['.estimate'].item() * 100:.1f} points"
 
 
 @pytest.mark.usefixtures("undrawn")

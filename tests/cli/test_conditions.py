@@ -278,7 +278,7 @@ def test_changes_of_unknown_groups_are_shown_only_where_they_are_groups(
     if unknown == "apart":
         # named once, in the note on who is left out
         assert shown.count("Unknown") == card.count("Unknown") == 1
-        assert "left out: Unknown\n" in shown
+        assert "left out: Unknown.\n" in shown
     assert all(group in shown for group in (known + others if unknown == "group" else known))
 
 

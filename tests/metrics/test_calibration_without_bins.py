@@ -101,6 +101,7 @@ def test_consistency_bands_are_those_of_drawn_events() -> None:
         for low, high, *own in curve.select(".lowest_score", ".highest_score", ".lower", ".upper").rows():
             inside = (score[order] >= low) & (score[order] <= high)
             assert own == pytest.approx(limits[:, inside].mean(axis=1).tolist(), abs=0.04)
+    assert curve[".conf_level"].unique().to_list() == [0.8]
     # the same call has the same draws, and weights are no counts of events
     assert curve.equals(calibration.curve(data, "truth", probs="score", binning="isotonic", conf_level=0.8))
     weights = data.with_columns(weight=2.0)

@@ -29,10 +29,10 @@ from tidyfair.specs import (
     Privileged,
     Treatment,
     refuse,
+    refuse_unknown,
     refuse_unknown_keywords,
     show_keywords,
     string,
-    unknown_keyword,
     with_event,
 )
 from tidyfair.tallies import Suppression, open_frame
@@ -289,10 +289,7 @@ def audit(
     keywords: dict[str, Any] = dict(options)
     refuse("audit()", keywords, _REFUSED)
     known = ["truth", "estimate", "by", "to", *_FACTS, *CallOptions.__annotations__]
-    for keyword in keywords:
-        if keyword not in known:
-            kind = "argument of audit()"
-            raise unknown_keyword(kind, keyword, known)
+    refuse_unknown("argument of audit()", keywords, known)
     if by is None:
         msg = 'audit() compares groups: name the feature, `by="column"`, or a list of them, `by=["sex", "race"]`.'
         raise ArgumentError(msg)

@@ -14,10 +14,11 @@ from tidyfair.audits.published import PublishedColumn, PublishedTable
 from tidyfair.audits.reference_tables import GroupComparison, compare_groups
 from tidyfair.calling import GroupwiseMetric, Metric, metric_set, metric_tweak
 from tidyfair.errors import ArgumentError, ColumnError, LabelError, Status, listed
+from tidyfair.escapes import display
 from tidyfair.evaluation import labels_with_scores
 from tidyfair.intervals import Scale
 from tidyfair.metrics.classification import instances
-from tidyfair.specs import By, Column, Options, Policy, Treatment, crossed_text, display, key_columns
+from tidyfair.specs import By, Column, Options, Policy, Treatment, crossed_text, key_columns
 from tidyfair.specs.result_kinds import UNKNOWN_ROWS
 from tidyfair.tallies import Cut, Suppression, Tally, open_frame
 
@@ -308,9 +309,17 @@ class ValuesTable(AuditTable):
         members: list[Any] = [*metrics, *(metric.difference(*by, **groups) for metric in metrics for by in features)]
         metrics_of_groups = metric_set(*members)
         tally = call.tally(members, without=without)
-        if audit.one_event:
-            _check_event(audit, tally, Options(**call.reading))
-        metrics_of_groups.run.check_occurs(tally, Options(**call.reading))
+        options = Options(**call.reading)
+        if audit.one_event and options.pos_label is None and tally.truth is not None:
+            labels = labels_with_scores(tally, labels=options.labels, pos_label=None, estimator=options.estimator)
+            if labels.event is None:
+                msg = (
+                    f"audit(): {audit.name} is about one event, and the labels of {tally.truth.name!r} are "
+                    f"{listed(labels.values)}: name the event, as in `pos_label={labels.values[-1]!r}`; all others "
+                    "count as its absence."
+                )
+                raise LabelError(msg)
+        metrics_of_groups.run.check_occurs(tally, options)
         frame = metrics_of_groups.compute_by_group(tally, **call.reading, interval="auto", on_undefined="ignore")
         statuses = frame[".status"].unique().to_list()
         reasons = {status: f"undefined ({Status.text_of(status)})" for status in statuses}
@@ -493,20 +502,6 @@ def keys_of(frame: pl.DataFrame) -> list[tuple[str, str]]:
     used = {name for name in frame.columns if name in {".by", ".group"} or frame[name].null_count() < len(frame)}
     headings = [(name, heading) for name, heading in _HEADINGS.items() if name in used]
     return [*((name, name) for name in key_columns(frame)), *headings]
-
-
-def _check_event(audit: NamedAudit, tally: Tally, options: Options) -> None:
-    """Refuse several labels of which none is the event."""
-    if options.pos_label is not None or tally.truth is None:
-        return
-    labels = labels_with_scores(tally, labels=options.labels, pos_label=None, estimator=options.estimator)
-    if labels.event is None:
-        msg = (
-            f"audit(): {audit.name} is about one event, and the labels of {tally.truth.name!r} are "
-            f"{listed(labels.values)}: name the event, as in `pos_label={labels.values[-1]!r}`; all others count as "
-            "its absence."
-        )
-        raise LabelError(msg)
 
 
 def _notes(headings: Mapping[str, str], notes: Iterable[Mapping[str, str]]) -> str:

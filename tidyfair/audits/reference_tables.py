@@ -23,7 +23,6 @@ from tidyfair.audits.references import (
     BY_VALUE,
     IN_WORDS,
     against_rest,
-    check_best,
     limits_to_overall,
     reference_index,
     share_of_group,
@@ -81,7 +80,7 @@ TableScale: TypeAlias = Literal["difference", "ratio", "odds_ratio", "standardiz
 _TESTS = ("interval", "fisher", "mid_p", "z", "welch")
 _ADJUSTMENTS = ("holm", "bh", "by", "none")
 _FAMILIES = ("all", "metric", "by")
-_REFUSED = dict.fromkeys(("interval", "parts", "keep_rows"), "")
+_REFUSED: dict[str, str] = dict.fromkeys(("interval", "parts", "keep_rows"), "")
 """The options of metrics that it does not accept, and why."""
 _NUMBERS = (
     ".estimate_lower", ".estimate_upper", ".estimate_reference", ".disparity", ".lower", ".upper", ".std_error",
@@ -103,18 +102,14 @@ class GroupComparison(GroupsCompared):
     """Metrics whose groups are compared with a reference, as a callable on dataframes; made by `compare_groups`."""
 
     subject: ClassVar[str] = "compare_groups()"
-    lists_unknown: ClassVar[bool] = True
     kind: ClassVar[ResultKind] = COMPARISONS
-    follows_designs: ClassVar[bool] = True
-    follows_judges: ClassVar[bool] = True
-    follows_suppression: ClassVar[bool] = True
+    follows: ClassVar[frozenset[str]] = frozenset({"unknown"})
     accepted: ClassVar[type[Any]] = SurveyCallOptions
     refused: ClassVar[Mapping[str, str]] = _REFUSED
     _in_words: ClassVar[tuple[str, ...]] = ("metrics", "standardization")
     metrics: tuple[GroupwiseMetric, ...]
     to: tuple[object, ...]
     """The reference of each metric."""
-    scale: tuple[TableScale, ...]
     test: Test
     adjust: str
     family: str
@@ -129,16 +124,10 @@ class GroupComparison(GroupsCompared):
         read = called._options(called._run, options, ComputeOptions)  # noqa: SLF001 - of the same class
         return called._result_of_tally(tally, read, options)  # noqa: SLF001 - as above
 
-    @property
-    def scales_of_metrics(self) -> tuple[str, ...]:
-        """The scale on which each metric is compared."""
-        return self.scale
-
     def reads_variation(self, number: int) -> bool:
         """True if a metric is compared by the variation of its groups: in standard deviations, or by Welch's test."""
-        return self.scale[number] == "standardized" or _has_welch(
-            self.test, self.metrics[number], self.to[number], self.scale[number]
-        )
+        scale = self.scales[number]
+        return scale == "standardized" or _has_welch(self.test, self.metrics[number], self.to[number], scale)
 
     @property
     def is_chosen_by_value(self) -> bool:
@@ -167,7 +156,7 @@ class GroupComparison(GroupsCompared):
         options = replace(options, interval="auto", on_undefined="ignore")
         independent = tally.design is None and all(key.column.name == BLOCK for key in tally.clusters)
         independent = independent and tally.judge is None
-        if "standardized" in self.scale and not independent:
+        if "standardized" in self.scales and not independent:
             msg = (
                 'compare_groups(): `scale="standardized"` accepts neither clusters nor designs, because its intervals '
                 'are of single rows; use `scale="difference"`, which accepts both.'
@@ -224,7 +213,7 @@ class _Table:
         self.metric_numbers = [members[spec.name, cast("By", spec.by)] for spec in evaluated.specs]
         self.metrics = [settings.metrics[number] for number in self.metric_numbers]
         self.to = [settings.to[number] for number in self.metric_numbers]
-        self.scale: list[TableScale] = [settings.scale[number] for number in self.metric_numbers]
+        self.scale: list[TableScale] = [cast("TableScale", settings.scales[number]) for number in self.metric_numbers]
         self.reads_variation = [settings.reads_variation(number) for number in self.metric_numbers]
         # a standardized difference is one first
         self.scale_of_values: list[Scale] = ["difference" if one == "standardized" else one for one in self.scale]
@@ -554,7 +543,7 @@ def compare_groups(
         compared.append(replace(metric, name=metric.metrics[0].name, aggregate=aggregate))
     metric_set(*compared)  # refuses a metric that is compared twice
     return GroupComparison(
-        tuple(compared), references, scales, cast("Any", one_of("test", test, _TESTS)),
+        tuple(compared), scales, references, cast("Any", one_of("test", test, _TESTS)),
         one_of("adjust", adjust, _ADJUSTMENTS), one_of("family", family, _FAMILIES), standardization,
     )  # fmt: skip
 
@@ -626,8 +615,12 @@ def _check(metric: GroupwiseMetric, reference: object, scale: TableScale) -> Non
     if base.definition.compares:
         msg = f"{base.name} compares each group with others already; its values are those of `by_group`."
         raise ArgumentError(msg)
-    if reference == "best":
-        check_best(metric)
+    if reference == "best" and base.direction == "zero" and not {"truth", "estimate"} <= base.definition.reads:
+        msg = (
+            f"{base.name} is neither good nor bad, so that no group is the best: say what others are compared with, "
+            'as `to="highest"`, `to="lowest"`, `to="majority"` or a group.'
+        )
+        raise ArgumentError(msg)
     if scale == "standardized":
         check_mean(base, 'scale="standardized"')
         if reference in CONTEXTS:

@@ -9,8 +9,6 @@ from typing import Any, TypeAlias, cast
 import numpy as np
 import polars as pl
 
-from tidyfair.calling import GroupwiseMetric
-from tidyfair.errors import ArgumentError
 from tidyfair.evaluation import (
     GROUP_CELL,
     LEVEL,
@@ -63,17 +61,6 @@ def reference_index(family: ComparedGroups, evaluated: Evaluated, to: object) ->
     named = evaluated.group_cells.find(spec.by, to, spec.metrics[0].name, IN_WORDS)
     index = rows[GROUP_CELL].is_in(named).arg_true()
     return int(index[0]) if len(index) else None
-
-
-def check_best(metric: GroupwiseMetric) -> None:
-    """Refuse the best of values of which neither side is good."""
-    (base,) = metric.metrics
-    if base.direction == "zero" and not {"truth", "estimate"} <= base.definition.reads:
-        msg = (
-            f"{base.name} is neither good nor bad, so that no group is the best: say what others are compared with, "
-            'as `to="highest"`, `to="lowest"`, `to="majority"` or a group.'
-        )
-        raise ArgumentError(msg)
 
 
 def against_rest(

@@ -105,18 +105,6 @@ def _usual(
     return rates, disparities
 
 
-def _rates_of_groups(rates: Sequence[Metric], parities: Sequence[GroupwiseMetric]) -> dict[Formula, Metric]:
-    """The rates that are computed for groups, by definition: those of all rows, and those of the parities."""
-    every = [*rates, *(rate for parity in parities for rate in parity.metrics)]
-    by_definition: dict[Formula, Metric] = {}
-    for rate in every:
-        # an alias is no other metric, and a comparison of groups has no value for all rows
-        names = {known.name for known in by_definition.values()}
-        if not rate.definition.compares and rate.definition not in by_definition and rate.name not in names:
-            by_definition[rate.definition] = rate
-    return by_definition
-
-
 def differences(rates: Iterable[Metric], bys: Iterable[By]) -> list[GroupwiseMetric]:
     """The differences of rates between the groups of features, under the names of the rates."""
     factories = [new_groupwise_metric(rate, rate.name, difference()) for rate in rates]
@@ -158,7 +146,12 @@ class UsualMetrics:
             rates = tuple(metric for metric in metrics if isinstance(metric, Metric))
             disparities = [metric for metric in metrics if isinstance(metric, GroupwiseMetric)]
         parities = [disparity.with_policy(policy.beside(disparity.policy)) for disparity in disparities]
-        shown = _rates_of_groups(rates, parities)
+        shown: dict[Formula, Metric] = {}
+        for rate in (*rates, *(rate for parity in parities for rate in parity.metrics)):
+            # an alias is no other metric, and a comparison of groups has no value for all rows
+            names = {known.name for known in shown.values()}
+            if not rate.definition.compares and rate.name not in names:
+                shown.setdefault(rate.definition, rate)
         bys += [parity.by for parity in parities]
         # disparities with rates that are not in the table of groups
         others = [parity for parity in parities if not {rate.definition for rate in parity.metrics} <= shown.keys()]

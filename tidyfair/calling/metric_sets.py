@@ -16,7 +16,7 @@ import polars as pl
 from tidyfair.calling.calls import INTERNAL, Evaluable, call_in_words, in_lines
 from tidyfair.calling.comparisons import COMPARISONS, Comparable
 from tidyfair.errors import AggregateError, ArgumentError, in_short, listed, nearest
-from tidyfair.escapes import visible
+from tidyfair.escapes import display, visible
 from tidyfair.specs import (
     ALL_GROUPS,
     MACRO,
@@ -34,7 +34,6 @@ from tidyfair.specs import (
     Privileged,
     Treatment,
     as_aggregate,
-    display,
     hint,
     one_of,
     privileged,

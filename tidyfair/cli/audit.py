@@ -379,15 +379,14 @@ def _over_outer_groups(results: pl.DataFrame, together: pl.DataFrame, units: Map
         pl.col(_NAME).sort_by(".estimate").last().alias("name of highest"),
     )  # fmt: skip
     in_units = [units.get(name, "") for name in summary[".metric"]]
-
-    def texts_in_units(name: str) -> pl.Series:
-        # the value of all rows together names the points
-        texts = [
+    # the value of all rows together names the points
+    columns = {
+        name: [
             in_unit(value, unit).removesuffix(" points") for value, unit in zip(summary[name], in_units, strict=True)
         ]
-        return pl.Series(name, texts, dtype=pl.String)
-
-    texts = summary.with_columns(texts_in_units(name) for name in ("mean", *ends))
+        for name in ("mean", *ends)
+    }
+    texts = summary.with_columns(pl.Series(name, column, dtype=pl.String) for name, column in columns.items())
     named = [pl.format("{} ({})", end, f"name of {end}").alias(end) for end in ends]
     texts = texts.select(*keys, "mean", *named)
     return together.join(texts, on=keys, how="left", nulls_equal=True, maintain_order="left")

@@ -40,11 +40,6 @@ _number = partial(_read, float, "a number")
 _whole = partial(_read, int, "a whole number")
 
 
-def _wholes(text: str) -> list[int]:
-    """Whole numbers of an option, such as `100,200`."""
-    return [_whole(part) for part in text.split(",")]
-
-
 def _numbers(text: str) -> list[float]:
     """Numbers of an option: `0.5`, `0.3,0.5`, or `0.1:0.9:0.1` from the first to the second in steps of the third."""
     numbers: list[float] = []
@@ -113,8 +108,8 @@ class CommandFlag:
 
 
 _READERS: Mapping[str, Callable[[str], object] | None] = {
-    "text": None, "number": _number, "whole": _whole, "numbers": _numbers, "wholes": _wholes,
-    "thresholds": _thresholds, "path": Path,
+    "text": None, "path": Path, "number": _number, "numbers": _numbers, "thresholds": _thresholds, "whole": _whole,
+    "wholes": lambda text: list(map(_whole, text.split(","))),
 }  # fmt: skip
 """How texts of options are read."""
 
@@ -318,7 +313,12 @@ def as_flags(message: str, names: Collection[str]) -> str:
 
     # the functions that the commands call
     message = message.removeprefix("audit(): ").removeprefix("audit: ")
-    return _OPTION.sub(as_flag, _MOMENT.sub(_as_written, message))
+    kinds: dict[str, Any] = {"date": dt.date, "datetime": dt.datetime, "time": dt.time}
+
+    def as_written(moment: re.Match[str]) -> str:
+        return repr(kinds[moment[1]](*map(int, moment[2].split(", "))).isoformat())
+
+    return _OPTION.sub(as_flag, _MOMENT.sub(as_written, message))
 
 
 def _texts_of(value: str) -> list[str]:
@@ -330,10 +330,3 @@ def _texts_of(value: str) -> list[str]:
     if isinstance(items, dict):
         items = [f"{key}={item}" for key, item in cast("dict[object, object]", items).items()]
     return [shlex.quote(str(item)) for item in cast("list[object]", items)] if isinstance(items, list) else [value]
-
-
-def _as_written(match: re.Match[str]) -> str:
-    """A date or time as the command line takes it."""
-    numbers = map(int, match[2].split(", "))
-    kinds: dict[str, Any] = {"date": dt.date, "datetime": dt.datetime, "time": dt.time}
-    return repr(kinds[match[1]](*numbers).isoformat())

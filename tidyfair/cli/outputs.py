@@ -17,8 +17,8 @@ from polars import selectors
 
 from tidyfair.cli.terminal import say, show_texts, tell
 from tidyfair.errors import ArgumentError
-from tidyfair.escapes import as_text, markdown_row, renamed, visible, visible_texts
-from tidyfair.reports import NOTHING, number_in_digits, reason, worded
+from tidyfair.escapes import as_text, renamed, visible
+from tidyfair.reports import Table, reason, worded
 from tidyfair.specs import RESERVED, SELECTIONS, key_columns
 from tidyfair.tallies import check_outputs, save, write
 
@@ -163,6 +163,11 @@ class Part:
     """The columns up to this one are repeated where the table is too wide for the terminal."""
     remarks: Sequence[str] = ()
 
+    @property
+    def shown(self) -> Table:
+        """The table as pages have it, whose columns keep their names."""
+        return Table(self.table, tuple(self.notes), heads={name: (name, "") for name in self.table.columns})
+
     def print(self) -> None:
         """Print it; a terminal may lack the sign of a missing value."""
         if self.title:
@@ -171,38 +176,21 @@ class Part:
             say("(no rows)")
             say("")
             return
-        table, below = self._texts_and_notes("-")
-        show_texts(table.head(_MOST_ROWS), table.columns.index(visible(self.up_to)) + 1 if self.up_to else 0)
-        for sentence in (*below, *self.remarks):
+        names = self.table.columns
+        texts = self.shown.texts("-").rename(dict(zip(names, renamed(names), strict=True)))
+        show_texts(texts.head(_MOST_ROWS), names.index(self.up_to) + 1 if self.up_to else 0)
+        for sentence in (*self.shown.below(), *self.remarks):
             say(sentence)
-        if len(table) > _MOST_ROWS:
-            say(f"({len(table):,} rows in all; write them to a file to see the others.)")
+        if len(texts) > _MOST_ROWS:
+            say(f"({len(texts):,} rows in all; write them to a file to see the others.)")
         say("")
 
     def markdown(self) -> list[str]:
         """The paragraphs of the table in Markdown."""
-        paragraphs = [f"## {as_text(self.title)}"] if self.title else []
+        heading = [f"## {as_text(self.title)}"] if self.title else []
         if self.table.is_empty():
-            return [*paragraphs, "No rows."]
-        table, below = self._texts_and_notes(NOTHING)
-        lines = [markdown_row(table.columns), markdown_row(["---"] * table.width), *map(markdown_row, table.rows())]
-        return [*paragraphs, "\n".join(lines), *map(as_text, [*below, *self.remarks])]
-
-    def _texts_and_notes(self, nothing: str) -> tuple[pl.DataFrame, list[str]]:
-        """The table as visible texts, with the numbers of notes in its cells, and the notes with their numbers."""
-        names = dict(zip(self.table.columns, renamed(self.table.columns), strict=True))
-        texts: list[pl.Series] = []
-        for column in visible_texts(self.table):
-            # texts in lists and structs are made visible here
-            cells = [number_in_digits(value) if isinstance(value, float) else value for value in column]
-            shown = [nothing if cell is None else visible(str(cell)) for cell in cells]
-            texts.append(pl.Series(names[column.name], shown, dtype=pl.String))
-        marked = pl.DataFrame(texts)
-        numbers: dict[str, int] = {}
-        for column, row, text in self.notes:
-            number = numbers.setdefault(visible(text), len(numbers) + 1)
-            marked[row, names[column]] += f" [{number}]"
-        return marked, [f"[{number}] {text}" for text, number in numbers.items()]
+            return [*heading, "No rows."]
+        return [*heading, self.shown.markdown(), *map(as_text, self.remarks)]
 
 
 @dataclass(frozen=True)

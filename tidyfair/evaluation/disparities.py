@@ -231,7 +231,7 @@ def _worst_metric(
 ) -> Disparities:
     """Combine the numbers of several metrics, in runs: the worst of the comparable ones, or the mean of all."""
     # a mean of fewer metrics, and a user's function of fewer, would mean something else
-    of_all = undefined_is_null or not aggregate.may_leave_metrics_out
+    of_all = undefined_is_null or aggregate.across == "mean" or isinstance(aggregate, UserAggregate)
     unusable = segments.any(np.isin(numbers.reason, [Status.MISSING_VALUES.code, Status.SUPPRESSED.code]))
     enough = np.where(of_all | unusable, segments.all(numbers.known), segments.any(numbers.known))
     settled = _settle(numbers, segments, enough, aggregate)

@@ -105,6 +105,22 @@ class Evaluated:
     point: float | None = None
     """The value of that column for metrics at points, if there is a single point."""
 
+    @classmethod
+    def of(
+        cls, evaluator: Evaluator, plan: EvaluationPlan, group_cells: GroupCells, labels: Labels, options: Options,
+        cut: str | None = None,
+    ) -> Evaluated:  # fmt: skip
+        """The values by an evaluator."""
+        values = {key: evaluator.values(metric) for key, metric in plan.distinct.items()}
+        requested, bys = plan.requested, plan.by_of_spec
+        rows = value_rows(requested, values, plan.specs, bys, group_cells, labels, na_rm=options.na_rm)
+        return cls(rows, plan, group_cells, labels, evaluator, cut=cut)
+
+    def rests(self, options: Options) -> Evaluated:
+        """The values of the people outside of each group, in the same rows, if groups overlap."""
+        ((_, others, _),) = self.evaluator.beside(self.plan.bys[-1], ("rest",))
+        return Evaluated.of(others, self.plan, self.group_cells, self.labels, options, self.cut)
+
     @property
     def specs(self) -> tuple[MetricSpec, ...]:
         """The metrics."""
@@ -313,11 +329,10 @@ def _evaluate(
     )
     for context, pool, _ in evaluator.beside(by):
         evaluator.pools[context] = pool
-    values = {key: evaluator.values(metric) for key, metric in plan.distinct.items()}
+    evaluated = Evaluated.of(evaluator, plan, group_cells, labels, options, cut)
     if not with_variances:
         evaluator.forget_sums()
-    rows = value_rows(plan.requested, values, specs, plan.by_of_spec, group_cells, labels, na_rm=options.na_rm)
-    return Evaluated(rows, plan, group_cells, labels, evaluator, cut=cut)
+    return evaluated
 
 
 def _check_order_of_labels(tally: Tally, labels: Labels, specs: Sequence[MetricSpec]) -> None:

@@ -253,7 +253,7 @@ class Evaluator:
         for context in self.contexts if contexts is None else contexts:
             beside = self.members.beside(context)
             copies, group_cells, cells = among_groups_of(self.group_cells, by, beside, self.labels)
-            pool = replace(self, tally=copies.tally, group_cells=group_cells, cells=cells, pools={})
+            pool = replace(self, tally=copies.tally, group_cells=group_cells, cells=cells, members=None, pools={})
             yield context, pool, copies
 
     def forget_sums(self) -> None:
@@ -333,22 +333,19 @@ class Evaluator:
             numbers: dict[str, Array] = {}
             reasons: dict[str, Array] = {}
             for by, (first, size) in self.group_cells.spans.items():
-                own, span = self._rows_of_feature(table, scope, by), slice(first, first + size)
+                formulas, span = self._row_formulas(table, scope, by), slice(first, first + size)
+                if not formulas:
+                    continue
+                source, rows = (
+                    (self, scope) if scope == "own" or scope not in self.pools else (self.pools[scope], "own")
+                )
+                own = source._values_of_rows(table, rows, by, formulas)  # noqa: SLF001 - of the same class
                 for name, values in own.numbers.items():
                     numbers.setdefault(name, np.full(shape, np.nan))[span] = values
                 for name, values in own.reasons.items():
                     reasons.setdefault(name, np.full(shape, None, dtype=object))[span] = values
             self._computed[table, scope] = ComputedValues(numbers, reasons)
         return self._computed[table, scope]
-
-    def _rows_of_feature(self, table: Table, scope: Scope, by: By | None) -> ComputedValues:
-        """The values of the formulas of a table that read rows, in the groups of a `by`."""
-        formulas = self._row_formulas(table, scope, by)
-        if not formulas:
-            return NOT_COMPUTED
-        if scope != "own" and scope in self.pools:
-            return self.pools[scope]._values_of_rows(table, "own", by, formulas)  # noqa: SLF001 - of the same class
-        return self._values_of_rows(table, scope, by, formulas)
 
     def _values_of_rows(self, table: Table, scope: Scope, by: By | None, formulas: Sequence[Formula]) -> ComputedValues:
         """The values of some formulas that read rows, in the groups of a `by`."""

@@ -120,23 +120,13 @@ class GroupCells:
         """The group of each group cell as results show it; null where all rows are together."""
         texts: list[pl.Series] = []
         for by, (_, size) in self.spans.items():
-            if by:
-                texts.append(self.texts(by))
-            else:
-                texts.append(pl.Series([None], dtype=pl.String).new_from_index(0, size))
+            nobody = pl.Series([None], dtype=pl.String).new_from_index(0, size)
+            texts.append(nobody if by is None else texts_of(self.indices[by].keys))
         return pl.concat(texts)
 
     def texts(self, by: By) -> pl.Series:
         """The groups of a `by` within all outer groups, as results show them."""
-        texts = self._texts.get(by)
-        if texts is None:
-            texts = self._texts[by] = texts_of(self.indices[by].keys)
-        return texts
-
-    @cached_property
-    def _texts(self) -> dict[By, pl.Series]:
-        """The texts of the groups of each `by` that was shown."""
-        return {}
+        return self.text[slice_of(self, by)]
 
     @cached_property
     def compared(self) -> Segments:

@@ -101,7 +101,7 @@ def _codes_of(key: pl.Series) -> tuple[Integers, int]:
         in_order: list[str | None] = [*sorted({*texts} - {None}), None]
         rank_of_text = dict(zip(in_order, range(len(in_order)), strict=True))
         return np.array(list(map(rank_of_text.get, texts)), dtype=np.int64), len(in_order)
-    elif (offsets := offsets_of_integers(key)) is not None:
+    elif (offsets := _offsets_of_integers(key)) is not None:
         return offsets, int(offsets.max()) + 1
     elif isinstance(dtype, pl.String) and (distinct := key.drop_nulls().unique()).len() <= _FEW_TEXTS:
         count, ranks = len(distinct), key.cast(pl.Enum(distinct.sort())).to_physical()
@@ -115,7 +115,7 @@ def _codes_of(key: pl.Series) -> tuple[Integers, int]:
     return ranks.to_numpy().astype(np.int64), count + 1
 
 
-def offsets_of_integers(key: pl.Series) -> Integers | None:
+def _offsets_of_integers(key: pl.Series) -> Integers | None:
     """The distances of whole numbers from the smallest one, if they are small enough to serve as codes; else None."""
     if not isinstance(key.dtype, _INTEGERS) or key.null_count() or not len(key):
         return None

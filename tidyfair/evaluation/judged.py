@@ -27,7 +27,7 @@ from tidyfair.evaluation.ranked_rows import Scope
 from tidyfair.evaluation.statistics import pooled, sums_of
 from tidyfair.specs import Array, Average, Booleans, By, Floats, Integers, Segments
 from tidyfair.specs.formulas import Formula
-from tidyfair.tallies import ESTIMATE, HIDDEN, SOURCES, is_centre, is_end
+from tidyfair.tallies import ESTIMATE, HIDDEN, SOURCES, reduction_of
 
 JUDGED = {
     ".people": "people", ".judge_labelled": "judge_labelled", ".judge": "judge", ".judge_weight": "power",
@@ -229,7 +229,7 @@ class JudgedEvaluator(Evaluator):
         names = [f"k{index}" for index, key in enumerate(people.tally.keys) if key.role in {"judged", "cluster"}]
         codes, index = KeyCodes(people.tally.cells), people.group_cells.indices[by]
         units = codes.index([*names, ESTIMATE], within=index)
-        strata = _Strata.of(people, units, index, self._pooled(by, scope))
+        strata = _Strata.of(people, units, by, scope)
         group, unit = strata.value, strata.unit
         # labels that were drawn with known probabilities have weights already
         is_weighted = scope != "own" and (self.tally.judge is None or self.tally.judge.probability is None)
@@ -275,17 +275,6 @@ class JudgedEvaluator(Evaluator):
         root = np.sqrt(judged.size)[:, None]
         return replace(judged, of_people=judged.of_people / root, of_error=judged.of_error / root)
 
-    def _pooled(self, by: By | None, scope: Scope) -> Booleans:
-        """Mask of the groups whose rows a value is of: an array of values by groups."""
-        first, count = self.group_cells.spans[by]
-        is_own = np.eye(count, dtype=bool)
-        if scope == "own":
-            return is_own
-        span = slice(first, first + count)
-        outer = self.group_cells.outer[span]
-        pooled = (outer[:, None] == outer) & ~self.group_cells.excluded[span]
-        return pooled & ~is_own if scope == "rest" else pooled
-
 
 @dataclass(frozen=True, eq=False)
 class _Strata:
@@ -306,20 +295,29 @@ class _Strata:
     """Those of one group."""
 
     @classmethod
-    def of(cls, people: Evaluator, units: GroupIndex, index: GroupIndex, pooled: Booleans) -> _Strata:
-        """The units of the groups that are pooled in each value; of several groups, of those with some label."""
+    def of(cls, people: Evaluator, units: GroupIndex, by: By | None, scope: Scope) -> _Strata:
+        """The units of the groups of a feature that each value is of; of several groups, of those with some label."""
         weight, square = (
             np.bincount(units.of_cell, people.cells.measure(name), len(units)).astype(float) for name in ("w", "w2")
         )
         size, is_labelled = np.where(square > 0, weight**2 / square, 1.0), people.cells.truth[units.example] >= 0
-        group = index.of_cell[units.example]
-        has_label = np.bincount(group, is_labelled, len(pooled)) > 0
-        is_own = np.eye(len(pooled), dtype=bool)
-        pooled = pooled & (has_label | is_own)
-        is_empty = np.logical_not(pooled.any(axis=1))
-        # in place of nothing stands the group itself, as all values have units
-        filled: Booleans = pooled | (is_own & is_empty[:, None])
-        value, unit = np.nonzero(filled[:, group])
+        first, groups = people.group_cells.spans[by]
+        group = people.group_cells.indices[by].of_cell[units.example]
+        value, unit, is_empty = group, np.arange(len(group)), np.zeros(groups, dtype=bool)
+        if scope != "own":
+            # all units of the outer group of each value, which stand together
+            outer = people.group_cells.outer[first : first + groups]
+            starts, ends = (np.searchsorted(outer[group], outer, side=side) for side in ("left", "right"))
+            value = np.repeat(np.arange(groups), ends - starts)
+            unit = np.arange(len(value)) + np.repeat(ends - np.cumsum(ends - starts), ends - starts)
+            is_own = group[unit] == value
+            has_label = np.bincount(group, is_labelled, groups) > 0
+            is_known = has_label & ~people.group_cells.excluded[first : first + groups]
+            pooled = is_known[group[unit]] & (~is_own if scope == "rest" else True)
+            is_empty = np.bincount(value, pooled, groups) == 0
+            # in place of nothing stands the group itself, as all values have units
+            kept = pooled | (is_own & is_empty[value])
+            value, unit = value[kept], unit[kept]
         return cls(
             value, unit, group[unit], weight[unit], size[unit], is_labelled[unit], is_empty, Segments.of(value),
             Segments.of(value, group[unit]),
@@ -372,7 +370,7 @@ def derivatives(
     nothing = np.zeros(int(segments.sizes.sum()), dtype=bool)
     everything = pooled(sums, segments, nothing, "overall")
     others = pooled(sums, segments, nothing, "rest")
-    own = {name: everything[name] - others[name] for name in everything if not (is_centre(name) or is_end(name))}
+    own = {name: everything[name] - others[name] for name in everything if reduction_of(name) == "sum"}
     share = np.zeros(len(nothing))
     for values in own.values():
         flat = np.abs(values).reshape(len(nothing), math.prod(values.shape[1:]))

@@ -13,7 +13,7 @@ import numpy as np
 import polars as pl
 
 from tidyfair.errors import ArgumentError, LabelError, advice, differs_in_case, in_short, listed, nearest, with_article
-from tidyfair.evaluation.group_index import offsets_of_integers
+from tidyfair.evaluation.group_index import KeyCodes
 from tidyfair.specs import (
     AVERAGES,
     BINARY,
@@ -88,22 +88,9 @@ class Labels:
         column, index_of = tally.cells[side], self._indices(tally)[side]
         if len(column) <= _FEW_CELLS:
             return np.array(list(map(index_of.get, column.to_list(), itertools.repeat(-1))), dtype=np.int64)
-        if isinstance(column.dtype, pl.Enum):
-            values, codes = column.dtype.categories.to_list(), column.to_physical()
-        elif column.dtype == pl.Boolean:
-            values, codes = [False, True], column.cast(pl.UInt8)
-        elif (offsets := offsets_of_integers(column)) is not None:
-            seen = tally.seen[side]
-            table = np.full(seen[-1] - seen[0] + 1, -1)
-            table[[label - seen[0] for label in seen]] = [index_of.get(label, -1) for label in seen]
-            return table[offsets]
-        else:
-            return self.encode(tally)[side].fill_null(-1).to_numpy().astype(np.int64)
-        # the last one is that of null
-        indices = np.array([index_of.get(value, -1) for value in [*values, None]])
-        if codes.null_count():
-            codes = codes.cast(pl.UInt32).fill_null(len(values))
-        return indices[codes.to_numpy()]
+        distinct = KeyCodes(column.to_frame()).index([side])
+        indices = [index_of.get(value, -1) for value in distinct.keys[side].to_list()]
+        return np.array(indices, dtype=np.int64)[distinct.of_cell]
 
     def _indices(self, tally: Tally) -> dict[str, dict[Any, int]]:
         """The index of each label of the truth and of the estimate."""

@@ -24,7 +24,7 @@ from tidyfair.evaluation.results import frames_of
 from tidyfair.evaluation.statistics import GROUP_CELL, LEVEL, Cells
 from tidyfair.evaluation.value_rows import PART, STATE, UNDEFINED, ValueRows
 from tidyfair.specs import CONTEXTS, Array, Booleans, By, Floats, Integers, Segments
-from tidyfair.tallies import LABELS, Copies, Members, Tally, centred, is_centre, is_least, is_sum
+from tidyfair.tallies import EXTREMES, LABELS, Copies, Members, Tally, centred, reduction_of
 
 _NUMBERS = ("estimate", "weight", "size", "n")
 """The columns of values that aggregates read."""
@@ -304,7 +304,7 @@ class UnitsOfOneFeature:
         self._sums: dict[str, Array] = {
             name: self._cells[name].to_numpy()
             for name in cells.columns[cells.columns.index("n") :]
-            if not is_centre(name)
+            if reduction_of(name) != "first"
         }
 
     def replicates(self, times: Array) -> Replicates:
@@ -327,9 +327,9 @@ def _merged(name: str, values: Array, drawn: Floats, starts: Integers) -> Array:
     """The sums, or ends, of runs of cells that are there so many times: replicates by runs."""
     if not len(starts):
         return np.zeros((len(drawn), 0))
-    if is_sum(name):
+    reduction = reduction_of(name)
+    if reduction == "sum":
         # nothing is 0 of an infinite number, too
         parts = drawn * values if np.isfinite(values).all() else np.where(drawn > 0, drawn * values, 0)
         return np.add.reduceat(parts, starts, axis=1)
-    merge = np.fmin if is_least(name) else np.fmax
-    return merge.reduceat(np.where(drawn > 0, values, np.nan), starts, axis=1)
+    return EXTREMES[reduction].reduceat(np.where(drawn > 0, values, np.nan), starts, axis=1)

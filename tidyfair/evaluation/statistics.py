@@ -22,6 +22,7 @@ from tidyfair.specs.formulas import BOTH, ROWS, SQUARES, STEPS, WHEN_COMPLETE, G
 from tidyfair.tallies import (
     ACTUAL,
     ESTIMATE,
+    EXTREMES,
     HIDDEN,
     PREDICTED,
     REST,
@@ -29,11 +30,9 @@ from tidyfair.tallies import (
     TRUTH,
     UP_TO,
     Tally,
-    is_centre,
-    is_end,
-    is_least,
     is_of_replicate,
     recentred,
+    reduction_of,
 )
 
 GROUP_CELL, LEVEL = "group_cell", "level"
@@ -396,11 +395,11 @@ def _number_sums(table: Table, cells: Cells, index: GroupIndex) -> dict[str, Arr
 def _merged(name: str, values: Array, index: GroupIndex, chosen: Booleans) -> Array:
     """One value for the cells of each group cell: their sum, their least or most, or their common center."""
     group, of_group = index.of_cell[chosen], np.full(len(index), np.nan)
-    if is_centre(name):
+    reduction = reduction_of(name)
+    if reduction == "first":
         of_group[group] = values[chosen]
-    elif is_end(name):
-        extreme = np.fmin if is_least(name) else np.fmax
-        extreme.at(of_group, group, values[chosen])
+    elif reduction in EXTREMES:
+        EXTREMES[reduction].at(of_group, group, values[chosen])
     else:
         return _of_cells(values, index, chosen)
     return of_group[:, None]
@@ -425,15 +424,15 @@ def pooled(
             sums[name] = values[:, None]
     pooled_sums = dict(sums)
     for name, values in sums.items():
-        if is_centre(name):
+        reduction = reduction_of(name)
+        if reduction == "first":
             # groups of a run share their center
             continue
-        merge, neutral = np.add, 0.0
-        if is_end(name):
-            merge, neutral = np.fmin if is_least(name) else np.fmax, np.nan
+        is_end = reduction in EXTREMES
+        merge, neutral = (EXTREMES[reduction], np.nan) if is_end else (np.add, 0.0)
         compared = values
         if left_out.any():
-            compared = values.astype(float) if is_end(name) else values.copy()
+            compared = values.astype(float) if is_end else values.copy()
             compared[left_out] = neutral
         if scope == "overall":
             pooled_sums[name] = segments.to_rows(merge.reduceat(compared, segments.starts, axis=0))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from typing import Any, Literal, NamedTuple, TypeAlias
 
 import numpy as np
@@ -13,27 +12,15 @@ from tidyfair.specs import Array
 
 Counts: TypeAlias = "Array | int"
 Standard: TypeAlias = Literal["reference", "group", "both"]
-Factorials: TypeAlias = Callable[[Array], Array]
-"""Logarithms of factorials, without the largest part: n log n - n."""
 
 _ROUNDED = 1e-7
 """Probabilities with a smaller relative difference are the same."""
-_NEGLIGIBLE = 745.0
-"""The logarithm of a probability, with its sign changed, that is zero as a float."""
 _TAIL = 1e-14
 """A share of another probability that is negligible."""
-_NEAR, _SURE = 9.0, 1e-2
-"""Chi-squared statistics up to which p-values are what likelier tables leave, and the smallest such p-value."""
-_HUGE = 500.0
-"""The logarithm of a probability, with its sign changed, whose inverse is nearly too large for a float."""
 _BLOCK, _FIRST_STEPS = 2**16, 8
 """The tables, or the steps of all of them, that are worked out at once; and the steps of each, to begin with."""
 _FINEST = 2**18
 """The root of the smallest cell beyond which several steps are taken at once."""
-_SERIES, _MOST_LISTED = 32, 2**20
-"""The counts from which logarithms of factorials follow from a series, and up to which they are listed."""
-_TAKEN = 30
-"""About as many factorials are taken for each table."""
 
 
 def fisher(hits: Counts, rows: Counts, other_hits: Counts, other_rows: Counts, *, mid_p: bool = False) -> Array:
@@ -44,150 +31,61 @@ def fisher(hits: Counts, rows: Counts, other_hits: Counts, other_rows: Counts, *
     broadcast = np.broadcast_arrays(*(np.asarray(count, np.int64) for count in (hits, rows, other_hits, other_rows)))
     columns = [column.ravel() for column in broadcast]
     p_values: Array = np.zeros(len(columns[0]))
-    largest = int((columns[1] + columns[3]).max(initial=0))
-    # a few tables take fewer logarithms than a list of all has
-    listed = _remainder(np.arange(min(largest, _MOST_LISTED, _TAKEN * len(p_values)) + 1.0))
-
-    def factorials(counts: Array) -> Array:
-        return listed[counts] if counts.max(initial=0) < len(listed) else _remainder(counts.astype(float))
-
     for start in in_progress(range(0, len(p_values), _BLOCK), "testing"):
         block = slice(start, start + _BLOCK)
         hits, rows, other_hits, other_rows = (column[block] for column in columns)
-        tables = _Tables(hits, other_rows - other_hits, other_hits, rows - hits)
-        p_values[block] = tables.toward_equality().p_values(factorials, mid_p=mid_p)
+        one, other = (hits, other_rows - other_hits), (other_hits, rows - hits)
+        # first toward equality, to likelier tables, and through these to the tail on the other side
+        is_lower = np.multiply(*one, dtype=float) < np.multiply(*other, dtype=float)
+        falling = [np.where(is_lower, second, first) for first, second in zip(one, other, strict=True)]
+        rising = [np.where(is_lower, first, second) for first, second in zip(one, other, strict=True)]
+        every, unlikely, ties = _walked(falling, rising)
+        tail, _, _ = _walked(rising, falling)
+        # probabilities are relative to that of the table itself
+        unlikely = 1 + tail + unlikely - ((1 + ties) / 2 if mid_p else 0)
+        p_values[block] = unlikely / (1 + tail + every)
     return p_values.reshape(broadcast[0].shape)
 
 
-def _remainder(counts: Array) -> Array:
-    """The logarithm of n! without n log n - n."""
-    from scipy.special import gammaln, xlogy
+@np.errstate(over="ignore", invalid="ignore")
+def _walked(falling: list[Array], rising: list[Array]) -> tuple[Array, Array, Array]:
+    """The sums of the probabilities of the next tables, relative to that of each: all, those no likelier, and ties.
 
-    large = np.maximum(counts, _SERIES)
-    series = np.log(2 * math.pi * large) / 2 + (1 / 12 - (1 / 360 - 1 / 1260 / large**2) / large**2) / large
-    small = np.minimum(counts, _SERIES)
-    return np.where(counts < _SERIES, gammaln(small + 1) - xlogy(small, small) + small, series)
-
-
-class _Tables(NamedTuple):
-    """The cells of tables: the two of a diagonal that fall, and those that rise, with each step to other tables."""
-
-    falling: Array
-    other_falling: Array
-    rising: Array
-    other_rising: Array
-
-    def chosen(self, index: Array) -> _Tables:
-        """Some of the tables."""
-        return _Tables(*(cell[index] for cell in self))
-
-    def toward_equality(self) -> _Tables:
-        """The tables in such an order that steps lead first to likelier ones."""
-        one, other, two, last = (cell.astype(float) for cell in self)
-        is_lower = one * other < two * last
-        return _Tables(*(np.where(is_lower, turned, cell) for turned, cell in zip(self.turned(), self, strict=True)))
-
-    def turned(self) -> _Tables:
-        """The tables in the other order."""
-        return _Tables(self.rising, self.other_rising, self.falling, self.other_falling)
-
-    def after(self, steps: Array) -> _Tables:
-        """The tables so many steps away."""
-        return _Tables(self.falling - steps, self.other_falling - steps, self.rising + steps, self.other_rising + steps)
-
-    def p_values(self, factorials: Factorials, *, mid_p: bool) -> Array:
-        """The p-values: what likelier tables leave of 1, or the sum of both tails where that is little."""
-        logarithm, (away, variance) = self.log_probability(factorials), self.moments()
-        probability, p_values = np.exp(logarithm), np.zeros(len(logarithm))
-        is_near = away**2 <= _NEAR * variance
-        near, likelier = np.flatnonzero(is_near), np.zeros(len(logarithm))
-        likelier[near], _, as_likely = self.chosen(near).walk(1 + _ROUNDED)
-        p_values[near] = 1 - probability[near] * likelier[near]
-        equal = np.zeros(len(logarithm))
-        equal[near] = as_likely >= 1 - _ROUNDED
-        rest = np.flatnonzero((~is_near | (p_values < _SURE)) & (logarithm > -_NEGLIGIBLE))
-        tails, equal[rest] = self.chosen(rest).tails(logarithm[rest], away[rest], factorials)
-        p_values[rest] = np.exp(logarithm[rest] + np.log(tails))
-        p_values[logarithm <= -_NEGLIGIBLE] = 0.0
-        if mid_p:
-            p_values -= probability * (1 + equal) / 2
-        return np.clip(p_values, 0, 1)
-
-    def tails(self, logarithm: Array, away: Array, factorials: Factorials) -> tuple[Array, Array]:
-        """The probability of tables no likelier, relative to that of each; and whether one is as likely."""
-        # the farthest of likelier tables is about as far from equality on the other side
-        most = np.minimum(self.falling, self.other_falling)
-        steps = np.minimum(np.floor(1.8 * away).astype(np.int64), most)
-        ratio = self.after(steps).log_probability(factorials) - logarithm
-        is_likelier = ratio > _ROUNDED
-        steps = np.where(is_likelier, steps, 0)
-        # relative to a small number, where others are too large
-        start = np.where(is_likelier, np.exp(np.minimum(ratio, _NEGLIGIBLE - 40)), 1.0)
-        scale = np.where(~is_likelier & (logarithm < -_HUGE), 1e-250, 1.0)
-        _, more, last = self.after(steps).walk((1 + _ROUNDED) * scale, start * scale)
-        last = last / scale
-        other, _, _ = self.after(np.minimum(steps + more, most)).walk(_TAIL)
-        near_tail, _, _ = self.turned().walk(_TAIL)
-        return 1 + near_tail + last * (1 + other), last >= 1 - _ROUNDED
-
-    def walk(self, least: Array | float, start: Array | float = 1.0) -> tuple[Array, Array, Array]:
-        """The sum of the probabilities of the next tables while they are above the least, relative to that of each.
-
-        Then the number of the first table that is not, and its probability. Each table has the probability `start`.
-        Of very large counts, some steps are taken at once, between which ratios are alike.
-        """
-        count, stride = len(self.falling), 1 + np.sqrt(np.minimum.reduce(self)) // _FINEST
-        least, term = np.broadcast_to(least, count), np.array(np.broadcast_to(start, count), dtype=float)
-        total, steps, last = np.zeros(count), np.zeros(count, dtype=np.int64), np.zeros(count)
-        walking, width = np.arange(count), _FIRST_STEPS
-        while len(walking):
-            still: list[Array] = []
-            size = max(1, _BLOCK * _FIRST_STEPS // width)
-            for first in range(0, len(walking), size):
-                index = walking[first : first + size]
-                # a column is a table
-                number, stride_of_table = np.arange(width)[:, None], stride[index]
-                step = number * stride_of_table + (steps[index] + (stride_of_table - 1) / 2)
-                falling, other_falling, rising, other_rising = self.chosen(index)
-                ratio: Array = (falling - step) * (other_falling - step)
-                step += 1
-                ratio /= (rising + step) * (other_rising + step)
-                if stride_of_table.max() > 1:
-                    ratio **= stride_of_table
-                terms: Array = np.cumprod(ratio, axis=0)
-                terms *= term[index]
-                is_below: Array = terms <= least[index]
-                end = np.where(is_below[-1], is_below.argmax(axis=0), width)
-                total[index] += stride_of_table * np.einsum("ij,ij->j", terms, number < end)
-                ends = end < width
-                term[index], last[index] = terms[-1], terms[np.minimum(end, width - 1), np.arange(len(index))]
-                steps[index] += (stride_of_table * np.where(ends, end + 1, width)).astype(np.int64)
-                still.append(index[~ends])
-            walking, width = np.concatenate(still), min(2 * width, _BLOCK * _FIRST_STEPS)
-        return total, steps, last
-
-    def moments(self) -> tuple[Array, Array]:
-        """The distance of the first cell from its expectation, and its variance."""
-        one, other, two, last = (cell.astype(float) for cell in self)
-        total = np.maximum(one + other + two + last, 1)
-        margins = (one + last) * (one + two) * (other + two) / total * (other + last) / total
-        return (one * other - two * last) / total, margins / np.maximum(total - 1, 1)
-
-    def log_probability(self, factorials: Factorials) -> Array:
-        """The logarithms of the probabilities of tables, given their margins."""
-        # rows are the first and the last cell, and the other two
-        one, other, two, last = self
-        rows, hits = (one + last, two + other), (one + two, last + other)
-        logarithm = sum(factorials(margin) for margin in (*rows, *hits)) - factorials(rows[0] + rows[1])
-        total = np.maximum(rows[0] + rows[1], 1)
-        away = (one.astype(float) * other - two.astype(float) * last) / total
-        for cell, row, column, sign in ((one, 0, 0, 1), (other, 1, 1, 1), (two, 1, 0, -1), (last, 0, 1, -1)):
-            expected = rows[row] * (hits[column] / total)
-            # the part of a cell in half the likelihood ratio statistic: o log(o / e) - (o - e)
-            with np.errstate(divide="ignore", invalid="ignore"):
-                deviance = cell * np.log1p(sign * away / expected) - sign * away
-            logarithm -= factorials(cell) + np.where(cell > 0, deviance, expected)
-        return logarithm
+    In each step the cells of one diagonal fall and those of the other rise, until probabilities are negligible, or so
+    large that nothing beside them counts. Of very large counts, some steps are taken at once, between which ratios are
+    alike.
+    """
+    count, stride = len(falling[0]), 1 + np.sqrt(np.minimum.reduce([*falling, *rising])) // _FINEST
+    sums, steps, term = np.zeros((3, count)), np.zeros(count), np.ones(count)
+    walking, width = np.arange(count), _FIRST_STEPS
+    while len(walking):
+        still: list[Array] = []
+        size = max(1, _BLOCK * _FIRST_STEPS // width)
+        for first in range(0, len(walking), size):
+            index = walking[first : first + size]
+            # a column is a table
+            number, stride_of_table = np.arange(width)[:, None], stride[index]
+            step = number * stride_of_table + (steps[index] + (stride_of_table - 1) / 2)
+            ratio: Array = (falling[0][index] - step) * (falling[1][index] - step)
+            step += 1
+            ratio /= (rising[0][index] + step) * (rising[1][index] + step)
+            if stride_of_table.max() > 1:
+                ratio **= stride_of_table
+            terms: Array = np.cumprod(ratio, axis=0)
+            terms *= term[index]
+            is_last: Array = (terms <= _TAIL) | ~np.isfinite(terms)
+            end = np.where(is_last.any(axis=0), is_last.argmax(axis=0), width)
+            term[index] = terms[-1]
+            terms[number > end] = 0
+            is_unlikely = terms <= 1 + _ROUNDED
+            sums[0, index] += stride_of_table * terms.sum(axis=0)
+            terms[~is_unlikely] = 0
+            sums[1, index] += stride_of_table * terms.sum(axis=0)
+            sums[2, index] += (terms >= 1 - _ROUNDED).sum(axis=0)
+            steps[index] += stride_of_table * width
+            still.append(index[end == width])
+        walking, width = np.concatenate(still), min(2 * width, _BLOCK * _FIRST_STEPS)
+    return sums[0], sums[1], sums[2]
 
 
 def mcnemar(one: int, other: int, *, mid_p: bool = True) -> float:

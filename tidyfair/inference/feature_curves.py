@@ -19,7 +19,7 @@ from tidyfair.calling import Metric, Run
 from tidyfair.errors import ArgumentError, in_short
 from tidyfair.evaluation import Evaluated, GroupIndex, KeyCodes, sums_of, values_of
 from tidyfair.inference.on_data import CalledOnData, refuse_several_cuts
-from tidyfair.inference.result_frames import frame_of, no_rows, outer_keys_of, schema_of, with_outer_key
+from tidyfair.inference.result_frames import of_outer_groups, outer_keys_of, schema_of
 from tidyfair.intervals import Shares, generator, share_of, z_value
 from tidyfair.metrics.regression import mean_truth
 from tidyfair.specs import (
@@ -34,7 +34,7 @@ from tidyfair.specs import (
     refuse_unknown_keywords,
 )
 from tidyfair.specs.result_kinds import FEATURE_CURVE, ResultKind
-from tidyfair.tallies import Tally, is_centre, is_end, is_least, open_frame
+from tidyfair.tallies import EXTREMES, Tally, open_frame, reduction_of
 
 __all__ = ["FeatureCurve", "feature_curve"]
 
@@ -102,11 +102,9 @@ class FeatureCurve(CalledOnData):
     def _results(self, tally: Tally, options: Options) -> pl.DataFrame:
         refuse_several_cuts(self.subject, tally)
         (evaluated,) = self._run.evaluate(tally, options, are_features=False)
-        keys = outer_keys_of(evaluated)
-        curves = enumerate(self._curves(evaluated, options))
-        return pl.concat([no_rows(keys, _SHOWN), *(with_outer_key(keys, *curve) for curve in curves)])
+        return of_outer_groups(outer_keys_of(evaluated), _SHOWN, enumerate(self._curves(evaluated, options)))
 
-    def _curves(self, evaluated: Evaluated, options: Options) -> Iterator[pl.DataFrame]:
+    def _curves(self, evaluated: Evaluated, options: Options) -> Iterator[dict[str, Any]]:
         """The curve of each outer group."""
         evaluator, tally = evaluated.evaluator, evaluated.evaluator.tally
         ((requested, table),) = evaluator.tables.items()
@@ -157,10 +155,10 @@ class FeatureCurve(CalledOnData):
                     share = (estimate * counted + 0.5) / (counted + 1)
                     of_error = np.fmin(counted, share * (1 - share) / error**2)
                     lower, upper = Shares(estimate, of_error).far.limits(factor)
-            yield frame_of({
+            yield {
                 ".metric": self.metric.name, ".by": self.feature, ".at": list(self.at), ".estimate": estimate,
                 ".lower": lower, ".upper": upper, ".std_error": error, ".effective_n": rows,
-            }, _SHOWN)  # fmt: skip
+            }  # fmt: skip
 
 
 @dataclass(frozen=True, eq=False)
@@ -202,11 +200,11 @@ def _summed(sums: Mapping[str, Array], weights: Floats) -> dict[str, Array]:
     """The sums of cells with some weights, one row of them for each point; extremes are those of all cells."""
     summed: dict[str, Array] = {}
     for name, values in sums.items():
-        if is_centre(name) or is_end(name):
-            extreme = (np.fmin if is_least(name) else np.fmax).reduce(values, axis=0)
-            summed[name] = np.broadcast_to(extreme, (len(weights), *extreme.shape))
-        else:
+        if reduction_of(name) == "sum":
             summed[name] = np.tensordot(weights, values, axes=1)
+        else:
+            extreme = EXTREMES.get(reduction_of(name), np.fmax).reduce(values, axis=0)
+            summed[name] = np.broadcast_to(extreme, (len(weights), *extreme.shape))
     return summed
 
 
@@ -214,7 +212,7 @@ def _moved(points: Mapping[str, Array], sums: Mapping[str, Array], point: int, s
     """The sums of a point with a part of each cell more, one after the other."""
     moved: dict[str, Array] = {}
     for name, values in sums.items():
-        added = 0.0 if is_centre(name) or is_end(name) else step
+        added = step if reduction_of(name) == "sum" else 0.0
         moved[name] = points[name][point] + added * np.nan_to_num(values)
     return moved
 

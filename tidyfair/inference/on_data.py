@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import inspect
-import itertools
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Set as AbstractSet
 from dataclasses import dataclass, fields, replace
-from functools import cached_property, partial
+from functools import cached_property
 from types import FunctionType
 from typing import Any, ClassVar, Self, Unpack, cast
 
@@ -15,16 +14,15 @@ import polars as pl
 
 from tidyfair.calling import CALL, GroupwiseMetric, Metric, MetricSet, Run, columns_of
 from tidyfair.errors import ArgumentError
-from tidyfair.escapes import visible
+from tidyfair.escapes import display, visible
 from tidyfair.evaluation import Evaluated
-from tidyfair.inference.result_frames import no_rows, outer_keys_of, with_outer_key
+from tidyfair.inference.result_frames import Content, of_outer_groups, outer_keys_of
 from tidyfair.metrics.fairness import new_groupwise_metric
 from tidyfair.specs import (
     ALL_GROUPS,
     CallOptions,
     Column,
     Frame,
-    JudgedCallOptions,
     MetricSpec,
     Options,
     Policy,
@@ -33,20 +31,28 @@ from tidyfair.specs import (
     SurveyCallOptions,
     TruthLike,
     difference,
-    display,
     refuse,
+    refuse_unknown,
     show_keywords,
-    unknown_keyword,
 )
 from tidyfair.specs.result_kinds import ResultKind, with_level
 from tidyfair.tallies import Source, Tally, check_tally, open_frame
 
 _INTERNAL = frozenset({
-    "accepted", "follows_chosen_thresholds", "follows_designs", "follows_judges", "follows_points",
-    "follows_suppression", "is_chosen_by_value", "judged", "kind", "lists_unknown", "refused", "scales_of_metrics",
-    "subject", "warns_of_missing",
+    "accepted", "follows", "is_chosen_by_value", "judged", "kind", "refused", "subject",
 })  # fmt: skip
 """The names not offered by completion."""
+
+
+_COUNTED = "but this tally was counted with"
+_UNSUPPORTED = {
+    "design": f"does not support survey designs, {_COUNTED} one; count again without `design=`",
+    "judged": f"does not use the labels of a judge, {_COUNTED} them; count again without `judged=`, or "
+    "compare by influences: `compare_groups`, `compare_models`, `inference.pairwise`",
+    "suppress_below": "does not support `suppress_below`; count again without it, and publish no result",
+    "operating_point": "needs a fixed threshold: choose it on another sample, `operating_point(…, on=…)`",
+}
+"""The steps of counting that only some results follow, and what the others say."""
 
 
 def _copy_of(function: Any) -> FunctionType:
@@ -69,22 +75,15 @@ class CalledOnData(ABC):
     """The options that a call shows in `help()`, without those that are refused."""
     _in_words: ClassVar[tuple[str, ...]] = ("metric", "metrics")
     """The arguments other than settings, which representations show in words."""
-    follows_designs: ClassVar[bool] = False
-    """True if the result follows the design of a survey."""
-    follows_judges: ClassVar[bool] = False
-    """True if the result uses the labels of a judge."""
-    follows_chosen_thresholds: ClassVar[bool] = False
-    """True if the result allows for a threshold that is chosen from the same rows."""
-    follows_points: ClassVar[bool] = False
-    """True if the result has a row for each evaluation time, or level of a quantile."""
+    follows: ClassVar[frozenset[str]] = frozenset()
+    """What a tally may have beside the accepted options, and what the result shows.
+
+    `operating_point`, a threshold that is chosen from the same rows; `points`, a row for each evaluation time or level
+    of a quantile; `suppress_below`, no small count of the tally that is read follows from the result; `unknown`, how
+    many rows are of unknown groups; `missing`, warnings of missing predictions, by the metrics that it computes.
+    """
     refused: ClassVar[Mapping[str, str]] = {}
     """The options of metrics that are not accepted unless they are None, each with the end of its error message."""
-    follows_suppression: ClassVar[bool] = False
-    """True if small counts of the tally that is read follow from no number of the result."""
-    lists_unknown: ClassVar[bool] = False
-    """True if the result shows how many rows are of unknown groups."""
-    warns_of_missing: ClassVar[bool] = True
-    """False if the metrics that it computes warn of missing predictions."""
     kind: ClassVar[ResultKind]
     """The kind of the result."""
 
@@ -183,10 +182,8 @@ class CalledOnData(ABC):
         """The result for data, as a frame of the caller's kind."""
         self._check_call(keywords)
         run = self._run
-        accepted = JudgedCallOptions if self.follows_judges else CallOptions
-        accepted = SurveyCallOptions if self.follows_designs else accepted
-        options = self._options(run, keywords, accepted, truth=truth, estimate=estimate)
-        if options.judged is not None and not self.follows_judges:
+        options = self._options(run, keywords, self.accepted, truth=truth, estimate=estimate)
+        if options.judged is not None and not self._follows("judged"):
             raise run.unknown_option("judged", CallOptions.__annotations__)
         run.check_independence(options)
         source = open_frame(data, options.group_by)
@@ -197,22 +194,29 @@ class CalledOnData(ABC):
 
     def _result_of_tally(self, tally: Tally, options: Options, keywords: Mapping[str, Any]) -> pl.DataFrame:
         """The result, after a notice of people of unknown groups and without a prediction, where it shows none."""
-        if tally.suppression is not None and not self.follows_suppression:
-            msg = f"{self.subject} does not support `suppress_below`; count again without it, and publish no result."
-            raise ArgumentError(msg)
-        if tally.cut is not None and tally.cut.point is not None and not self.follows_chosen_thresholds:
-            msg = f"{self.subject} needs a fixed threshold: choose it on another sample, `operating_point(…, on=…)`."
-            raise ArgumentError(msg)
-        if not self.follows_points:
-            refuse_points(self.subject, self._run.specs, tally)
+        self._check_tally(tally)
         if keywords.get("on_undefined", "warn") == "warn":
             may_ignore = "on_undefined" not in self.refused
-            if not self.lists_unknown:
+            if not self._follows("unknown"):
                 self._run.warn_of_unknown_groups([tally], may_ignore=may_ignore)
-            if self.warns_of_missing and keywords.get("na_rm", True):
+            if not self._follows("missing") and keywords.get("na_rm", True):
                 self._run.warn_of_missing_predictions([tally], may_ignore=may_ignore)
         conf_level = vars(self).get("conf_level", options.conf_level)
         return with_level(self._in_reading_order(self._results(tally, options)), conf_level)
+
+    def _follows(self, step: str) -> bool:
+        """Check whether the result follows a step of counting, or shows what would else be a warning."""
+        return step in self.accepted.__annotations__ or step in self.follows
+
+    def _check_tally(self, tally: Tally) -> None:
+        """Refuse a tally of steps that the result does not follow."""
+        causes = tally.design, tally.judge, tally.suppression, tally.cut and tally.cut.point
+        for (step, problem), cause in zip(_UNSUPPORTED.items(), causes, strict=True):
+            if cause is not None and not self._follows(step):
+                msg = f"{self.subject} {problem}."
+                raise ArgumentError(msg)
+        if not self._follows("points"):
+            refuse_points(self.subject, self._run.specs, tally)
 
     def _in_reading_order(self, table: pl.DataFrame) -> pl.DataFrame:
         """The table with its columns in the order of its kind."""
@@ -225,18 +229,7 @@ class CalledOnTallies(CalledOnData):
     def compute(self, tally: Tally, **options: Unpack[ReadOptions]) -> pl.DataFrame:
         """Evaluate a tally of all that is counted; equals a call on the data."""
         check_tally(tally)
-        if tally.design is not None and not self.follows_designs:
-            msg = (
-                f"{self.subject} does not support survey designs, but this tally was counted with one; count again "
-                "without `design=`."
-            )
-            raise ArgumentError(msg)
-        if tally.judge is not None and not self.follows_judges:
-            msg = (
-                f"{self.subject} does not use the labels of a judge, but this tally was counted with them; count again "
-                "without `judged=`, or compare by influences: `compare_groups`, `compare_models`, `inference.pairwise`."
-            )
-            raise ArgumentError(msg)
+        self._check_tally(tally)
         self._check_call(options)
         called = self._reading(tally.given)
         read = called._options(called._run, options, ReadOptions)  # noqa: SLF001 - of the same class
@@ -280,7 +273,7 @@ class RateOnData(CalledOnData):
         """The columns by whose values rows are counted."""
 
     @abstractmethod
-    def _tables(self, evaluated: Evaluated, options: Options) -> Iterable[pl.DataFrame]:
+    def _tables(self, evaluated: Evaluated, options: Options) -> Iterable[Content | pl.DataFrame]:
         """The results of each outer group, in order."""
 
     @property
@@ -298,7 +291,7 @@ class RateOnData(CalledOnData):
         return self._compared.run
 
     def _check_call(self, keywords: Mapping[str, Any]) -> None:
-        refuse_others(keywords, self.accepted, "data", "truth", "estimate")
+        refuse_unknown("argument", keywords, ["data", "truth", "estimate", *self.accepted.__annotations__])
 
     def _fixed(self) -> dict[str, Any]:
         return super()._fixed() | {"estimator": "binary"}
@@ -306,9 +299,7 @@ class RateOnData(CalledOnData):
     def _results(self, tally: Tally, options: Options) -> pl.DataFrame:
         refuse_several_cuts(self.subject, tally)
         (evaluated,) = self._run.evaluate(tally, options, are_features=False)
-        keys = outer_keys_of(evaluated)
-        tables = map(partial(with_outer_key, keys), itertools.count(), self._tables(evaluated, options))
-        return pl.concat([no_rows(keys, self._schema), *tables])
+        return of_outer_groups(outer_keys_of(evaluated), self._schema, enumerate(self._tables(evaluated, options)))
 
     def _keys(self, evaluated: Evaluated) -> pl.DataFrame:
         """The values of the columns in each group cell, under their names."""
@@ -326,13 +317,6 @@ def refuse_several_cuts(subject: str, tally: Tally) -> None:
     if tally.cut is not None and tally.cut.several:
         msg = f"{subject} does not accept a list of values for {tally.cut.option}; give one value."
         raise ArgumentError(msg)
-
-
-def refuse_others(keywords: Iterable[str], accepted: type[Any], *arguments: str) -> None:
-    """Refuse keywords that are not among the accepted options; `arguments` are the parameters beside these."""
-    for name in keywords:
-        if name not in accepted.__annotations__:
-            raise unknown_keyword("argument", name, [*arguments, *accepted.__annotations__])
 
 
 def refuse_points(function: str, specs: Iterable[MetricSpec], tally: Tally) -> None:

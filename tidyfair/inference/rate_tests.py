@@ -19,7 +19,7 @@ from tidyfair.calling import GroupwiseFactory, GroupwiseMetric, Metric, MetricSe
 from tidyfair.errors import ArgumentError, in_short
 from tidyfair.evaluation import GROUP_CELL, LEVEL, Evaluated
 from tidyfair.inference.on_data import CalledOnTallies, GroupwiseOnData
-from tidyfair.inference.result_frames import Content, Schema, frame_of, no_rows, outer_keys_of, with_outer_key
+from tidyfair.inference.result_frames import Content, Schema, of_outer_groups, outer_keys_of
 from tidyfair.intervals import adjusted, check_shuffled, generator, in_progress, share_of
 from tidyfair.specs import (
     ALL_GROUPS,
@@ -31,7 +31,9 @@ from tidyfair.specs import (
     Options,
     are_columns,
     difference,
+    flag,
     names_of,
+    one_of,
 )
 from tidyfair.tallies import HIDDEN, Source, Tally
 
@@ -146,11 +148,18 @@ class AdjustedTest(GroupwiseOnData, CalledOnTallies):
     """Groupwise metrics whose tests are adjusted for their number, as a callable on dataframes."""
 
     refused: ClassVar[Mapping[str, str]] = REFUSED
+    adjustments: ClassVar[tuple[str, ...]] = ADJUSTMENTS
     within: tuple[Column, ...] = ()
     """The strata; none of most tests."""
     adjust: str = "none"
     family: str = "all"
     mid_p: bool = False
+
+    def __post_init__(self) -> None:
+        """Refuse settings that do not exist."""
+        one_of("adjust", self.adjust, self.adjustments)
+        one_of("family", self.family, FAMILIES)
+        flag("mid_p", self.mid_p)
 
     def _check_call(self, keywords: Mapping[str, Any]) -> None:
         super()._check_call(keywords)
@@ -297,11 +306,9 @@ class OuterGroupTest(RateTest):
     """The columns of results beside the keys of outer groups."""
 
     def _tables(self, case: Case) -> Iterator[pl.DataFrame]:
-        keys = outer_keys_of(case.evaluated)
-        yield no_rows(keys, self._schema)
-        for outer in range(len(case.evaluated.group_cells.outer_keys)):
-            for tested in self._tested(OuterGroup(case, outer)):
-                yield with_outer_key(keys, outer, frame_of(tested, self._schema))
+        outers = range(len(case.evaluated.group_cells.outer_keys))
+        tested = ((outer, content) for outer in outers for content in self._tested(OuterGroup(case, outer)))
+        yield of_outer_groups(outer_keys_of(case.evaluated), self._schema, tested)
 
     @abstractmethod
     def _tested(self, outer_group: OuterGroup) -> Iterator[Content]:

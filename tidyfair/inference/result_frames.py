@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, TypeAlias
 
 import polars as pl
@@ -46,6 +46,17 @@ def outer_keys_of(evaluated: Evaluated) -> pl.DataFrame:
 def no_rows(keys: pl.DataFrame, schema: Schema) -> pl.DataFrame:
     """A result without rows: the columns of a result follow from the call, not from the data."""
     return pl.concat([keys.clear(), pl.DataFrame(schema=schema)], how="horizontal")
+
+
+def of_outer_groups(
+    keys: pl.DataFrame, schema: Schema, contents: Iterable[tuple[int, Content | pl.DataFrame]]
+) -> pl.DataFrame:
+    """The results of outer groups, each with its number, one below the other and with the keys of the groups."""
+    tables = [no_rows(keys, schema)]
+    for outer, content in contents:
+        table = content if isinstance(content, pl.DataFrame) else frame_of(content, schema)
+        tables.append(with_outer_key(keys, outer, table))
+    return pl.concat(tables)
 
 
 def with_outer_key(keys: pl.DataFrame, outer: int, table: pl.DataFrame) -> pl.DataFrame:

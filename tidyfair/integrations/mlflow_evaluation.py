@@ -21,7 +21,7 @@ from tidyfair.calling import MetricSet, metric_set
 from tidyfair.errors import ArgumentError, ColumnError, in_short, is_frame, listed
 from tidyfair.inference.gates import FAIL, PASS, UNSURE, Gate, UnfairError
 from tidyfair.reports import Report, need_packages, report
-from tidyfair.specs import CallOptions, Policy, cut_as_settings, flag, is_list, string, unknown_keyword
+from tidyfair.specs import CallOptions, Policy, cut_as_settings, flag, is_list, refuse_unknown, string
 from tidyfair.tallies import open_frame, write
 
 _REFUSED = {"group_by", "explain", "parts", "keep_rows", "top_k", "top_fraction", "score_bins"}
@@ -65,10 +65,7 @@ class Configuration:
         own = [one.name for one in fields(cls) if one.name not in {"policy", "options"}]
         group_options = [option.name for option in fields(Policy)]
         known = [*own, *group_options, *accepted]
-        for name in given:
-            if name not in known:
-                kind = "setting of evaluator_config"
-                raise unknown_keyword(kind, name, known)
+        refuse_unknown("setting of evaluator_config", given, known)
         settings = _checked({name: given[name] for name in own if name in given})
         # the minimum of a report
         stated = {"min_n": LEAST_ROWS} | {name: given[name] for name in group_options if name in given}

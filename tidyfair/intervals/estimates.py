@@ -211,6 +211,13 @@ class Estimates(ABC):
             chosen[own.name] = _part_of(getattr(self, own.name), index)
         return replace(cast("Any", self), **chosen)
 
+    def with_rests(self, rests: Self) -> Self:
+        """These values, and then those of the rows outside of each group."""
+        chosen = {
+            own.name: _joined(getattr(self, own.name), getattr(rests, own.name)) for own in fields(cast("Any", self))
+        }
+        return replace(cast("Any", self), **chosen | {"influences": None, "sampling": rests.sampling})
+
     @abstractmethod
     def limits(self, z: float | Floats) -> Limits:
         """Limits that are compared with those of other groups."""
@@ -310,6 +317,15 @@ class Estimates(ABC):
     def ratio_statistic(self, one: Integers, other: Integers) -> Floats | None:  # noqa: ARG002 - as above
         """The standard errors at which limits of ratios just hold equality; None if these have to be searched."""
         return None
+
+
+def _joined(value: object, other: object) -> Any:
+    """A field that is about some values, and then the same of others."""
+    if isinstance(value, np.ndarray):
+        return np.append(cast("Array", value), cast("Array", other))
+    if isinstance(value, tuple):
+        return tuple(map(_joined, cast("tuple[object, ...]", value), cast("tuple[object, ...]", other)))
+    return value.with_rests(cast("Any", other)) if isinstance(value, Estimates) else value
 
 
 def _part_of(value: object, index: Array) -> Any:

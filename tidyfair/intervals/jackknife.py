@@ -77,9 +77,6 @@ def by_jackknife(evaluator: Evaluator, requested: RequestedFormula, by: By | Non
         return _of_label_rows(evaluator, requested, index, scale)
     codes = KeyCodes(tally.cells)
     units = codes.index(tally.names(clusters), within=index)
-    if not len(units):
-        nothing = np.full((len(index), len(evaluator.reading.levels)), np.nan)
-        return Smooth.about(nothing, nothing, nothing, scale)
     values, in_errors = _LeftOut(evaluator, requested, index, units).estimates(scale)
     are_units = evaluator.shares_rows or any(column.name != BLOCK for column in clusters)
     if by is None or not are_units:

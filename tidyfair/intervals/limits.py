@@ -175,7 +175,7 @@ class _Comparison:
         if aggregate.in_closed_form(len(spec.formulas) * len(self.levels)):
             return [self._put_comparisons]
         if uncertainty.shares_rows:
-            return []
+            return [self._put_beside_rests] if aggregate.compares_with_context else []
         # a distance of groups whose values do not depend on each other
         is_distance = aggregate.is_distance and uncertainty.interval != "exact" and uncertainty.tally.design is None
         is_distance = is_distance and all(
@@ -251,15 +251,23 @@ class _Comparison:
         are_means = all(
             uncertainty.kinds[own] == "rate" or is_mean(uncertainty.requested[own].formula) for own in self.rows
         )
+        # groups that overlap have rests that are evaluated by themselves
+        overlap, to_all_rows = uncertainty.shares_rows and not of_judge, aggregate.to == "overall"
+        are_means |= overlap and not to_all_rows
         possible = not aggregate.signed and (not several or aggregate.across == "worst")
         if not possible or not (of_judge or (is_independent and are_means)):
             return np.zeros_like(outers)
         adds_up = np.ones_like(outers) if of_judge else self._adds_up(aggregate)
         families = uncertainty.families(self.number, aggregate, self.kept)
-        usable = usable_outers(families) & adds_up if families else adds_up
-        families = [family.among(usable) for family in families if usable[family.outer].any()]
+        rests = uncertainty.rests.families(self.number, aggregate, self.kept) if overlap else []
+        usable = adds_up
+        for own in filter(None, (families, rests)):
+            usable = usable & usable_outers(own)
+        families, rests = (
+            [family.among(usable) for family in own if usable[family.outer].any()] for own in (families, rests)
+        )
         if families:
-            self._put("rest", FamilyWithRests.of(families, of_all_rows=aggregate.to == "overall"), intervals)
+            self._put("rest", FamilyWithRests.of(families, rests, of_all_rows=to_all_rows), intervals)
         return adds_up
 
     def _adds_up(self, aggregate: Contrast) -> Booleans:
@@ -271,6 +279,9 @@ class _Comparison:
             weight, context = uncertainty.weights(rows), uncertainty.column(str(aggregate.to))[rows]
             segments = Segments.of(uncertainty.column(LEVEL)[rows], outer)
             total, everything = (segments.to_rows(segments.sum(own)) for own in (value * weight, weight))
+            if uncertainty.shares_rows:
+                rest, weight_of_rest = uncertainty.rests.column("estimate")[rows], uncertainty.rests.weights(rows)
+                total, everything = value * weight + rest * weight_of_rest, weight + weight_of_rest
             with np.errstate(divide="ignore", invalid="ignore"):
                 mean = total / everything
                 if aggregate.to == "rest":

@@ -25,7 +25,7 @@ from tidyfair.evaluation import KeyCodes, labels_with_scores
 from tidyfair.intervals.progress import in_progress
 from tidyfair.intervals.proportions import student_limits, z_value
 from tidyfair.specs import Array, Booleans, Column, Floats, Integers, MetricSpec, OperatingPoint, Options, Segments
-from tidyfair.tallies import ESTIMATE, LABELS, SCORE, TRUTH, WEIGHT, Key, Tally, centred, is_sum, merged
+from tidyfair.tallies import ESTIMATE, LABELS, SCORE, TRUTH, WEIGHT, Key, Tally, centred, merged, reduction_of
 
 DRAW = "\0draw"
 """The outer key that numbers replicates; no column of a user has this name."""
@@ -175,7 +175,7 @@ def drawn_clusters(tally: Tally, by: Sequence[Column], *, times: int, seed: int)
     sums: dict[str, Any] = {
         name: csr_array((cells[name].cast(pl.Float64).to_numpy(), (unit_of_cell, index)), (len(units), len(fixed)))
         for name in columns
-        if is_sum(name)
+        if reduction_of(name) == "sum"
     }
     outer = placed(units, tally.outer_names)[0]
     randoms = [generator(seed, "replicates of clusters") for _ in _runs_of(outer)]

@@ -207,9 +207,6 @@ def _linearized(
     else:
         names += tally.names([key.column for key in tally.keys if key.column.name == ROW])
     units = codes.index(names, within=index)
-    if not len(units):
-        nothing = np.full((len(index), len(evaluator.reading.levels) if average.by_label else 1), np.nan)
-        return Surveyed.about(nothing, nothing, nothing, scale)
     group, stratum = index.of_cell[units.example], stratum_of_cell[units.example]
     if formula.variation == "area":
         value, change, rows = _areas_by_unit(evaluator, requested, by, units, names)

@@ -116,6 +116,11 @@ class Uncertainty:
         return np.flatnonzero((self.column("requested") == requested) & ~np.isnan(self.column("estimate")))
 
     @cached_property
+    def rests(self) -> Uncertainty:
+        """The same of the people outside of each group, if groups overlap."""
+        return Uncertainty(self.evaluated.rests(self.options), self.options)
+
+    @cached_property
     def kinds(self) -> list[Kind | None]:
         """The kind of error of the values of each formula; None where it is that of replicates."""
         if self.interval in {"bootstrap", "bayes"}:

@@ -39,6 +39,7 @@ from tidyfair.specs import (
     unknown_keyword,
 )
 from tidyfair.specs.formulas import Expr
+from tidyfair.specs.result_kinds import with_level
 from tidyfair.tallies import SCORE, TRUTH, PolarsFrame, check_weights, open_frame
 
 __all__ = [
@@ -281,7 +282,7 @@ def calibration_curve(data: Any, truth: ColumnLike, **options: Unpack[CurveOptio
         pl.col("rows").sum().alias(".n"),
         *more,
     )
-    return with_keys(binned.sort(*_CURVE, ".bin"), restored=True)
+    return with_keys(with_level(binned.sort(*_CURVE, ".bin"), level), restored=True)
 
 
 def _in_isotonic_bins(points: pl.DataFrame, level: float | None) -> pl.DataFrame:
@@ -437,7 +438,9 @@ def _points(
 def _check_options(name: str, given: Mapping[str, Any], reading: Iterable[str]) -> None:
     """Refuse options that a curve does not have, and a curve without scores."""
     without_options = {"cumulative_calibration_curve": (), "risk_coverage_curve": ()}
-    own = (without_options | {"calibration_curve": ("bins", "binning")}).get(name, ("on_undefined", "thresholds"))
+    own = (without_options | {"calibration_curve": ("bins", "binning", "conf_level")}).get(
+        name, ("on_undefined", "thresholds")
+    )
     counting = ("probs", "group_by", "case_weights")
     for option in given:
         if option not in counting:

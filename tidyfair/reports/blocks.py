@@ -12,12 +12,12 @@ from typing import Any, ClassVar, Protocol, TypeAlias
 import polars as pl
 
 from tidyfair.errors import ArgumentError
-from tidyfair.escapes import as_html, as_text, markdown_row, visible
+from tidyfair.escapes import as_html, as_text, markdown_row, visible, visible_texts
 from tidyfair.metrics import capitalized
 from tidyfair.reports.findings import Finding
 from tidyfair.reports.plots import picture_of
 from tidyfair.reports.svg import themed_svg
-from tidyfair.reports.tables import NOTHING, WORSE, Note, Units, worded
+from tidyfair.reports.tables import NOTHING, WORSE, Note, Units, number_in_digits, worded
 
 _WIDE, _NARROW = 896, 350
 """The widths of a picture on a desk, and on a telephone."""
@@ -261,8 +261,7 @@ class Table:
     @cached_property
     def _marks(self) -> dict[str, int]:
         """The numbers of notes."""
-        texts = dict.fromkeys(text for _, _, text in self.notes)
-        return {text: number for number, text in enumerate(texts, 1)}
+        return {text: number for number, text in enumerate(dict.fromkeys(text for _, _, text in self.notes), 1)}
 
     @cached_property
     def _marked(self) -> dict[tuple[str, int], str]:
@@ -301,25 +300,29 @@ class Table:
             cells.append(f'<td{named} data-label="{as_html(self._words(column)[0])}"><span>{text}</span></td>')
         return f"<tr>{''.join(cells)}</tr>"
 
+    def texts(self, nothing: str = NOTHING) -> pl.DataFrame:
+        """The cells as visible texts, with the numbers of their notes."""
+        columns = {
+            column.name: [visible(_text_of(cell, nothing)) for cell in column] for column in visible_texts(self.table)
+        }
+        for column, row, note in self.notes:
+            columns[column][row] += f" [{self._marks[note]}]"
+        return pl.DataFrame(columns, dict.fromkeys(columns, pl.String))
+
+    def below(self) -> list[str]:
+        """The notes with their numbers, and the remark."""
+        return [f"[{number}] {text}." for text, number in self._marks.items()] + [self.remark] * bool(self.remark)
+
     def markdown(self) -> str:
         """As a Markdown table, with its notes and its remark below."""
-        names = self.table.columns
-        words_and_codes = map(self._words, names)
+        words_and_codes = map(self._words, self.table.columns)
         heads = [as_text(words) + (f" {as_code(code)}" if code else "") for words, code in words_and_codes]
-        lines = [f"| {' | '.join(heads)} |", markdown_row(["---"] * len(names))]
-        for row, values in enumerate(self.table.rows()):
-            notes = [self._marked.get((name, row)) for name in names]
-            marks = [f" [{self._marks[note]}]" if note else "" for note in notes]
-            cells = [_text_of(value) + mark for value, mark in zip(values, marks, strict=True)]
-            line = markdown_row(cells)
-            if self.codes and (code := self.codes[row]):
-                line = f"| {as_text(cells[0])} {as_code(code)} |" + line.removeprefix(f"| {as_text(cells[0])} |")
-            lines.append(line)
-        below = [f"[{number}] {text}." for text, number in self._marks.items()]
-        if self.remark:
-            below.append(self.remark)
+        lines = [f"| {' | '.join(heads)} |", markdown_row(["---"] * len(heads))]
+        for row, (first, *others) in enumerate(self.texts().rows()):
+            code = f" {as_code(name)}" if self.codes and (name := self.codes[row]) else ""
+            lines.append(f"| {' | '.join([as_text(first) + code, *map(as_text, others)])} |")
         above = [f"*{as_text(self.caption)}*"] if self.caption else []
-        return "\n\n".join([*above, "\n".join(lines), *map(as_text, below)])
+        return "\n\n".join([*above, "\n".join(lines), *map(as_text, self.below())])
 
 
 def _class(*names: str) -> str:
@@ -333,11 +336,13 @@ def _code_below(code: str | None) -> str:
     return f" <code>{as_html(code).replace('_', '_<wbr>')}</code>" if code else ""
 
 
-def _text_of(value: object) -> str:
+def _text_of(value: object, nothing: str = NOTHING) -> str:
     """The value of a cell as text."""
     if value is None:
-        return NOTHING
-    return f"{value:,}" if isinstance(value, int) else str(value)
+        return nothing
+    if isinstance(value, float):
+        return number_in_digits(value)
+    return f"{value:,}" if isinstance(value, int) and not isinstance(value, bool) else str(value)
 
 
 def _in_cell(text: str, mark: str) -> str:

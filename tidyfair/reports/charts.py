@@ -171,17 +171,11 @@ class Picture:
             description=f"{titles[0]}. {without_tags(_described(table))}", usermeta={"width": width},
         )  # fmt: skip
         # the panels are ours: given at once, all of them would be copied several times
-        chart.concat = [_as_altair(alt, panel) for panel in panels]
+        chart.concat = [alt.LayerChart(**{name: panel[name] for name in panel if name != "layer"}) for panel in panels]
+        for drawn, panel in zip(chart.concat, panels, strict=True):
+            encoded = [{**layer, "encoding": alt.FacetedEncoding(**layer["encoding"])} for layer in panel["layer"]]
+            drawn.layer = [alt.Chart(**layer) for layer in encoded]
         return chart
-
-
-def _as_altair(alt: Any, panel: Vega) -> Any:
-    """A panel of Vega-Lite as a chart of altair."""
-    chart = alt.LayerChart(**{name: value for name, value in panel.items() if name != "layer"})
-    chart.layer = [
-        alt.Chart(**{**layer, "encoding": alt.FacetedEncoding(**layer["encoding"])}) for layer in panel["layer"]
-    ]
-    return chart
 
 
 def _lines(text: str, width: float, size: float, most: int | None = None) -> list[str]:
@@ -458,15 +452,10 @@ def _layout_of(table: pl.DataFrame, width: float, parts: int = 1) -> _Layout:
     inner -= COLUMN_GAP * (columns * parts - 1)
     values = both = 0.0
     if columns == 1 and width >= _WITH_VALUES and "outer" not in table.columns:
-        values = _room_of(_values_of(table))
-        both = _room_of(_both_of(table)) if parts > 1 else 0.0
+        texts = [_values_of(table), _both_of(table) if parts > 1 else []]
+        values, both = (max((text_width(text, SMALL) + GAP for text in part), default=0.0) for part in texts)
         both = both if inner - values - both >= parts * _LEAST_ROWS else 0.0
     return _Layout(labels, columns, (inner - values - both) / (columns * parts), values, both, width)
-
-
-def _room_of(texts: Sequence[str]) -> float:
-    """The room for texts beside rows."""
-    return max(text_width(text, SMALL) for text in texts) + GAP
 
 
 def _values_of(table: pl.DataFrame) -> list[str]:

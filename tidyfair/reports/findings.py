@@ -269,7 +269,8 @@ def finding_on(by: By, audit: AuditResults) -> Finding:
         text = f"{_meaning(metric, row, audit)} is {values}, {size}{unit}"
     else:
         text = "; ".join([size, *(f"{at_cut(in_prose(one.name), row)} is {ends}" for one, ends in compared)])
-    name = _metric_and_label(in_prose(title), row)
+    label = "" if row.get(".level") is None else f" of label {row['.level']}"
+    name = at_cut(f"{in_prose(title)}{label}", row)
     lead = f"{capitalized(name)}{' differs' if answer else ''} by {feature}:"
     others = {key_of(other): other for other in defined if other is not row}
     if answer and answer != "differ":
@@ -311,12 +312,6 @@ def _meaning(metric: Metric, row: Mapping[str, Any], audit: AuditResults) -> str
     if row.get(".level") is None and row[".estimator"] in {"macro", "macro_weighted", "micro"}:
         return f"the {in_prose(metric.name)}, averaged over the labels,"
     return at_cut(DataWords.of(audit).meaning(metric, row.get(".level")), row)
-
-
-def _metric_and_label(name: str, row: Mapping[str, Any]) -> str:
-    """The name of a metric, with the label, time or quantile level of which several a disparity is about."""
-    label = row.get(".level")
-    return at_cut(name if label is None else f"{name} of label {label}", row)
 
 
 def _on_others(others: Mapping[RowKey, Mapping[str, Any]], answers: Mapping[RowKey, Answer]) -> str:

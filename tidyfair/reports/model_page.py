@@ -52,7 +52,10 @@ def contents_of_models(
     sections: list[Section] = []
     for heading, table, notes, remarks in tables or [("Changes", _changes(result), (), ())]:
         heads = {name: (name, "") for name in table.columns if name in models}
-        shown = Table(_with_titles(table), tuple(notes), " ".join(remarks), heads=heads)
+        named = [pl.col(name).fill_null("all rows") for name in (".by", "by") if name in table.columns]
+        if "metric" in table.columns:
+            named.append(pl.col("metric").map_elements(short_title, pl.String))
+        shown = Table(table.with_columns(named), tuple(notes), " ".join(remarks), heads=heads)
         sections.append(Section(heading, (shown,)))
     return tuple(opening), (*sections, *([how_to_repeat(code)] if code else ()))
 
@@ -65,13 +68,6 @@ def _changes(result: pl.DataFrame) -> pl.DataFrame:
     renamed = shown.rename({**names, ".metric": "metric"}, strict=False)
     first = [name for name in ("metric", ".by", "model") if name in renamed.columns]
     return renamed.select(*key_columns(result), *first, pl.exclude(*key_columns(result), *first))
-
-
-def _with_titles(table: pl.DataFrame) -> pl.DataFrame:
-    """A table whose metrics have titles, and whose values of all rows say so."""
-    titles = [short_title(name) for name in table["metric"]] if "metric" in table.columns else []
-    by = [pl.col(name).fill_null("all rows") for name in (".by", "by") if name in table.columns]
-    return table.with_columns(*([pl.Series("metric", titles, dtype=pl.String)] if titles else []), *by)
 
 
 def findings_of_models(changes: pl.DataFrame) -> list[str]:

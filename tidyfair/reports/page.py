@@ -31,7 +31,7 @@ from tidyfair.inference.gates import Gate
 from tidyfair.inference.partial_knowledge import worst_groups
 from tidyfair.intervals import in_progress, share_of
 from tidyfair.reports.blocks import Content, Findings, Section, html_of, markdown_of
-from tidyfair.reports.findings import Finding, feature_in_words, finding_on, remarks_on, units_of
+from tidyfair.reports.findings import feature_in_words, finding_on, remarks_on, units_of
 from tidyfair.reports.interactive import Explorer, explorer_of, script_policy
 from tidyfair.reports.model_page import contents_of_models
 from tidyfair.reports.reproduction import call_of, how_to_repeat
@@ -189,7 +189,13 @@ def report(
     need_packages()
     source = open_frame(data, options.get("group_by"))
     if by is None:
-        return _report_on_models(source.to_polars(), title, facts)
+        result = source.to_polars()
+        if kind_of_result(result) is not MODELS or result.is_empty():
+            msg = (
+                'report() compares groups: name the feature, `by="column"`; only results of `compare_models` need none.'
+            )
+            raise ArgumentError(msg)
+        return page_of_models(result, "Comparison of models" if title == _TITLE else title, facts=facts)
     if source.group_by:
         msg = "report() is about one set of predictions: give it the frame without groups, or a part of it."
         raise ArgumentError(msg)
@@ -221,14 +227,6 @@ def report(
     return page_of(
         audit, data, call, gate, title=title, facts=facts, code=code, interactive=interactive, is_usual=not chosen
     )  # fmt: skip
-
-
-def _report_on_models(result: pl.DataFrame, title: str, facts: Mapping[str, str | None]) -> Report:
-    """The report on the result of `compare_models`."""
-    if kind_of_result(result) is not MODELS or result.is_empty():
-        msg = 'report() compares groups: name the feature, `by="column"`; only results of `compare_models` need none.'
-        raise ArgumentError(msg)
-    return page_of_models(result, "Comparison of models" if title == _TITLE else title, facts=facts)
 
 
 def page_of_models(result: pl.DataFrame, title: str, **contents: Any) -> Report:
@@ -276,7 +274,11 @@ def page_of(
     units = units_of(metric for metric in audit.metrics.groups if isinstance(metric, Metric))
     values = GroupValues(groups, with_unknown, worst, audit.policy.min_n, units, audit.level)
     findings = [finding_on(feature, audit) for feature in audit.metrics.bys]
-    clearest = _clearest(findings)
+    # the page shows the clearest finding; a feature is read more easily than two that are crossed
+    clear = [finding for finding in findings if finding.answer == "differ"]
+    fewest = min((len(finding.by.keys) for finding in clear), default=0)
+    simple = [finding for finding in clear if len(finding.by.keys) == fewest]
+    clearest = max(simple or findings, key=lambda finding: finding.evidence)
     drawn = clearest.by if clearest.metric else None
     sections = [
         disparities_section(audit),
@@ -331,14 +333,6 @@ def _worst_groups(audit: AuditResults) -> pl.DataFrame | None:
     with without_notices():
         # groups are marked by limits that hold whatever the rates of others
         return worst_groups(*judged, pooling=None).compute(audit.tally, times=draws, **audit.reading_of_tests)
-
-
-def _clearest(findings: Sequence[Finding]) -> Finding:
-    """The clearest finding, which the page shows; a feature is read more easily than two that are crossed."""
-    clear = [finding for finding in findings if finding.answer == "differ"]
-    fewest = min((len(finding.by.keys) for finding in clear), default=0)
-    simple = [finding for finding in clear if len(finding.by.keys) == fewest]
-    return max(simple or findings, key=lambda finding: finding.evidence)
 
 
 def need_packages() -> None:

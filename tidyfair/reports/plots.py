@@ -171,10 +171,9 @@ class PlotInput:
         if is_over_cuts or not self.cuts:
             return pl.col(".metric").replace_strict(self.titles, default="", return_dtype=pl.String)
 
-        def title_at_cut(row: Mapping[str, Any]) -> str:
-            return at_cut(self.titles.get(row[".metric"], ""), row)
-
-        return pl.struct(".metric", *self.cuts).map_elements(title_at_cut, return_dtype=pl.String)
+        return pl.struct(".metric", *self.cuts).map_elements(
+            lambda row: at_cut(self.titles.get(row[".metric"], ""), row), return_dtype=pl.String
+        )
 
     def compared(self) -> pl.Expr:
         """The title of a metric, and the feature by which it is compared."""
@@ -537,7 +536,11 @@ def _results_picture(plot: PlotInput) -> Picture:
         msg = "`beside` is drawn behind single disparities, not behind lines and strips."
         raise ArgumentError(msg)
     if cut and not at_points:
-        return results_over_cuts(plot, frame, cut)
+        # a panel for all metrics of a scale, and a color for each; with outer groups, these have the colors
+        values = plot.with_scales(_with_cuts(frame, cut)).with_columns(series="what")
+        if plot.outer:
+            values = values.with_columns(panel="what", series=OUTER)
+        return _over_cuts(plot, frame, cut, values, listed_titles(values["what"]))
     frame = plot.with_scales(frame)
     if plot.outer and not judged:
         return _over_outer(plot, frame)
@@ -753,7 +756,8 @@ def calibration_plot(plot: PlotInput) -> Picture:
     notes: list[str] = []
     if is_isotonic:
         notes.append("steps: shares of events that rise with the score (isotonic regression)")
-        notes += ["bands: where 95% of these are if scores are calibrated, each by itself"] if limits else []
+        share = f"{kinds.level_of(plot.frame) * 100:g}%"
+        notes += [f"bands: where {share} of these are if scores are calibrated, each by itself"] if limits else []
     elif not plot.frame[".weight"].count():
         rows = table["rows"].cast(pl.Float64).to_numpy()
         lower, upper = wilson(table["estimate"].to_numpy(), rows, z_value(_LEVEL))
@@ -817,14 +821,6 @@ def groups_over_cuts(plot: PlotInput, frame: pl.DataFrame, cut: str) -> Picture:
     metrics = listed_titles(values.select(plot.metric()).to_series())
     name = f"{metrics} by {listed_names(map(by_words, values['.by']))}"
     return _over_cuts(plot, frame, cut, values.with_columns(series=series), name)
-
-
-def results_over_cuts(plot: PlotInput, frame: pl.DataFrame, cut: str) -> Picture:
-    """A panel for all metrics of a scale, and a color for each; with outer groups, these have the colors."""
-    values = plot.with_scales(_with_cuts(frame, cut)).with_columns(series="what")
-    if plot.outer:
-        values = values.with_columns(panel="what", series=OUTER)
-    return _over_cuts(plot, frame, cut, values, listed_titles(values["what"]))
 
 
 def _with_cuts(frame: pl.DataFrame, cut: str) -> pl.DataFrame:
@@ -1076,7 +1072,8 @@ def _frontier_of_metrics(plot: PlotInput) -> Picture:
         others = values.select("panel", series=".model_other", x=".other_x", estimate=".other")
         points = pl.concat([base, others]).with_columns(base=pl.int_range(pl.len()) == 0)
         good = points.select(_gain(name, "x"), _gain(part[".metric"][0], "estimate")).rows()
-        front = [not any(_is_better(other, one) for other in good) for one in good]
+        # as good in both and better in one
+        front = [not any(other != one and other[0] >= one[0] and other[1] >= one[1] for other in good) for one in good]
         parts.append(points.with_columns(front=pl.Series(front)))
     titles = [f"{title_of(name)} and disparities of models", "Performance and disparities"]
     return Picture(scatter, pl.concat(parts), titles, x=[title_of(name), short_title(name)])
@@ -1095,11 +1092,6 @@ def _gain(metric: str, column: str) -> pl.Expr:
     value = pl.col(column)
     sides = {"maximize": value, "zero": -value.abs(), "one": -(value - 1).abs(), "neither": pl.lit(0.0)}
     return sides.get(direction_of(metric), -value)
-
-
-def _is_better(one: tuple[float, ...], other: tuple[float, ...]) -> bool:
-    """True for values that are as good in all and better in one."""
-    return one != other and all(first >= second for first, second in zip(one, other, strict=True))
 
 
 def frontier_plot(plot: PlotInput) -> Picture:

@@ -59,6 +59,7 @@ _LABELS = {
 WITH_INTERVAL = (".disparity", ".adjusted", ".change", ".difference", ".estimate")
 """Columns of values, the first of which in a result is what its interval is about."""
 _OF_MODELS = (".one", ".other")
+"""The values of two models; of pairs, `.other` is a group."""
 _HIDDEN = {".estimator", ".lower", ".upper", ".groups_left_out", ".groups_outside", ".left_out", ".replicates_lost"}
 """Columns that are not shown."""
 _BLANK = {".base_metric", ".status", ".metrics_left_out"}
@@ -202,7 +203,7 @@ def one_below_the_other(frame: pl.DataFrame, units: Units = NO_UNITS) -> pl.Data
         if column.name == value:
             of_value = units_of_changes(units) if value == ".change" else units
             text = with_interval(frame, column.name, of_value)
-        elif column.name in _OF_MODELS:
+        elif column.name in _OF_MODELS and column.dtype.is_float():
             text = with_interval(frame, column.name, units, limits=None)
         elif column.dtype == pl.List:
             text = column.cast(pl.List(pl.String)).list.join(", ")

@@ -24,11 +24,10 @@ from tidyfair.specs.forecasts import (
 from tidyfair.specs.groups import ALL_GROUPS, By, FeatureLike, Policy, Privileged, SIDE, Treatment, privileged
 from tidyfair.specs.memberships import ListColumn, Memberships, NO_GROUP, Patterns, memberships
 from tidyfair.specs.metric_specs import MetricSpec, average_of, compared_columns, formulas_of, named_formulas
-from tidyfair.specs.notebook_html import display
 from tidyfair.specs.numeric_bins import Bins, bins, quantile_bins
 from tidyfair.specs.operating_points import OperatingPoint, with_event
 from tidyfair.specs.option_table import (
-    ELSEWHERE, EXACT_SCORES, Estimator, Flag, OF_CALLS, OPTIONS, Option, hint, unknown_keyword,
+    ELSEWHERE, EXACT_SCORES, Estimator, Flag, OF_CALLS, OPTIONS, Option, hint, refuse_unknown, unknown_keyword,
 )  # fmt: skip
 from tidyfair.specs.options import (
     CallOptions, ComputeOptions, CountOptions, GroupCallOptions, GroupOptions, GroupReadOptions, JudgedCallOptions,

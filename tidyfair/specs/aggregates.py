@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sized
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from numbers import Real
 from typing import ClassVar, Literal, TypeAlias, cast
 
@@ -83,7 +83,7 @@ class Reduced:
     """True if the reference has a value."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Aggregate(ABC):
     """A reduction of the values of groups to one number; made by `difference()`, `ratio()` and their like."""
 
@@ -119,11 +119,6 @@ class Aggregate(ABC):
         return 0.0
 
     @property
-    def equality_is_unknown(self) -> bool:
-        """True if it is a user's aggregate that may be a distance, but has no stated value for equal groups."""
-        return False
-
-    @property
     def contexts(self) -> tuple[Context, ...]:
         """Values of the same metric that it reads besides those of the groups."""
         return ()
@@ -153,11 +148,6 @@ class Aggregate(ABC):
         return self
 
     @property
-    def may_leave_metrics_out(self) -> bool:
-        """True if one of several metrics may be left out if it cannot be compared."""
-        return self.across == "worst"
-
-    @property
     def reads_weight(self) -> bool:
         """True if the number depends on the weight of the groups' rows."""
         return False
@@ -171,11 +161,6 @@ class Aggregate(ABC):
     def is_distance(self) -> bool:
         """True if equality is an end of its range, so that chance only moves the number away from there."""
         return self.equality is not None and self.direction in ("minimize", "maximize")
-
-    @property
-    def scale(self) -> str:
-        """Name of the scale in plots; aggregates with the same name share one."""
-        return "disparities"
 
     def in_words(self, of: str) -> str:
         """Describe the number, for readers who do not read code."""
@@ -223,6 +208,10 @@ class Aggregate(ABC):
         """Badness of numbers, to choose the worst of several metrics or labels: larger is worse."""
         return severity_of(value, self.direction)
 
+    def __repr__(self) -> str:
+        values = [(item.name, getattr(self, item.name), item.default) for item in fields(self) if item.repr]
+        return f"{self.kind}({', '.join(f'{name}={value!r}' for name, value, usual in values if value != usual)})"
+
 
 @dataclass(frozen=True, repr=False, eq=False)
 class UserAggregate(Aggregate):
@@ -248,17 +237,9 @@ class UserAggregate(Aggregate):
     def equality(self) -> float | None:
         return self.at_equality
 
-    @property
-    def equality_is_unknown(self) -> bool:
-        return self.at_equality is None
-
     def in_words(self, of: str) -> str:
         kind = "function" if self.calls_python else "expression"
         return f"result of the {kind} {self!r} for the values of {of} in the groups"
-
-    @property
-    def may_leave_metrics_out(self) -> bool:
-        return False
 
     @property
     def contexts(self) -> tuple[Context, ...]:

@@ -117,10 +117,6 @@ class Contrast(Aggregate):
     def reference(self) -> object:
         return None if self.to is None or self.to in _REFERENCES else self.to
 
-    @property
-    def scale(self) -> str:
-        return f"{self.kind}s".replace("_", " ")
-
     def in_words(self, of: str) -> str:
         if self.to == "range":
             return f"{self.noun} {of} between the groups: {self.range_words}"

@@ -422,3 +422,11 @@ def unknown_keyword(kind: str, name: str, known: Iterable[str]) -> ArgumentError
     return (
         ArgumentError(f"Unknown {kind} {name!r}. {sentence}") if sentence else ArgumentError.unknown(kind, name, known)
     )
+
+
+def refuse_unknown(kind: str, given: Iterable[str], known: Iterable[str]) -> None:
+    """Refuse keywords, of some kind for the message, that are not among the known ones."""
+    known = list(known)
+    for name in given:
+        if name not in known:
+            raise unknown_keyword(kind, name, known)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import math
 from abc import abstractmethod
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -35,10 +35,6 @@ class Extreme(Aggregate):
     groups_needed = 1
     is_highest: ClassVar[bool]
 
-    def extreme(self, values: Sequence[float]) -> float:
-        """Choose the smallest or the largest of some values."""
-        return max(values) if self.is_highest else min(values)
-
     def in_words(self, of: str) -> str:
         return f"{'largest' if self.is_highest else 'smallest'} value of {of} in a group"
 
@@ -63,9 +59,6 @@ class Extreme(Aggregate):
 
     def in_closed_form(self, metrics: int) -> bool:
         return metrics == 1 or self.across == "worst"
-
-    def __repr__(self) -> str:
-        return f"{self.kind}({'' if self.across == 'worst' else f'across={self.across!r}'})"
 
 
 class GroupMinimum(Extreme):
@@ -139,14 +132,6 @@ class Spread(Aggregate):
             value = self.summary(groups.estimate, mean, segments)
         return of_extremes(groups, value)
 
-    def __repr__(self) -> str:
-        options: list[str] = []
-        if self.across != "worst":
-            options.append(f"across={self.across!r}")
-        if self.weighted:
-            options.append("weighted=True")
-        return f"{self.kind}({', '.join(options)})"
-
 
 @dataclass(frozen=True, repr=False)
 class GroupMean(Spread):
@@ -155,7 +140,7 @@ class GroupMean(Spread):
     kind = "group_mean"
     words = "mean of"
     groups_needed = 1
-    good: Direction | None = None
+    good: Direction | None = field(default=None, repr=False)
     """Direction of the metric, to choose the worst of several."""
 
     @property

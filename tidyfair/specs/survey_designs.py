@@ -28,7 +28,6 @@ ROLE = "design"
 class SurveyDesign:
     """The design of a sample from strata and clusters, for linearized standard errors; made by `surveys.design`."""
 
-    interval_method: ClassVar[str] = "survey_linearized"
     replicates: ClassVar[tuple[Column, ...]] = ()
     weights: Column | None
     strata: tuple[Column, ...]
@@ -53,7 +52,6 @@ class SurveyDesign:
 class ReplicateWeights:
     """Weights with replicates, from which variances are estimated; made by `surveys.replicate_weights`."""
 
-    interval_method: ClassVar[str] = "survey_replicates"
     keys: ClassVar[tuple[Column, ...]] = ()
     samples_rows: ClassVar[bool] = False
     weights: Column

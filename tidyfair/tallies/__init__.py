@@ -9,8 +9,8 @@ from tidyfair.tallies.counting import check_size, count, recounted
 from tidyfair.tallies.files import check_outputs, find_fault, save, scan, write
 from tidyfair.tallies.members import SHARED_ROW, Copies, Members
 from tidyfair.tallies.moments import (
-    ACTUAL, Needs, PREDICTED, REST, SCORE, UP_TO, centred, ends_of, is_centre, is_end, is_least, is_of_replicate,
-    is_sum, merged, of_replicate, recentred, running, score_columns, weight_columns,
+    ACTUAL, EXTREMES, Needs, PREDICTED, REST, SCORE, UP_TO, centred, ends_of, is_of_replicate, merged, of_replicate,
+    recentred, reduction_of, running, score_columns, weight_columns,
 )  # fmt: skip
 from tidyfair.tallies.number_groups import quantile_groups
 from tidyfair.tallies.source import OuterGroups, PolarsFrame, SQUARED, Source, WEIGHT, open_frame

@@ -12,7 +12,7 @@ import operator
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from functools import cached_property
-from typing import Any, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 import numpy as np
 import polars as pl
@@ -34,6 +34,9 @@ from tidyfair.specs.formulas import Formula, RowExpression, RowSums, Statistic, 
 Quantity: TypeAlias = tuple[str, str, Any]
 """Name of the column, name of the reduction (`sum`, `min`, `max` …), and the value of a row."""
 
+Reduction: TypeAlias = Literal["sum", "min", "max", "first"]
+EXTREMES: dict[Reduction, Any] = {"min": np.fmin, "max": np.fmax}
+"""The functions of arrays for extremes, of which nothing is none."""
 ACTUAL, PREDICTED = "actual", "predicted"
 """Truth and estimate where they are numbers."""
 SCORE = "score"
@@ -156,7 +159,7 @@ def extremes(names: Collection[str]) -> list[tuple[str, str]]:
     """The columns of the smallest and of the largest values of quantities that have both."""
     pairs: list[tuple[str, str]] = []
     for name in names:
-        if is_least(name):
+        if name.startswith(_LEAST):
             least, most = ends_of(name.removeprefix(_LEAST))
             if most in names:
                 pairs.append((least, most))
@@ -440,43 +443,21 @@ def recentred(columns: Mapping[str, Array], weight: Array, complete: Booleans, s
     return moved | {"truth_centre": truth_centre, "estimate_centre": estimate_centre}
 
 
-def is_sum(name: str) -> bool:
-    """Check whether columns of that name are added up when cells merge."""
-    return name not in _CENTRES and not name.startswith((_LEAST, _MOST))
-
-
-def is_end(name: str) -> bool:
-    """Check whether columns of that name hold an extreme of a quantity."""
-    return name.startswith((_LEAST, _MOST))
-
-
-def is_least(name: str) -> bool:
-    """Check whether columns of that name hold the smallest value of a quantity."""
-    return name.startswith(_LEAST)
-
-
-def is_centre(name: str) -> bool:
-    """Check whether columns of that name hold the center of sums."""
-    return name in _CENTRES
-
-
-def _reduction(name: str) -> str:
-    """The reduction of a column when cells merge."""
-    if is_centre(name):
+def reduction_of(name: str) -> Reduction:
+    """The reduction of a column when cells merge: the first of centers, the ends of extremes, and the sum of others."""
+    if name in _CENTRES:
         return "first"
-    if is_sum(name):
-        return "sum"
-    return "min" if is_least(name) else "max"
+    return "min" if name.startswith(_LEAST) else "max" if name.startswith(_MOST) else "sum"
 
 
 def merged(names: Iterable[str]) -> dict[str, Callable[[pl.Expr], pl.Expr]]:
     """The reduction of each column when cells merge."""
-    return {name: getattr(pl.Expr, _reduction(name)) for name in names}
+    return {name: getattr(pl.Expr, reduction_of(name)) for name in names}
 
 
 def running(name: str) -> pl.Expr:
     """Merge the values of all rows except this one; columns must be `centred`."""
-    column, reduction = pl.col(name), _reduction(name)
+    column, reduction = pl.col(name), reduction_of(name)
     if reduction == "first":
         return column
     accumulate = getattr(column, f"cum_{reduction}")

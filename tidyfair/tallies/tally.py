@@ -189,7 +189,7 @@ class Tally:
         """The labels that occur in truth and in estimate."""
         seen: dict[str, list[Any]] = {}
         for name in LABELS:
-            column = self.cells[name]
+            column = self.cells.get_column(name)
             if name == TRUTH and self.judge is not None and not self.has_scores_of_judge:
                 column = column.cast(self._labels_of_judge.dtype).append(self._labels_of_judge)
             # categories are in their own order, not in that of their texts
@@ -361,8 +361,6 @@ class Tally:
         keys = cells.select(key_names(self.keys, "outer")).get_columns()
         if by is not None:
             groups = cells.select(self.names(by.keys))
-            if by.memberships is not None:
-                groups = groups.with_columns(pl.first().cast(pl.String))
             keys += (by.groups(groups) if by.sides else groups).get_columns()
         hidden = self.suppression.is_hidden(keys, len(cells), by.text if by else None, is_outer=is_outer)
         return hidden.to_numpy()

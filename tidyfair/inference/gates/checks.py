@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import warnings
-from abc import abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -68,6 +67,7 @@ from tidyfair.specs import (
     SurveyCallOptions,
     Treatment,
     TruthLike,
+    UserAggregate,
     flag,
     number,
     one_of,
@@ -114,12 +114,9 @@ class Gate(MetricSetOnData, CalledOnTallies):
 
     subject: ClassVar[str] = "A gate"
     accepted: ClassVar[type[Any]] = JudgedCallOptions
-    follows_judges: ClassVar[bool] = True
-    follows_chosen_thresholds: ClassVar[bool] = True
-    follows_points: ClassVar[bool] = True
-    follows_suppression: ClassVar[bool] = True
-    lists_unknown: ClassVar[bool] = True
-    warns_of_missing: ClassVar[bool] = False
+    follows: ClassVar[frozenset[str]] = frozenset({
+        "operating_point", "points", "suppress_below", "unknown", "missing",
+    })  # fmt: skip
     kind: ClassVar[ResultKind] = VERDICTS
     refused: ClassVar[Mapping[str, str]] = _REFUSED
     metrics: MetricSet
@@ -199,7 +196,8 @@ class Gate(MetricSetOnData, CalledOnTallies):
         metrics = [self.metrics.metrics[number] for number in numbers]
         signed = pl.Series([metric.direction in {"zero", "one"} for metric in metrics], dtype=pl.Boolean)
         # replicates of what may be a distance lie beyond equality even where groups are equal
-        may_be_distance = [metric.aggregate is not None and metric.aggregate.equality_is_unknown for metric in metrics]
+        aggregates = [metric.aggregate for metric in metrics]
+        may_be_distance = [isinstance(own, UserAggregate) and own.equality is None for own in aggregates]
         may_fail = results[".estimate"].is_not_null() & ~pl.Series(may_be_distance, dtype=pl.Boolean)
         # rows on neither side are not compared
         two_sided = pl.Series([_is_two_sided(metric) for metric in metrics], dtype=pl.Boolean)
@@ -374,10 +372,8 @@ class _Changes:
 class GroupsCompared(GroupwiseOnData):
     """A comparison of groups with a row for each, which `check` gives a limit."""
 
-    @property
-    @abstractmethod
-    def scales_of_metrics(self) -> tuple[str, ...]:
-        """The scale on which each metric is compared."""
+    scales: tuple[str, ...]
+    """The scale on which each metric is compared."""
 
     @property
     def is_chosen_by_value(self) -> bool:
@@ -407,9 +403,9 @@ class ComparisonGate(CalledOnTallies):
 
     subject: ClassVar[str] = "A gate"
     accepted: ClassVar[type[Any]] = JudgedCallOptions
-    follows_points: ClassVar[bool] = True
-    lists_unknown: ClassVar[bool] = True
+    follows: ClassVar[frozenset[str]] = frozenset({"points", "unknown"})
     refused: ClassVar[Mapping[str, str]] = _REFUSED
+    _in_words: ClassVar[tuple[str, ...]] = ("comparison",)
     comparison: GroupsCompared
     side: Side
     limit: float
@@ -418,7 +414,7 @@ class ComparisonGate(CalledOnTallies):
 
     def __post_init__(self) -> None:
         """Refuse a limit that does not suit the scale."""
-        for metric, scale in zip(self.comparison.metrics, self.comparison.scales_of_metrics, strict=True):
+        for metric, scale in zip(self.comparison.metrics, self.comparison.scales, strict=True):
             needed = "above" if scale in {"ratio", "odds_ratio"} else "below"
             if self.side != needed:
                 kind = f"{scale.replace('_', ' ')}s"
@@ -428,14 +424,16 @@ class ComparisonGate(CalledOnTallies):
                 msg = f"check(): the limit of a ratio lies between 0 and 1, such as `above=0.8`, not {self.limit:g}."
                 raise ArgumentError(msg)
 
+    def _listed(self) -> Iterable[GroupwiseMetric]:
+        return self.comparison.metrics
+
     def __repr__(self) -> str:
         setting = f"{self.side} {self.limit:g}; conf_level={self.conf_level:g}"
         return visible(f"<ComparisonGate of {self.comparison!r}, {setting}>")
 
-    @property
-    def follows_judges(self) -> bool:  # pyright: ignore[reportIncompatibleVariableOverride] - as its comparison does
-        """True if the comparison uses the labels of a judge."""
-        return self.comparison.follows_judges
+    def _follows(self, step: str) -> bool:
+        # the labels of a judge are used as the comparison does
+        return super()._follows(step) and (step != "judged" or step in self.comparison.accepted.__annotations__)
 
     @property
     def _run(self) -> Run:

@@ -19,7 +19,6 @@ import polars as pl
 from tidyfair.calling import GroupwiseMetric, Metric, metric_set
 from tidyfair.errors import ArgumentError, ColumnError, in_short, listed
 from tidyfair.evaluation import texts_of
-from tidyfair.inference.on_data import refuse_others
 from tidyfair.inference.result_frames import frame_of, schema_of
 from tidyfair.intervals import in_progress, is_of_cells, student_limits, values_of_tables, z_value
 from tidyfair.specs import (
@@ -30,6 +29,7 @@ from tidyfair.specs import (
     Options,
     are_columns,
     difference,
+    refuse_unknown,
     refuse_unknown_keywords,
     show_keywords,
 )
@@ -106,7 +106,7 @@ class ModelFrontier:
             the baseline has no value or too few rows, or which are unknown. With fewer than two groups, disparities are
             null.
         """
-        refuse_others(options, FrontierOptions, "data", "truth", "models", "baseline")
+        refuse_unknown("argument", options, ["data", "truth", "models", "baseline", *FrontierOptions.__annotations__])
         checked = replace(metric_set(self.performance).run.options(options, truth=truth), on_undefined="ignore")
         source = open_frame(data)
         if source.outer or source.sides:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
-from typing import Any, Literal, Unpack, cast
+from typing import Any, Literal, Unpack
 
 import numpy as np
 import polars as pl
@@ -22,13 +22,13 @@ from tidyfair.errors import (
     nearest,
     warn,
 )
-from tidyfair.escapes import visible
-from tidyfair.evaluation import CELLS, named_groups, texts_of
+from tidyfair.escapes import display, visible
+from tidyfair.evaluation import named_groups, texts_of
 from tidyfair.inference.contingency import cochrans_q
 from tidyfair.inference.models.model_comparison import compare_models, share_of_same_rows
 from tidyfair.inference.on_data import refuse_given
 from tidyfair.inference.rate_tests import ADJUSTMENTS, with_adjusted_p_values
-from tidyfair.intervals import Share, generator, student
+from tidyfair.intervals import generator, student
 from tidyfair.metrics.regression import mean_prediction
 from tidyfair.specs import (
     Array,
@@ -39,7 +39,6 @@ from tidyfair.specs import (
     Options,
     Policy,
     Treatment,
-    display,
     flag,
     names_of,
     one_of,
@@ -252,7 +251,7 @@ class _PairedRows:
         table = rows.join(
             self._changes(wide), on=[*keys, ".metric"], how="left", nulls_equal=True, maintain_order="left"
         ).with_columns(estimator.fill_null(estimator.drop_nulls().first().over(".metric")))
-        table = self._with_tests_of_means(table, wide.filter(both))
+        table = self._with_tests_of_means(table)
         most = counts.sort(".unmatched", ".pairs").select(".pairs", ".unmatched").rows()
         if most and (unmatched := most[-1][1]):
             warn(
@@ -314,21 +313,33 @@ class _PairedRows:
         compare = compare_models(metrics, mid_p=self.comparison.mid_p)
         return compare(wide, truth, **keywords)
 
-    def _with_tests_of_means(self, table: pl.DataFrame, wide: pl.DataFrame) -> pl.DataFrame:
+    def _values_of_rows(self) -> Any:
+        """The value of each metric in each row: a hit is 1, and rows that do not count have none."""
+        options = self.options
+        columns: dict[str, Any] = {name: Column(pl.col(name).alias(shown)) for name, shown in self.names.items()}
+        keys: Any = [*self.outer, Column(_PAIR), Column(_GROUP)]
+        columns["probs" if options.probs is not None else "estimate"] = columns.pop(_ESTIMATE)
+        return self.comparison.metrics(
+            self.rows, columns.pop(_TRUTH, None), group_by=keys, **columns,
+            pos_label=options.pos_label, labels=options.labels, on_undefined="ignore",
+        )  # fmt: skip
+
+    def _with_tests_of_means(self, table: pl.DataFrame) -> pl.DataFrame:
         """The table with intervals and p-values of differences of means, of pairs that are independent."""
-        quantities = {metric.name: _quantity_of_mean(metric) for metric in self.comparison.metrics}
-        if self.options.cluster is not None or not any(quantities.values()):
+        means = [metric.name for metric in self.comparison.metrics if _is_mean(metric)]
+        if self.options.cluster is not None or not means:
             return table
-        parts = wide.partition_by(*self.outer, _COMPARISON, as_dict=True)
+        keys = [*self.outer, ".metric"]
+        values: pl.DataFrame = self._values_of_rows().drop_nulls(".estimate")
+        of_keys = values.select(*keys, _PAIR, _GROUP, ".estimate").partition_by(keys, as_dict=True)
         rows: list[dict[str, Any]] = []
         for row in table.iter_rows(named=True):
-            quantity = quantities[row[".metric"]]
-            pairs = parts.get(tuple(row[name] for name in (*self.outer, _COMPARISON)))
-            if quantity is not None and pairs is not None:
-                quantity_of_one, quantity_of_other = (
-                    quantity(pl.col(name).cast(pl.Float64)) for name in (_ONE, _OTHER)
-                )
-                differences = pairs.select(quantity_of_other - quantity_of_one).to_series().drop_nulls().to_numpy()
+            of_metric = of_keys.get(tuple(row[name] for name in keys))
+            if row[".metric"] in means and of_metric is not None:
+                group, other = self.comparisons[int(row[_COMPARISON])]
+                one, two = (of_metric.filter(pl.col(_GROUP) == number) for number in (group, other))
+                pairs = one.join(two, on=_PAIR, maintain_order="left")
+                differences = pairs.select(pl.col(".estimate") - pl.col(".estimate_right")).to_series().to_numpy()
                 random, count = generator(self.options.seed, "flipped signs"), len(differences)
                 row[".p_value"] = _sign_flip_test(differences, self.options.replicates, random)
                 row.update(dict.fromkeys((".lower", ".upper", ".std_error")))
@@ -344,52 +355,37 @@ class _PairedRows:
         if self.options.cluster is not None:
             msg = "cochrans_q() counts pairs, which are independent; leave out `cluster`."
             raise ArgumentError(msg)
-        shares = {metric.name: share_of_same_rows(metric) for metric in self.comparison.metrics}
-        for name, share in shares.items():
-            if share is None:
+        for metric in self.comparison.metrics:
+            if share_of_same_rows(metric) is None:
                 msg = (
                     "cochrans_q() tests rates among rows that do not depend on the prediction, such as selection_rate, "
-                    f"accuracy and sens, not {name}."
+                    f"accuracy and sens, not {metric.name}."
                 )
                 raise ArgumentError(msg)
-        event = self._event()
-        is_event: dict[str, pl.Expr] = {
-            name: pl.col(name) == pl.lit(event) for name in (_TRUTH, _ESTIMATE) if name in self.rows.columns
-        }
-        results: list[dict[str, Any]] = []
-        for name, share in shares.items():
-            cells = {"counted": cast("Share", share).among, "hit": cast("Share", share).holds}
-            rows = self.rows.with_columns(**{column: _cells_in(names, is_event) for column, names in cells.items()})
-            parts = rows.partition_by(*self.outer, as_dict=True) if self.outer else {(): rows}
-            for key, part in sorted(parts.items(), key=lambda item: tuple(map(str, item[0]))):
-                pairs = part.filter(pl.col("counted")).group_by(_PAIR).agg(
-                    pl.col("hit").sort_by(_GROUP), pl.len().alias("groups")
-                )  # fmt: skip
-                # the pairs that have all groups
-                complete = pairs.filter(pl.col("groups") == len(self.groups))
-                in_denominator = part.filter(pl.col("counted") | pl.col("counted").is_null())[_PAIR].n_unique()
-                statistic, p_value = cochrans_q(complete["hit"].explode().to_numpy().reshape(-1, len(self.groups)))
-                results.append({
-                    **dict(zip(names_of(self.source.outer), key, strict=True)),
-                    ".metric": name, ".by": self.comparison.by.name, ".statistic": statistic,
-                    ".df": len(self.groups) - 1, ".p_value": p_value, ".pairs": len(complete),
-                    ".unmatched": in_denominator - len(complete),
-                })  # fmt: skip
-        return pl.DataFrame(results)
-
-    def _event(self) -> object:
-        """The label that counts as the event."""
-        run = self.comparison.metrics.run
-        source = open_frame(self.rows, None)
-        columns: dict[str, Any] = {name: Column(pl.col(name).alias(shown)) for name, shown in self.names.items()}
-        options = replace(
-            self.options, truth=columns.get(_TRUTH), estimate=columns[_ESTIMATE], probs=None, group_by=None
-        )
-        (evaluated,) = run.evaluate(run.count(source, options), options)
-        if evaluated.labels.event is None:
+        values: pl.DataFrame = self._values_of_rows()
+        if set(values[".estimator"]) - {"binary"}:
             msg = "cochrans_q() tests the rate of one label; give `pos_label=`."
             raise ArgumentError(msg)
-        return evaluated.labels.values[evaluated.labels.event]
+        keys, groups = [*self.outer, ".metric"], len(self.groups)
+        rows = [*self.outer, _PAIR, _GROUP]
+        values = values.join(self.rows.select(*rows, _ESTIMATE), on=rows, nulls_equal=True)
+        # rows without a prediction might count
+        counted = values.filter(pl.col(".estimate").is_not_null() | pl.col(_ESTIMATE).is_null())
+        has_all = (pl.col(".estimate").count() == groups).alias("has all groups")
+        of_pairs = counted.group_by(*keys, _PAIR).agg(pl.col(".estimate").sort_by(_GROUP), has_all)
+        results: list[dict[str, Any]] = []
+        numbers = {metric.name: number for number, metric in enumerate(self.comparison.metrics)}
+        every = values.select(keys).unique().rows()
+        for key in sorted(every, key=lambda key: (numbers[key[-1]], *map(str, key[:-1]))):
+            of_key = dict(zip(keys, key, strict=True))
+            pairs = of_pairs.filter(pl.col(name).eq_missing(pl.lit(value)) for name, value in of_key.items())
+            complete = pairs.filter("has all groups")
+            statistic, p_value = cochrans_q(complete[".estimate"].explode().to_numpy().reshape(-1, groups))
+            results.append({
+                **of_key, ".by": self.comparison.by.name, ".statistic": statistic, ".df": groups - 1,
+                ".p_value": p_value, ".pairs": len(complete), ".unmatched": len(pairs) - len(complete),
+            })  # fmt: skip
+        return pl.DataFrame(results).rename(dict(zip(self.outer, names_of(self.source.outer), strict=True)))
 
 
 def _columns_of_call(options: Options) -> dict[str, tuple[str, Column]]:
@@ -409,29 +405,15 @@ def _columns_of_call(options: Options) -> dict[str, tuple[str, Column]]:
     return columns
 
 
-def _cells_in(names: Any, is_event: dict[str, pl.Expr]) -> pl.Expr:
-    """Check whether a row is in one of some cells; null without a prediction."""
-    nothing = pl.lit(None, pl.Boolean)
-    is_true, is_selected = is_event.get(_TRUTH, nothing), is_event[_ESTIMATE]
-    among: list[pl.Expr] = []
-    for name in names:
-        truth, guess = CELLS[name]
-        among.append(is_true.eq_missing(pl.lit(truth)) & is_selected.eq_missing(pl.lit(guess)))
-    return pl.when(is_selected.is_not_null()).then(pl.any_horizontal(among))
-
-
-def _quantity_of_mean(metric: Metric | GroupwiseMetric) -> Callable[[pl.Expr], pl.Expr] | None:
-    """The quantity of a row whose mean a metric of numbers is, as a function of the estimate; None for others."""
-    if not isinstance(metric, Metric) or metric.kind != "numeric":
-        return None
-    definition, truth = metric.definition, pl.col(_TRUTH).cast(pl.Float64)
+def _is_mean(metric: Metric | GroupwiseMetric) -> bool:
+    """Check whether a metric is the mean of a number of each row."""
+    if isinstance(metric, GroupwiseMetric) or metric.kind != "numeric":
+        return False
+    definition = metric.definition
     if definition.function is mean_prediction.definition.function:
-        return lambda estimate: estimate
-    if len(definition.terms) == 1 and definition.needs == (definition.terms[0][0], "instances"):
-        ((_, term),) = definition.terms
-        if not term.compares_rows:
-            return lambda estimate: term.expression(truth=truth, estimate=estimate)
-    return None
+        return True
+    has_one_sum = len(definition.terms) == 1 and definition.needs == (definition.terms[0][0], "instances")
+    return has_one_sum and not definition.terms[0][1].compares_rows
 
 
 def _sign_flip_test(differences: Array, times: int, random: np.random.Generator) -> float | None:

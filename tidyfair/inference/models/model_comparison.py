@@ -14,7 +14,7 @@ import polars as pl
 
 from tidyfair.calling import GroupwiseMetric, Metric, MetricSet, columns_of, metric_set
 from tidyfair.errors import ArgumentError, ColumnError
-from tidyfair.escapes import visible
+from tidyfair.escapes import display, visible
 from tidyfair.evaluation import (
     CELLS,
     Evaluated,
@@ -79,7 +79,6 @@ from tidyfair.specs import (
     SurveyCallOptions,
     TruthLike,
     UserAggregate,
-    display,
     flag,
     formulas_of,
     names_of,
@@ -150,13 +149,12 @@ class ModelComparison:
             without one sampling unit of a survey; else the bootstrap), the rows `.n`, and a `.p_value`: McNemar's for
             rates among rows that do not depend on the prediction, such as accuracy, sensitivity and the selection rate,
             whose rows that only one of the models has right (or selects) are `.only_one` and `.only_other`; that of the
-            interval for areas and their comparisons (DeLong et al., 1988), and with a `design`; null for all others.
-            `.model_one` and `.model_other` are the
-            names of the columns, null for several columns of scores. With a margin, or `others`, `.verdict` says what
-            the limits show: `better`, `worse`, `equivalent` (the change is smaller than `.margin`), `not worse` (by the
-            margin or more) or `not shown`; `different` in place of better and worse for metrics that have no better
-            value. Limits and verdicts of `others` hold for all models together (Bonferroni), and `.p_adjusted` allows
-            for their number (Holm).
+            interval for areas and their comparisons (DeLong et al., 1988), and with a `design` or `judged`; null for
+            all others. `.model_one` and `.model_other` are the names of the columns, null for several columns of
+            scores. With a margin, or `others`, `.verdict` says what the limits show: `better`, `worse`, `equivalent`
+            (the change is smaller than `.margin`), `not worse` (by the margin or more) or `not shown`; `different` in
+            place of better and worse for metrics that have no better value. Limits and verdicts of `others` hold for
+            all models together (Bonferroni), and `.p_adjusted` allows for their number (Holm).
         """
         models = paired_with_each(self, data, truth, one, other, others, options)
         counted = [*models.values()]
@@ -448,6 +446,7 @@ class PairedModels:
 class JudgedModels(PairedModels):
     """The counts of rows with the predictions of two models, and labels of people and of a judge."""
 
+    @np.errstate(divide="ignore", invalid="ignore")
     def compared(self, conf_level: float | None = None) -> pl.DataFrame:
         """Both values and their change, of a judge with the power that suits the change.
 

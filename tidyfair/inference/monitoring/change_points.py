@@ -19,7 +19,7 @@ from tidyfair.inference.rate_tests import Case, RateTest, reads_one_label
 from tidyfair.inference.result_frames import frame_of, no_rows, schema_of, with_outer_key
 from tidyfair.inference.testing import farthest, slack
 from tidyfair.intervals import check_shuffled, difference_limits, generator, in_progress, newcombe, share_of
-from tidyfair.specs import Array, Contrast, Floats
+from tidyfair.specs import Array, Contrast
 from tidyfair.specs.result_kinds import CHANGES, ResultKind
 
 __all__ = ["ChangeSearch"]
@@ -237,7 +237,11 @@ class ChangeSearch(RateTest):
         if subject.compares_groups:
             values, limits = self._compared(case, outers[first:split], outers[split:last], z)
         else:
-            values, limits = _of_group(rate, (first, split, last), z)
+            parts = (slice(first, split), slice(split, last))
+            hits, size = (np.array([count[part].sum() for part in parts], float) for count in (rate.hits, rate.rows))
+            values: Array = hits / size
+            lower, upper = newcombe(values[1:], size[1:], values[:1], size[:1], z)
+            limits = lower[0], upper[0]
         numbers = {
             ".estimate_before": values[0], ".estimate": values[1], ".change": values[1] - values[0],
             ".lower": limits[0], ".upper": limits[1], ".p_value": p_value,
@@ -265,16 +269,6 @@ class ChangeSearch(RateTest):
         value, lower, upper = numbers.to_numpy().T
         low, high = difference_limits(value[1:], (lower[1:], upper[1:]), value[:1], (lower[:1], upper[:1]))
         return value, (low[0], high[0])
-
-
-def _of_group(rate: _RateSeries, split: tuple[int, int, int], z: float) -> tuple[Array, tuple[Any, Any]]:
-    """The rate of a group before and after a split, and limits of its change."""
-    first, middle, last = split
-    parts = (slice(first, middle), slice(middle, last))
-    hits, rows = (np.array([counts[part].sum() for part in parts], dtype=float) for counts in (rate.hits, rate.rows))
-    value: Floats = hits / rows
-    lower, upper = newcombe(value[1:], rows[1:], value[:1], rows[:1], z)
-    return value, (lower[0], upper[0])
 
 
 def _rates(case: Case, outers: list[int]) -> list[_RateSeries]:

@@ -17,8 +17,6 @@ from tidyfair.evaluation import GROUP_CELL
 from tidyfair.inference.monitoring.change_points import ChangeSearch
 from tidyfair.inference.monitoring.periods import check_periods, period_column
 from tidyfair.inference.rate_tests import (
-    ADJUSTMENTS,
-    FAMILIES,
     Case,
     CountedRate,
     Family,
@@ -71,11 +69,10 @@ class PeriodTest(RateTest):
             _Shuffled.of(one, other, texts, case.options.replicates, random)
             for one, other in zip(counts_before, counts_after, strict=True)
         ]
-        rows_before, rows_after = (evaluated.rows.filter(pl.col("outer") == outer) for outer in (before, after))
         drawn_before, drawn_after = [rate.drawn_before for rate in shuffled], [rate.drawn_after for rate in shuffled]
-        values_before = compared_draws(evaluated, rows_before, counts_before, drawn_before)["value"]
-        values_after = compared_draws(evaluated, rows_after, counts_after, drawn_after)["value"]
-        change = (values_after - values_before).to_numpy()
+        values_before = compared_draws(evaluated, before, counts_before, drawn_before)[0]
+        values_after = compared_draws(evaluated, after, counts_after, drawn_after)[0]
+        change = values_after - values_before
         row: dict[str, Any] = {
             ".metric": metric.name, ".by": metric.by.text, ".estimate_before": values_before[-1],
             ".estimate": values_after[-1],
@@ -90,6 +87,7 @@ class PeriodTest(RateTest):
             # if all groups change alike, no disparity changes; if a disparity reverses, the difference of two groups
             # changes although the unsigned disparity does not
             largest = np.zeros(len(has_value))
+            rows_after = evaluated.rows.filter(pl.col("outer") == after)
             for rate in shuffled:
                 values, variance = rate.changes(relative=metric.aggregate.is_relative)
                 reference_rows = rows_after.filter((pl.col("name") == rate.after.name) & pl.col("is_reference"))
@@ -214,9 +212,7 @@ def compare_periods(
     [('f', 12, -1.0), ('m', None, None), (None, 12, 1.0)]
     """
     period_column("compare_periods", period)
-    settings: dict[str, Any] = {
-        "adjust": one_of("adjust", adjust, ADJUSTMENTS), "family": one_of("family", family, FAMILIES), "period": period,
-    }  # fmt: skip
+    settings: dict[str, Any] = {"adjust": adjust, "family": family, "period": period}
     if search is None:
         if window is not None:
             msg = 'compare_periods(): `window` is the number of periods that a search compares; add `search="change"`.'

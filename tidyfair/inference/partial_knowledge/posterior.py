@@ -89,8 +89,8 @@ class ProbabilityOf(MetricSetOnData):
             return rates.draws(case.options.replicates, outer_group.random) * count.group_denominator
 
         drawn_rates = drawn_together(outer_group.counts, draw)
-        values = compared_draws(case.evaluated, outer_group.rows, outer_group.counts, drawn_rates)["value"]
-        drawn = values[:-1].drop_nulls().to_numpy()
+        values, _ = compared_draws(case.evaluated, outer, outer_group.counts, drawn_rates)
+        drawn = values[:-1][~np.isnan(values[:-1])]
         return float(self._is_within(drawn).mean()) if len(drawn) else None
 
     def _is_within(self, values: Array) -> Array:

@@ -20,7 +20,7 @@ from tidyfair.calling import Metric
 from tidyfair.errors import ArgumentError, listed
 from tidyfair.evaluation import GROUP_CELL, Evaluated, named_groups, texts_of
 from tidyfair.inference.on_data import RateOnData
-from tidyfair.inference.result_frames import frame_of, schema_of
+from tidyfair.inference.result_frames import schema_of
 from tidyfair.inference.testing.subgroups import AuditOptions, checked_rate
 from tidyfair.intervals import newcombe, placed, student_limits, z_value
 from tidyfair.specs import (
@@ -92,7 +92,7 @@ class Decomposition(RateOnData):
         clustered = replace(self, clusters=tuple(key.column for key in tally.clusters))
         return super(Decomposition, clustered)._results(tally, options)
 
-    def _tables(self, evaluated: Evaluated, options: Options) -> Iterator[pl.DataFrame]:
+    def _tables(self, evaluated: Evaluated, options: Options) -> Iterator[list[dict[str, Any]]]:
         keys = self._keys(evaluated)
         policy = self.metric.difference(self.between.source).by.policy
         groups = keys.select(self.between.name)
@@ -103,9 +103,7 @@ class Decomposition(RateOnData):
         named = self._named(placed(keys.filter(is_counted), [self.between.name])[1])
         for outer in range(len(evaluated.group_cells.outer_keys)):
             chosen = np.flatnonzero(is_counted & (rows["outer"] == outer).to_numpy())
-            yield frame_of(
-                self._rows_of_groups(keys[chosen], counts[chosen], named, z_value(options.conf_level)), _SHOWN
-            )
+            yield self._rows_of_groups(keys[chosen], counts[chosen], named, z_value(options.conf_level))
 
     def _rows_of_groups(
         self, keys: pl.DataFrame, counts: Array, named: tuple[object, ...] | None, z: float

@@ -19,7 +19,6 @@ from tidyfair.inference.contingency import Standard, chi_squared, fisher, likeli
 from tidyfair.inference.gates import GroupsCompared
 from tidyfair.inference.rate_tests import (
     ADJUSTMENTS,
-    FAMILIES,
     REFUSED,
     REFUSED_OF_RATES,
     AdjustedTest,
@@ -58,10 +57,10 @@ from tidyfair.specs import (
     Array,
     ColumnLike,
     Contrast,
+    Design,
+    JudgedCallOptions,
     Options,
-    SurveyCallOptions,
     difference,
-    flag,
     key_columns,
     one_of,
     opened,
@@ -80,7 +79,7 @@ _TESTS = {"chi_squared": chi_squared, "g": likelihood_ratio}
 """The tests of two groups by their counts, but Fisher's."""
 _USUAL_LEVEL = 0.95
 _MOST_PAIRS, _MOST_DRAWN = 5_000_000, 10_000_000_000
-"""The most pairs, which take about ten seconds, and draws of the distances of pairs, which take a minute or two."""
+"""The most pairs, which take about half a minute, and draws of the distances of pairs, which take a minute or two."""
 _BLOCK = 2**18
 """The pairs that are worked out at once."""
 _MANY_GROUPS = 100
@@ -175,25 +174,23 @@ def _blocks(pairs: int) -> Iterator[slice]:
         yield slice(start, start + _BLOCK)
 
 
+class PairOptions(JudgedCallOptions, total=False):
+    """The options of a call that a comparison of pairs takes."""
+
+    design: Design | None
+
+
 @dataclass(frozen=True, repr=False)
 class PairwiseTest(AdjustedTest, GroupsCompared):
     """Tests each pair of groups; made by `pairwise`."""
 
     subject: ClassVar[str] = "pairwise()"
-    follows_points: ClassVar[bool] = True
-    follows_designs: ClassVar[bool] = True
-    follows_judges: ClassVar[bool] = True
-    accepted: ClassVar[type[Any]] = SurveyCallOptions
+    adjustments: ClassVar[tuple[str, ...]] = (*ADJUSTMENTS, "max_t")
+    follows: ClassVar[frozenset[str]] = frozenset({"points"})
+    accepted: ClassVar[type[Any]] = PairOptions
     refused: ClassVar[Mapping[str, str]] = {name: why for name, why in REFUSED.items() if name != "on_undefined"}
     kind: ClassVar[ResultKind] = PAIRS
     test: str = "fisher"
-    scales: tuple[Scale, ...] = ()
-    """The scale of each metric."""
-
-    @property
-    def scales_of_metrics(self) -> tuple[str, ...]:
-        """The scale on which each metric is compared."""
-        return self.scales
 
     @property
     def _run(self) -> Run:
@@ -244,8 +241,9 @@ class PairwiseTest(AdjustedTest, GroupsCompared):
             for family in families(part, options):
                 number = numbers_of_specs[family.spec]
                 if len(family.rows) > 1:
-                    check_positive(family, self.scales[number])
-                    comparison = _Comparison(self.metrics[number], part, family, self.scales[number])
+                    scale = cast("Scale", self.scales[number])
+                    check_positive(family, scale)
+                    comparison = _Comparison(self.metrics[number], part, family, scale)
                     comparisons[number].append(comparison)
         in_order = [comparison for comparisons_of_metric in comparisons for comparison in comparisons_of_metric]
         self._check_pairs(in_order, options)
@@ -557,7 +555,7 @@ def pairwise(
     >>> result.select(".group", ".other", ".disparity", pl.col(".p_value").round(6)).row(0)
     ('f', 'm', 1.0, 0.1)
     """
-    if flag("mid_p", mid_p) and test != "fisher":
+    if mid_p is True and test != "fisher":
         msg = f'pairwise(): `mid_p` is for `test="fisher"`, whose p-values have ties, not for {test!r}.'
         raise ArgumentError(msg)
     members = groupwise(metrics, "pairwise")
@@ -568,10 +566,8 @@ def pairwise(
         base = metric.metrics[0]
         check_scale(base.name, base.definition, base.range, scale_of_metric)
         scales.append(scale_of_metric)
-    return PairwiseTest(
-        members, adjust=one_of("adjust", adjust, (*ADJUSTMENTS, "max_t")), family=one_of("family", family, FAMILIES),
-        mid_p=mid_p, test=one_of("test", test, ("fisher", *_TESTS, "interval")), scales=tuple(scales),
-    )  # fmt: skip
+    one_of("test", test, ("fisher", *_TESTS, "interval"))
+    return PairwiseTest(members, tuple(scales), adjust=adjust, family=family, mid_p=mid_p, test=test)
 
 
 @refuse_unknown_keywords
@@ -622,8 +618,6 @@ def stratified(
     if not columns:
         msg = "stratified() compares within strata: `within=` names their columns."
         raise ArgumentError(msg)
-    return StratifiedTest(
-        groupwise(metrics, "stratified"), columns, adjust=one_of("adjust", adjust, ADJUSTMENTS),
-        family=one_of("family", family, FAMILIES),
-        standard=None if standard is None else cast("Standard", one_of("standard", standard, get_args(Standard))),
-    )  # fmt: skip
+    if standard is not None:
+        one_of("standard", standard, get_args(Standard))
+    return StratifiedTest(groupwise(metrics, "stratified"), columns, adjust, family, standard=standard)

@@ -17,7 +17,7 @@ import polars as pl
 from tidyfair.errors import ArgumentError, listed
 from tidyfair.intervals import DRAW, MOST_CELLS, MOST_ROWS, check_shuffled, in_order, in_progress, kept_keys, placed
 from tidyfair.specs import Array, By, Column, names_of
-from tidyfair.tallies import LABELS, Key, Tally, centred, is_centre, is_sum, key_names, merged, recounted, running
+from tidyfair.tallies import LABELS, Key, Tally, centred, key_names, merged, recounted, reduction_of, running
 
 VARIANT = "\0variant"
 """The outer key that numbers variants: 0 as drawn, then others.
@@ -211,9 +211,9 @@ def _with_parts_left_out(tally: Tally, count: int) -> Tally:
 
 def _filled(name: str, by: Sequence[str]) -> pl.Expr:
     """A column of sums or centers with values for parts without rows."""
-    if is_sum(name):
+    if reduction_of(name) == "sum":
         return pl.col(name).fill_null(0)
-    if is_centre(name):
+    if reduction_of(name) == "first":
         return pl.col(name).drop_nulls().first().over(by)
     return pl.col(name)
 

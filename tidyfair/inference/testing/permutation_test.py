@@ -12,10 +12,8 @@ import polars as pl
 
 from tidyfair.calling import GroupwiseMetric, MetricSet
 from tidyfair.errors import ArgumentError
-from tidyfair.evaluation import GROUP_CELL, Evaluated, ValueRows, compare, frames_of, tidy_results
+from tidyfair.evaluation import GROUP_CELL, Evaluated, Replicates, tidy_results
 from tidyfair.inference.rate_tests import (
-    ADJUSTMENTS,
-    FAMILIES,
     REFUSED,
     Case,
     CountedRate,
@@ -26,15 +24,7 @@ from tidyfair.inference.rate_tests import (
     groupwise,
     reads_one_label,
 )
-from tidyfair.inference.result_frames import (
-    Content,
-    Schema,
-    frame_of,
-    no_rows,
-    outer_keys_of,
-    schema_of,
-    with_outer_key,
-)
+from tidyfair.inference.result_frames import Content, Schema, of_outer_groups, outer_keys_of, schema_of
 from tidyfair.inference.testing.permutation import shuffled_cells, shuffled_rows
 from tidyfair.inference.testing.studentized import Families, all_distances, joint_distances, rate_distances, slack
 from tidyfair.intervals import Share, generator, in_progress, is_of_labels, share_of
@@ -42,13 +32,11 @@ from tidyfair.specs import (
     CONTEXTS,
     Aggregate,
     Array,
-    By,
     ColumnLike,
     Options,
     flag,
     formulas_of,
     names_of,
-    one_of,
     refuse_unknown_keywords,
 )
 from tidyfair.specs.result_kinds import TESTS, ResultKind
@@ -99,42 +87,39 @@ class DisparityTest(OuterGroupTest):
             return
         times = _number_of_draws(outer_group.case)
         step = max(1, _MOST_DRAWN // max(1, len(counts[0].group_cells)))
-        values: list[pl.Series] = []
+        values: list[Array] = []
         severities: list[Array] = []
         # draws are taken in blocks, of which no counts are kept
         for first in in_progress(range(0, times, step), "shuffling"):
             draws = min(step, times - first)
             drawn = drawn_together(counts, lambda count, draws=draws: count.shuffled(draws, outer_group.random))
-            compared = compared_draws(outer_group.case.evaluated, rows, counts, drawn)
-            severity = _distances(rows, counts, drawn) if self.studentized else compared["severity"].to_numpy()
+            value, severity = compared_draws(outer_group.case.evaluated, outer_group.outer, counts, drawn)
+            severity = _distances(rows, counts, drawn) if self.studentized else severity
             # the observed values come last in every block, and are kept once
-            last = first + draws == times
-            values.append(compared["value"] if last else compared["value"][:-1])
-            severities.append(severity if last else severity[:-1])
+            kept = slice(None if first + draws == times else -1)
+            values.append(value[kept])
+            severities.append(severity[kept])
         method = "studentized permutation" if self.studentized else "permutation"
         # rates of the same rows share their denominator
         denominators = {count.among: int(count.denominator.sum()) for count in counts}
-        drawn_values = pl.concat(values).to_numpy(), np.concatenate(severities)
-        size = sum(denominators.values())
+        drawn_values, size = (np.concatenate(values), np.concatenate(severities)), sum(denominators.values())
         yield self._row(outer_group.case, *drawn_values, size, method, is_distance=self.studentized)
 
     def _shuffled(self, case: Case) -> Iterator[pl.DataFrame]:
         """The tests of a metric that is no rate of equal rows: groups are shuffled, and all is evaluated again."""
-        keys = outer_keys_of(case.evaluated)
         observed = tidy_results(case.evaluated, undefined_is_null=False)
         testable = observed[".estimate"].is_not_null()
         families = Families(case)
-        if observed.is_empty():
-            yield no_rows(keys, self._schema)
         draws = list(self._draws(case, families)) if testable.any() else []
         method = "permutation" if families.is_exact else "studentized permutation, asymptotic"
+        rows = [self._row(case) for _ in range(len(observed))]
         for outer in range(len(observed)):
-            row = self._row(case)
             if testable[outer]:
                 values, severity = (np.concatenate([drawn[kind][outer] for drawn in draws]) for kind in (0, 1))
                 is_distance = not families.is_exact
-                row = self._row(case, values, severity, observed[".n"][outer], method, is_distance=is_distance)
-            yield with_outer_key(keys, outer, frame_of(row, self._schema))
+                size = observed[".n"][outer]
+                rows[outer] = self._row(case, values, severity, size, method, is_distance=is_distance)
+        yield of_outer_groups(outer_keys_of(case.evaluated), self._schema, enumerate(rows))
 
     def _draws(self, case: Case, families: Families) -> Iterator[tuple[list[Array], list[Array]]]:
         """The disparities of outer groups in some draws, and their severities, until all draws are made."""
@@ -277,44 +262,19 @@ def drawn_together(counts: Sequence[CountedRate], draw: Callable[[CountedRate], 
 
 
 def compared_draws(
-    evaluated: Evaluated, rows: pl.DataFrame, counts: Sequence[CountedRate], drawn: Sequence[Array]
-) -> pl.DataFrame:
-    """The aggregate of each draw, and last of the observed values: `value`, and its `severity`.
+    evaluated: Evaluated, outer: int, counts: Sequence[CountedRate], drawn: Sequence[Array]
+) -> tuple[Array, Array]:
+    """The aggregate of each draw of the rates of an outer group, and last of the observed values; and its severity.
 
     The compared groups, their reference and their weights stay the observed ones.
     """
-    (spec,), times = evaluated.specs, len(drawn[0])
-    by, aggregate = cast("By", spec.by), cast("Aggregate", spec.aggregate)
-    two_sided, tidy = [0] if by.sides else [], frames_of(evaluated)
-
-    def compared(draws: pl.DataFrame) -> pl.Series:
-        (result,) = compare(
-            ValueRows.of(draws), {0: aggregate}, two_sided=two_sided, undefined_is_null=False, tidy=tidy
-        )
-        return pl.Series(result.value, nan_to_null=True)
-
-    observed = rows.with_columns(pl.lit(0, pl.Int32).alias("spec"), pl.lit(0, pl.Int32).alias("outer"))
-    step = max(1, _MOST_VALUES // max(1, len(rows)))
-    values_in_steps: list[pl.Series] = []
-    for first in range(0, times, step):
-        drawn_in_step = [numerators[first : first + step] for numerators in drawn]
-        values_in_steps.append(compared(_as_drawn(observed, counts, drawn_in_step)))
-    values = pl.concat([*values_in_steps, compared(observed)])
-    severity = aggregate.severity(values.fill_null(np.nan).to_numpy())
-    return pl.DataFrame({"value": values, "severity": pl.Series(severity, nan_to_null=True)})
-
-
-def _as_drawn(rows: pl.DataFrame, counts: Sequence[CountedRate], drawn: Sequence[Array]) -> pl.DataFrame:
-    """The rows of values once for each draw, which is their outer group, with the values of the draw."""
-    draws = len(drawn[0])
-    tables: dict[str, Array] = {}
-    for name in ("estimate", *CONTEXTS):
-        if name in rows.columns:
-            tables[name] = np.tile(rows[name].to_numpy(), (draws, 1))
-    cells = rows[GROUP_CELL].to_numpy()
+    base, times = evaluated.values, len(drawn[0])
+    rows = np.flatnonzero(base.array("outer") == outer)
+    names, cells = evaluated.rows["name"].to_numpy()[rows], base.array(GROUP_CELL)[rows]
+    columns = [name for name in ("estimate", *CONTEXTS) if name in base]
+    tables: dict[str, Array] = {name: np.tile(base.array(name)[rows], (times + 1, 1)) for name in columns}
     for count, numerators in zip(counts, drawn, strict=True):
-        is_of_rate = (rows["name"] == count.name).to_numpy()
-        index = np.flatnonzero(is_of_rate & np.isin(cells, count.group_cells))
+        index = np.flatnonzero((names == count.name) & np.isin(cells, count.group_cells))
         group = np.searchsorted(count.group_cells, cells[index])
         denominator, total = count.group_denominator, numerators.sum(axis=1, keepdims=True)
         with np.errstate(divide="ignore", invalid="ignore"):
@@ -324,14 +284,16 @@ def _as_drawn(rows: pl.DataFrame, counts: Sequence[CountedRate], drawn: Sequence
                 "rest": (total - numerators[:, group]) / (denominator.sum() - denominator[group]),
             }
         # groups that are left out stay so
-        values["estimate"][:, np.isnan(tables["estimate"][0, index])] = np.nan
+        values["estimate"][:, np.isnan(tables["estimate"][-1, index])] = np.nan
         for name, table in tables.items():
-            table[:, index] = values[name]
-    columns = [pl.Series("outer", np.repeat(np.arange(draws, dtype=np.int32), len(rows)))]
-    for name, table in tables.items():
-        columns.append(pl.Series(name, table.ravel(), nan_to_null=True))
-    repeated = rows[np.tile(np.arange(len(rows)), draws)]
-    return repeated.with_columns(columns)
+            table[:-1, index] = values[name]
+    results, step = np.empty(times + 1), max(1, _MOST_VALUES // max(1, len(rows)))
+    for first in range(0, times + 1, step):
+        part = slice(first, first + step)
+        contexts = {name: table[part] for name, table in tables.items() if name != "estimate"}
+        replicates = Replicates.of_values(evaluated, rows, tables["estimate"][part], contexts)
+        results[part] = replicates.results[:, outer]
+    return results, cast("Aggregate", evaluated.specs[0].aggregate).severity(results)
 
 
 @refuse_unknown_keywords
@@ -399,6 +361,5 @@ def disparity_test(
             )
             raise ArgumentError(msg)
     return DisparityTest(
-        members, columns_of(within), one_of("adjust", adjust, ADJUSTMENTS), one_of("family", family, FAMILIES),
-        flag("mid_p", mid_p), studentized=flag("studentized", studentized),
+        members, columns_of(within), adjust, family, mid_p, studentized=flag("studentized", studentized)
     )  # fmt: skip

@@ -21,7 +21,7 @@ import polars as pl
 from tidyfair.calling import GroupwiseMetric, Metric, MetricSet, Run, metric_set
 from tidyfair.errors import ArgumentError, Status, in_short
 from tidyfair.evaluation import GROUP_CELL, OUTSIDE, Evaluated, texts_of
-from tidyfair.inference.on_data import CalledOnData, RateOnData, refuse_others
+from tidyfair.inference.on_data import CalledOnData, RateOnData
 from tidyfair.inference.rate_tests import with_adjusted_p_values
 from tidyfair.inference.result_frames import frame_of, outer_keys_of, schema_of
 from tidyfair.intervals import (
@@ -51,6 +51,7 @@ from tidyfair.specs import (
     are_columns,
     check_features,
     proper_share,
+    refuse_unknown,
     refuse_unknown_keywords,
     show_keywords,
     whole,
@@ -439,7 +440,7 @@ class MulticalibrationTest(CalledOnData):
 
     subject: ClassVar[str] = "multicalibration_test()"
     kind: ClassVar[ResultKind] = MISCALIBRATION
-    lists_unknown: ClassVar[bool] = True
+    follows: ClassVar[frozenset[str]] = frozenset({"unknown"})
     accepted: ClassVar[type[Any]] = CalibrationOptions
     features: tuple[Column, ...]
     depth: int
@@ -465,7 +466,7 @@ class MulticalibrationTest(CalledOnData):
         return [cumulative_calibration_error]
 
     def _check_call(self, keywords: Any) -> None:
-        refuse_others(keywords, self.accepted, "data", "truth")
+        refuse_unknown("argument", keywords, ["data", "truth", *self.accepted.__annotations__])
 
     def _check_source(self, source: Source) -> None:
         for column in self.features:

@@ -32,7 +32,7 @@ from tidyfair.specs.formulas.statistics import (
     text_of_options,
     unprefixed,
 )
-from tidyfair.specs.option_table import unknown_keyword
+from tidyfair.specs.option_table import refuse_unknown, unknown_keyword
 
 Variation: TypeAlias = Literal["counts", "sums", "area", "ranked", "calibration_error", "fit"]
 """How far a value varies is known from counts of labels, from other sums, from the ranks of an area under the ROC
@@ -283,10 +283,7 @@ class Formula:
     def with_options(self, name: str, options: Mapping[str, object]) -> Self:
         """The same formula with other options."""
         known = dict(self.options)
-        for option in options:
-            if option not in known:
-                kind = f"option of {name}"
-                raise unknown_keyword(kind, option, known)
+        refuse_unknown(f"option of {name}", options, known)
         options = {option: plain(value) for option, value in options.items()}
         for option, value in options.items():
             if isinstance(value, int) and not isinstance(value, bool):
