@@ -49,7 +49,7 @@ def ranges_by_chance(width: int) -> Any:
         y=alt.Y("share:Q", title="share of fair models", axis=alt.Axis(format="%")),
         color=alt.Color("large:N", scale=alt.Scale(domain=[False, True], range=[GREY, ORANGE]), legend=None),
     )  # fmt: skip
-    title = "Six groups with the same rate: two models of three look more than 0.1 unfair"
+    title = "Two of three fair models look more than 0.1 unfair"
     return bars.properties(width=width, height=200, title=_lines(title, width))
 
 
@@ -91,8 +91,8 @@ def disparities_beside_chance(width: int) -> Any:
     sure_of = alt.Chart(table).mark_rule(color=BLUE, size=3).encode(x="lower:Q", x2="upper:Q", y=about)
     found = alt.Chart(table).mark_point(color=BLUE, filled=True, size=90).encode(x="estimate:Q", y=about)
     title = {
-        "text": _lines("A disparity, its 95% interval (blue), and what equal groups show (gray)", width),
-        "subtitle": _lines("Where the point leaves the gray, groups differ by more than chance", width),
+        "text": _lines("95% intervals (blue) beside what equal groups show (gray)", width),
+        "subtitle": _lines("Outside the gray, groups differ by more than chance", width),
     }
     return (chance + sure_of + found).properties(width=width - labels, height=150, title=title)
 
@@ -113,7 +113,7 @@ def worst_of_equals(width: int) -> Any:
         .mark_rule(color=GREY, strokeDash=[4, 4])
         .encode(y=alt.Y("rate:Q", scale=alt.Scale(domain=[0.4, 0.75])))
     )
-    title = "All six have a rate of 0.7; the one that looks worst shows less"
+    title = "All have a rate of 0.7; the worst-looking one shows less"
     return (truth + line).properties(width=width, height=200, title=_lines(title, width))
 
 

@@ -203,7 +203,7 @@ class FiledAudit:
         return "\n".join(parts)
 
     def page(self) -> str:
-        """The same as a page that needs nothing else."""
+        """The same as a self-contained HTML page."""
         return html_page(self.audit.title, _STYLE_OF_PAGE, self.html())
 
     def save(self, file: str | Path) -> Path:

@@ -92,7 +92,7 @@ class AuditCall:
         return given | ({"estimate"} if "probs" in given and is_cut else set())
 
     def refuse_weights(self, table: str, argument: str, *heeded: str) -> None:
-        """Refuse weights and clusters, which a table made of an argument would not heed."""
+        """Refuse weights and clusters, which a table made of an argument ignores."""
         for option in _UNHEEDED:
             if option not in heeded and self.counting.get(option) is not None:
                 msg = f"audit(): the table {table!r} does not accept `{option}`; leave out `{option}` or `{argument}`."

@@ -167,7 +167,7 @@ def _beside_others(evaluated: Evaluated, by: By) -> Tally:
 
 
 def _with_copies(tally: Tally, cells: pl.DataFrame, rows: pl.DataFrame | None) -> Tally:
-    """A tally of copies, which is an outer key, and with the side of each row as its only feature."""
+    """A tally with one copy of the rows per group (the outer key), and in-group or rest as its feature."""
     kept = [key for key in tally.keys if key.role not in {"by", "side"}]
     keys = (*kept, Key(Column(_COPY), "outer"), Key(Column(_IS_REST), "by"))
     names = [f"k{tally.keys.index(key)}" for key in kept]

@@ -346,7 +346,7 @@ class Shares(Estimates):
     rows: Floats
     """The effective number of rows that a share is of."""
     weighted: tuple[Floats, Floats] | None = None
-    """The rows that have weights, and how many of them count if weights tell nothing of hits (Kish, 1965)."""
+    """The rows with weight, and their effective number if weights are independent of hits (Kish, 1965)."""
     are_far: bool = False
     """True if limits are the farther of those by the score and of Jeffreys'."""
     influences: Influences | None = None

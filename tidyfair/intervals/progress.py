@@ -50,7 +50,7 @@ def in_progress(steps: Iterable[_Step], doing: str, total: int | None = None) ->
 
 
 def _line() -> Callable[[str], None] | None:
-    """A function that writes over a line on the screen; None where nobody watches, or wants to."""
+    """A function that writes over a line on the screen; None if output is not interactive or progress is off."""
     if os.environ.get(SWITCH) == "0":
         return None
     stream = sys.stderr

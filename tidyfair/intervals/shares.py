@@ -100,7 +100,7 @@ def _rises_with(formula: Formula, share: Share) -> bool:
 
 @lru_cache(maxsize=1024)
 def sum_of_shares_of(formula: Formula) -> SumOfShares | None:
-    """The sum of two shares of different rows that a formula is; None if it is something else."""
+    """The formula as a sum of two rates with disjoint denominators, or None."""
     if not _is_of_complete_counts(formula):
         return None
     values = values_of_tables(formula, _TABLES)[0]

@@ -12,7 +12,7 @@ _TITLES = {
     "abroca": "Area between the ROC curves of groups (ABROCA)",
     "abroca_debiased": "Area between the ROC curves of groups (ABROCA), less what chance adds",
     "abroca_if_equal": "Area between the ROC curves of equal groups (ABROCA by chance)",
-    "attention_gap": "Share of attention less share of relevance",
+    "attention_gap": "Share of attention minus share of relevance",
     "auc_parity": "AUC parity (difference in the area under the ROC curve)",
     "average_abs_odds_difference": "Average absolute odds difference",
     "average_odds_difference": "Average odds difference",

@@ -54,7 +54,7 @@ Vega = dict[str, Any]
 _THEME: dict[str, Any] = {
     "background": LIGHT["background"],
     "font": FONT,
-    "padding": {"left": 1, "top": 1, "right": 1, "bottom": 4},
+    "padding": {"left": 4, "top": 1, "right": 1, "bottom": 4},
     "title": {
         "anchor": "start", "frame": "bounds", "fontSize": TITLE, "fontWeight": 600, "color": INK,
         "subtitleColor": MUTED, "subtitleFontSize": TEXT, "subtitlePadding": 5, "subtitleLineHeight": 16,
@@ -243,8 +243,8 @@ class Axes:
     def place(self, value: str) -> Vega:
         """The channel of the values of a column."""
         low, high = self.ends
-        # of four there are at least two, however round their steps are
-        ticks = 4 if self.length < 260 and self.values == "x" else 5
+        # of three there are at least two, however round their steps are
+        ticks = 5 if self.length >= 260 or self.values == "y" else 4 if self.length >= 150 else 3
         axis: Vega = {"tickCount": ticks, "title": self.title or None}
         if self.unit:
             axis["labelExpr"] = "format(datum.value * 100, '~r')" + " + '%'" * (self.unit == "%")

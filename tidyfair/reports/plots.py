@@ -536,7 +536,7 @@ def _results_picture(plot: PlotInput) -> Picture:
         msg = "`beside` is drawn behind single disparities, not behind lines and strips."
         raise ArgumentError(msg)
     if cut and not at_points:
-        # a panel for all metrics of a scale, and a colour for each; with outer groups, these have the colours
+        # a panel for all metrics of a scale, and a color for each; with outer groups, these have the colors
         values = plot.with_scales(_with_cuts(frame, cut)).with_columns(series="what")
         if plot.outer:
             values = values.with_columns(panel="what", series=OUTER)
@@ -774,7 +774,7 @@ def calibration_plot(plot: PlotInput) -> Picture:
 
 
 def cumulative_plot(plot: PlotInput) -> Picture:
-    """Events less scores, cumulated over the rows by their score, and what chance gives."""
+    """Events minus scores, cumulated over the rows by their score, and what chance gives."""
     from tidyfair.intervals import z_value  # noqa: PLC0415 - only here
 
     table = _points(plot, pl.col(".share"), pl.col(".cumulative_error"), error=".std_error")
@@ -784,7 +784,7 @@ def cumulative_plot(plot: PlotInput) -> Picture:
     if table["series"].n_unique() <= MOST_BANDS:
         notes.append("bands hold 95% of calibrated scores at each point")
     titles, span = _titles(plot, "Cumulative calibration curve"), Span(reference=0)
-    x, y = "Share of rows, from the lowest score", "Events less scores, per row"
+    x, y = "Share of rows, from the lowest score", "Events minus scores, per row"
     return Picture(lines, table, titles, notes, span, x=[x], y=[y], x_span=Span(0, 1))
 
 
@@ -1051,7 +1051,7 @@ def models_plot(plot: PlotInput) -> Picture:
     table = with_points(table_of(frame, ".lower", ".upper", **columns))
     # names of columns need not start with a capital letter
     titles = [f"{finding} between {one} and {other}", finding]
-    notes = [f"change: {other} less {one}, with its {plot.limits}"]
+    notes = [f"change: {other} minus {one}, with its {plot.limits}"]
     return Picture(side_by_side, table, titles, notes, names=plot.models)
 
 
@@ -1161,7 +1161,7 @@ PICTURES: Mapping[kinds.ResultKind, Drawing] = {
         span=Span(0, 1),
     ),
     kinds.MISSING_TRUTH: _drawn(
-        dots, "Share without a truth: estimated positives less estimated negatives", "Missing truths by estimate",
+        dots, "Share without a truth: estimated positives minus estimated negatives", "Missing truths by estimate",
         notes=["n in parentheses", "lines: {limits}"], columns={"what": "{outer} ({.n})", "estimate": ".difference"},
         span=Span(-1, 1, 0), x=["Difference"],
     ),
@@ -1202,7 +1202,7 @@ PICTURES: Mapping[kinds.ResultKind, Drawing] = {
         span=Span(0, 1, 0), x=["Difference"],
     ),
     kinds.RESAMPLES: _drawn(
-        dots, "{other} less {one}, on the same {resamples} resamples", "{other} less {one}",
+        dots, "{other} minus {one}, on the same {resamples} resamples", "{other} minus {one}",
         "Differences of two models", marks=(), notes=["lines reach one standard error to each side"],
         columns={"what": "{label}", **_with_errors(".difference")}, **_DIFFERENCE,
     ),

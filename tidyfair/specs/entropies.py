@@ -51,7 +51,7 @@ def entropy_index(alpha: float, count: Number, total: Number, power: Number, wit
         index = np.log(mean) - power / count
     else:
         index = (power / count / mean**alpha - 1) / (alpha * (alpha - 1))
-    # sums of equal benefits differ from each other by dust only
+    # sums of equal benefits differ by rounding error only
     index = index.clip(0)
     if alpha <= 0:
         index = np.where(without > 0, math.inf, index)

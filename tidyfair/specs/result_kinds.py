@@ -256,7 +256,7 @@ CALIBRATION_CURVE = _kind(
     ".level .bin .mean_score .event_rate .lower .upper .n .weight .lowest_score .highest_score",
 )  # fmt: skip
 CUMULATIVE_CURVE = _kind(
-    "Events less scores, cumulated", ".share .cumulative_error .std_error",
+    "Events minus scores, cumulated", ".share .cumulative_error .std_error",
     ".level .score .share .cumulative_error .std_error",
 )  # fmt: skip
 SURVIVAL_CURVE = _kind(

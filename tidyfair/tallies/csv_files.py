@@ -34,7 +34,7 @@ _FAULTS = {
     ),
     "new-line character": "ends in a carriage return alone: save the file with line feeds at the ends of lines",
 }
-"""Messages of the reader of Python, and what is wrong with the line and what to do."""
+"""Messages of Python's csv reader, and for each what is wrong with the line and what to do."""
 _LONGEST_FIELD = 2**24
 """Characters of a field, of which Python takes fewer by default."""
 _SEPARATORS = {";": "';'", "\t": "a tab", "|": "'|'", ",": "','"}

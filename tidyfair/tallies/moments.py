@@ -395,7 +395,7 @@ def centred(cells: pl.DataFrame, together: Sequence[str] = ()) -> pl.DataFrame:
     if "product" not in cells.columns:
         return cells
     weight = _weight(cells).cast(pl.Float64)
-    # the center of the heaviest cell, because what hardly counts may lie far off
+    # the center of the heaviest cell, because a cell of tiny weight may have an extreme mean
     labels = [name for name in ("truth", "estimate") if name in cells.columns]
     counting = weight
     if labels:
@@ -432,7 +432,7 @@ def _moved(sums: Mapping[str, Any], weight: Any, truth: Any, estimate: Any) -> d
 
 def recentred(columns: Mapping[str, Array], weight: Array, complete: Booleans, segments: Segments) -> dict[str, Array]:
     """Move the moments of the cells of each run to one center, so that their sums may be added."""
-    # the center of the heaviest cell, because what hardly counts may lie far off
+    # the center of the heaviest cell, because a cell of tiny weight may have an extreme mean
     heaviest = segments.first_largest(np.where(complete, weight, weight * _HARDLY))
     truth_centre = segments.to_rows(columns["truth_centre"][heaviest])
     estimate_centre = segments.to_rows(columns["estimate_centre"][heaviest])

@@ -386,7 +386,7 @@ class Source:
         others = [name for name in named if name not in coded]
         plain = _named(frame.select(*others), others) if others else pl.DataFrame()
         columns = plain.cast(pl.Schema(dtypes)).to_dict() | coded
-        # by their names, one of which may be empty
+        # select by name: a column name may be the empty string
         return pl.DataFrame({name: columns[name] for name in named})
 
 

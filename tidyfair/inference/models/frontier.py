@@ -555,7 +555,7 @@ class _JointCounts:
         for truth, (hit, miss) in ((1, (0, 1)), (0, (2, 3))):
             both, rows = self.both[group, truth], self.rows[group, truth]
             selected = both.diagonal()
-            # an influence is that of a row that is not selected, and what being selected adds
+            # influence of an unselected row, and the increment if it is selected
             first, second = one[:, miss], other[:, miss]
             gain, other_gain = one[:, hit] - first, other[:, hit] - second
             total = total + rows * first[:, None] * second + first[:, None] * (other_gain * selected)

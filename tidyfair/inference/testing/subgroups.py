@@ -801,7 +801,7 @@ def multicalibration_test(
         `conf_level=`, 1 minus the probability of any false alarm, for which `.detectable` is computed. It returns a row
         for all rows (null `.by`) and for each subgroup, those with the largest `.statistic` first: outer keys,
         `.metric`, `.by`, the features, `.group`, `.estimate` (the error per row), `.std_error` (the standard deviation
-        of events less scores, if these are calibrated), `.statistic` (their quotient), `.p_value`, `.p_adjusted` (for
+        of events minus scores, if these are calibrated), `.statistic` (their quotient), `.p_value`, `.p_adjusted` (for
         all of an outer group), `.detectable`, `.n` and `.status`.
 
     >>> from tidyfair.datasets import lending

@@ -98,7 +98,7 @@ ROLES: dict[str, frozenset[str]] = {
 AT_POINTS = frozenset({"survival", "censoring_weight", "eval_time", "quantile", "quantile_level"})
 """Those that differ between evaluation times, or levels of quantiles."""
 OF_INTERVAL = frozenset({"lower", "upper", "level"})
-"""Those of a prediction interval."""
+"""Parameters that read a prediction interval."""
 OF_CENSORING = frozenset({"event_weight", "censoring_weight"})
 """The censoring weights of a row: just before its event, and at an evaluation time."""
 
