@@ -463,7 +463,7 @@ def test_reference_of_effect_sizes_may_be_chosen_by_its_value(name: str, to: str
 def test_standardized_differences_refuse_what_they_cannot_compare() -> None:
     with pytest.raises(tdf.errors.AggregateError, match="`to='c'` is not a group"):
         tdf.audits.standardized_differences(people(), "score", by="group", to="c")
-    with pytest.raises(tdf.errors.ColumnError, match="`values`: the column 'group' is String; .* numbers"):
+    with pytest.raises(tdf.errors.ColumnError, match=r"`values`: the column 'group' is String; .* numbers"):
         tdf.audits.standardized_differences(people(), "group", by="score", to="c")
     with pytest.raises(tdf.errors.ArgumentError, match="no rows with a value"):
         tdf.audits.standardized_differences(people().clear(), "score", by="group", to="b", group_by="score")

@@ -4,35 +4,37 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from statistics import NormalDist
 from typing import Any, Literal, TypeAlias, cast
 
 import numpy as np
 import polars as pl
 
-from tidyfair.errors import ArgumentError, ColumnError, Status, listed, nearest
-from tidyfair.evaluation import named_groups, texts_of
+from tidyfair.calling import metric_set
+from tidyfair.errors import ArgumentError, ColumnError, Status
+from tidyfair.evaluation import UNGROUPED, GroupCells, rows_of
+from tidyfair.inference.result_frames import with_outer_key
 from tidyfair.inference.testing import with_adjusted_p_values
 from tidyfair.intervals import student_limits, z_value
+from tidyfair.metrics.regression import mean_prediction
 from tidyfair.specs import (
     By,
     Column,
     ColumnLike,
     FeatureLike,
     Frame,
+    Options,
     OuterGroups,
     Policy,
-    Privileged,
     Treatment,
     flag,
     one_of,
     proper_share,
-    refuse_reserved,
     refuse_unknown_keywords,
 )
 from tidyfair.specs.result_kinds import QUANTILES, STANDARDIZED, ResultKind, with_level
-from tidyfair.tallies import Source, check_size, checked_weights, open_frame, refuse_outer
+from tidyfair.tallies import open_frame
 
 __all__ = ["quantile_ratios", "standardized_differences"]
 
@@ -45,8 +47,7 @@ _Numbers: TypeAlias = dict[str, float | None]
 _BY_VALUE = ("highest", "lowest", "majority")
 """References that are the group with such a value, or the largest group, of each outer group."""
 _ADJUSTMENTS = ("holm", "bh", "by", "none")
-_KEYS = pl.selectors.starts_with("key ")
-"""The columns of the feature whose groups are compared."""
+_IN_WORDS = '"highest" or "lowest" (the group with that value), or "majority" (the largest group)'
 _NUMBERS = (".spread", ".gap", ".disparity", ".lower", ".upper", ".std_error", ".p_value")
 """The columns of a comparison, of which each kind of result has some."""
 
@@ -193,7 +194,7 @@ def standardized_differences(
 
     Raises:
         ColumnError: For a column that holds no numbers.
-        ArgumentError: For a reference that does not occur.
+        AggregateError: For a reference that does not occur.
 
     >>> people = pl.DataFrame({"score": [1.0, 2, 3, 3, 4, 5], "group": list("aaabbb")})
     >>> standardized_differences(people, "score", by="group", to="b").select(".group", ".disparity").rows()
@@ -205,11 +206,10 @@ def standardized_differences(
 
     def compare(every: pl.DataFrame, group: pl.DataFrame, other: pl.DataFrame) -> _Numbers:
         samples = Sample.of(group), Sample.of(other)
-        influences = [
-            rows.select("row", (pl.col("weight") * (pl.col("value") - sample.mean)).alias("influence"))
-            for rows, sample in zip((group, other), samples, strict=True)
-        ]
-        return standardization.compared(*samples, _correlation(*influences), Sample.of(every).deviation, z)
+        influences = [pl.col("weight") * (pl.col("value") - sample.mean) for sample in samples]
+        correlation = _correlation((group, other), influences)
+        overall = Sample.of(every).deviation if spread == "all" else None
+        return standardization.compared(*samples, correlation, overall, z)
 
     comparison = _Comparison(
         "standardized_differences", STANDARDIZED, ".mean",
@@ -262,7 +262,7 @@ def quantile_ratios(
 
     Raises:
         ColumnError: For a column that holds no numbers, or some that are not above 0.
-        ArgumentError: For a reference that does not occur.
+        AggregateError: For a reference that does not occur.
 
     >>> people = pl.DataFrame({"pay": [10.0, 20, 30, 20, 40, 60], "group": list("aaabbb")})
     >>> quantile_ratios(people, "pay", by="group", to="b").select(".group", ".quantile", ".disparity").rows()
@@ -276,13 +276,9 @@ def quantile_ratios(
         values = [cast("float", numbers.quantile(share, "linear")) for numbers in both]
         ratio = values[0] / values[1]
         errors = [_error_of_logarithm(numbers, share) for numbers in both]
-        influences = [
-            rows.select("row", (share - (pl.col("value") <= value).cast(pl.Float64)).alias("influence"))
-            for rows, value in zip((group, other), values, strict=True)
-        ]
-        error = math.sqrt(
-            max(errors[0] ** 2 + errors[1] ** 2 - 2 * _correlation(*influences) * errors[0] * errors[1], 0.0)
-        )
+        influences = [share - (pl.col("value") <= value).cast(pl.Float64) for value in values]
+        shared = 2 * _correlation((group, other), influences) * errors[0] * errors[1]
+        error = math.sqrt(max(errors[0] ** 2 + errors[1] ** 2 - shared, 0.0))
         # numbers that have not been seen to vary say nothing about how far they do
         if not error > 0:
             return {".disparity": ratio}
@@ -311,11 +307,11 @@ def relative_gaps(
     return comparison.table(data, values, by, to, group_by or None)
 
 
-def _correlation(one: pl.DataFrame, other: pl.DataFrame) -> float:
+def _correlation(groups: Sequence[pl.DataFrame], influences: Sequence[pl.Expr]) -> float:
     """The correlation of the values of two groups by chance, from the influences of the rows that they share."""
-    shared = one.join(other, on="row")
-    variances = [rows["influence"].dot(rows["influence"]) or 0.0 for rows in (one, other)]
-    covariance = shared["influence"].dot(shared["influence_right"]) or 0.0
+    one, other = (group.select("row", own.alias("own")) for group, own in zip(groups, influences, strict=True))
+    shared, variances = one.join(other, on="row"), [rows["own"].dot(rows["own"]) or 0.0 for rows in (one, other)]
+    covariance = shared["own"].dot(shared["own_right"]) or 0.0
     return covariance / math.sqrt(variances[0] * variances[1]) if covariance else 0.0
 
 
@@ -380,26 +376,28 @@ class _Comparison:
     def table(self, data: object, values: ColumnLike, by: Any, to: Any, group_by: OuterGroups | None) -> Any:
         """A row for each group of each feature, in a frame of the caller's kind."""
         source = open_frame(data, group_by)
+        features = self._features(by)
         if source.sides:
             msg = f"{self.function}(): `group_by` takes columns, not privileged(…)."
             raise ArgumentError(msg)
-        refuse_reserved("group_by", source.outer)
-        features = self._features(by)
-        for feature in features:
-            refuse_outer(self.function, feature, source.outer)
-        rows = self._read(source, Column.of(values, "values"), features)
-        outer = {f"outer {index}": key.name for index, key in enumerate(source.outer)}
         parts: list[pl.DataFrame] = []
-        for index, feature in enumerate(features):
-            by_group = rows_by_group(rows, [f"by {index} {part}" for part in range(len(feature.columns))], feature)
-            reference = self._reference(by_group, to, feature)
-            for own in by_group.partition_by(list(outer), maintain_order=True) if outer else [by_group]:
-                compared = self._compared(own, feature, reference)
-                parts.append(own.select(list(outer)).head(1).join(compared, how="cross") if outer else compared)
+        numbers = with_numbers(self.function, data, values, features, group_by, self.weights)
+        for feature, (cells, rows) in numbers.items():
+            if self.is_relative and (rows["value"] <= 0).any():
+                msg = (
+                    f"`values`: a ratio compares numbers above 0, and {Column.of(values, 'values').name!r} holds "
+                    f"{rows['value'].min()}; take differences of means, `standardized_differences(…)`."
+                )
+                raise ColumnError(msg)
+            reference = self._reference(cells, to, feature)
+            keys = cells.outer_keys.drop(UNGROUPED, strict=False)
+            for (outer,), own in rows.group_by("outer", maintain_order=True):
+                compared = self._compared(own, feature, cells.text, reference)
+                parts.append(with_outer_key(keys, cast("int", outer), compared))
         table = pl.concat(parts)
         if self.adjust is not None:
             table = with_adjusted_p_values(table, [], self.adjust)
-        return source.restore(with_level(self.kind.frame(table.rename(outer)), self.conf_level))
+        return source.restore(with_level(self.kind.frame(table), self.conf_level))
 
     def _features(self, by: Any) -> list[By]:
         """The features whose groups are compared."""
@@ -407,93 +405,45 @@ class _Comparison:
         if not given or not all(given):
             msg = f'{self.function}() compares the groups of a feature: `by="column"`, or a list of features.'
             raise ArgumentError(msg)
-        features: list[By] = []
-        for columns in given:
-            if any(isinstance(column, Privileged) for column in columns):
+        features = [By.of(columns, self.function, self.policy) for columns in given]
+        for feature in features:
+            if feature.sides:
                 msg = f"{self.function}(): `by` takes columns, not privileged(…)."
                 raise ArgumentError(msg)
-            compared = By.of(columns, self.function, self.policy)
-            if compared in features:
-                msg = f"{self.function}(): `by` names {compared.text!r} twice."
+            if features.count(feature) > 1:
+                msg = f"{self.function}(): `by` names {feature.text!r} twice."
                 raise ArgumentError(msg)
-            features.append(compared)
         return features
 
-    def _read(self, source: Source, values: Column, features: Sequence[By]) -> pl.DataFrame:
-        """The rows with a value: `value`, `weight`, and the columns of outer groups and features by their numbers."""
-        wanted = {"value": ("values", values)}
-        if self.weights is not None:
-            wanted["weight"] = ("case_weights", self.weights)
-        outer = [f"outer {index}" for index in range(len(source.outer))]
-        wanted |= {name: ("group_by", key) for name, key in zip(outer, source.outer, strict=True)}
-        for index, by in enumerate(features):
-            wanted |= {f"by {index} {part}": ("by", key) for part, key in enumerate(by.columns)}
-        rows = source.read(wanted)
-        if not rows["value"].dtype.is_numeric():
-            msg = f"`values`: the column {values.name!r} is not numeric; {self.function}() compares numbers."
-            raise ColumnError(msg)
-        is_exact = not rows["value"].dtype.is_float()
-        rows = rows.with_columns(pl.col("value").cast(pl.Float64)).drop_nulls("value")
-        if rows.is_empty():
-            msg = f"{self.function}(): there are no rows with a value."
-            raise ArgumentError(msg)
-        check_size(cast("float", rows["value"].abs().max()), "values", values, is_exact=is_exact)
-        weights = pl.lit(1.0) if self.weights is None else checked_weights(rows["weight"], self.weights.name)
-        rows = rows.with_columns(weights.alias("weight"))
-        if self.is_relative and (rows["value"] <= 0).any():
-            least = rows["value"].min()
-            msg = (
-                f"`values`: a ratio compares numbers above 0, and the column {values.name!r} holds {least}; take "
-                "differences of means, `standardized_differences(…)`."
-            )
-            raise ColumnError(msg)
-        rows = rows.with_row_index("row")
-        return rows.sort(outer, nulls_last=True, maintain_order=True) if outer else rows
-
-    def _reference(self, rows: pl.DataFrame, to: Any, by: By) -> str | pl.DataFrame:
-        """The rule by which the reference is chosen, or the key and the text of a named group, which must occur."""
+    def _reference(self, cells: GroupCells, to: Any, by: By) -> str | list[int]:
+        """The rule by which the reference is chosen, or the group cells of a named group."""
         named = groups_by_feature(cast("Mapping[Any, object]", to)).get(by.text) if isinstance(to, Mapping) else to
         if named in _BY_VALUE:
             return cast("str", named)
-        keys = rows.select(_KEYS).unique()
-        groups = keys.with_columns(texts_of(keys).alias(".group")).sort(_KEYS, nulls_last=True)
         if named is None:
             msg = f"{self.function}(): `to` has no reference for {by.text!r}; write `to={{{by.text!r}: …}}`."
             raise ArgumentError(msg)
-        alike = named_groups(groups, named)
-        if len(alike) == 1:
-            return groups[groups.drop(".group").rows().index(alike[0])]
-        texts = groups[".group"].unique(maintain_order=True).to_list()
-        text = ":".join(map(str, cast("tuple[object, ...]", named))) if isinstance(named, tuple) else str(named)
-        problem = f"`to` names no group of {by.text!r}, but {named!r}.{nearest(text, [*texts, *_BY_VALUE])}"
-        if alike:
-            problem = f"`to={named!r}` names several groups of {by.text!r}; give a tuple of values."
-        msg = f"{self.function}(): {problem} The groups: {listed(texts)}."
-        raise ArgumentError(msg)
+        return cells.find(by, named, f"{self.function}()", _IN_WORDS)
 
-    def _compared(self, rows: pl.DataFrame, by: By, reference: str | pl.DataFrame) -> pl.DataFrame:
+    def _compared(self, rows: pl.DataFrame, by: By, texts: pl.Series, reference: str | list[int]) -> pl.DataFrame:
         """The groups of a feature compared with one of them, or with none where that may not be compared."""
         every, of_group = rows.unique("row", maintain_order=True), pl.struct("row", "value", "weight").alias("rows")
-        groups = rows.group_by(_KEYS).agg(pl.len().cast(pl.Int64).alias(".n"), self.value.alias(self.name), of_group)
-        groups = groups.sort(_KEYS, nulls_last=True).with_columns((pl.col(".n") / len(every)).alias(".share"))
-        keys = groups.select(_KEYS)
-        status = pl.when(by.policy.is_unknown(keys)).then(pl.lit(Status.UNKNOWN.value))
-        status = status.when(~by.is_compared(keys)).then(pl.lit(Status.LEFT_OUT.value))
+        counted = (pl.len().cast(pl.Int64).alias(".n"), self.value.alias(self.name), of_group)
+        groups = rows.group_by("cell", "status").agg(counted).sort("cell")
+        groups = groups.with_columns((pl.col(".n") / len(every)).alias(".share"))
+        status = pl.when(pl.col("status").is_not_null()).then("status")
         status = status.when(pl.col(".n") < by.policy.min_n).then(pl.lit(Status.BELOW_MIN_N.value))
         status = status.when(pl.col(".share") < by.policy.min_share).then(pl.lit(Status.BELOW_MIN_SHARE.value))
-        groups = groups.with_columns(
-            texts_of(keys).alias(".group"), status.otherwise(pl.lit(Status.OK.value)).alias(".status")
-        )
-        statuses = groups[".status"].to_list()
+        statuses = groups.select(status.otherwise(pl.lit(Status.OK.value))).to_series().to_list()
         compared = [group for group, name in enumerate(statuses) if name == Status.OK.value]
         if isinstance(reference, str):
             values = groups[".n" if reference == "majority" else self.name].gather(compared)
             farthest = values.arg_min() if reference == "lowest" else values.arg_max()
             index = compared[farthest or 0] if compared else None
-            text = None if index is None else groups[".group"][index]
+            text = None if index is None else texts[groups["cell"][index]]
         else:
-            text = reference[".group"][0]
-            index = next((group for group in compared if keys.row(group) == reference.row(0)[:-1]), None)
+            index = next((group for group in compared if groups["cell"][group] in reference), None)
+            text = texts[reference[0]]
         numbers: list[_Numbers] = [{} for _ in statuses]
         for group in compared:
             if index is None:
@@ -505,7 +455,7 @@ class _Comparison:
                 statuses[group] = Status.OK.value if numbers[group] else Status.ZERO_DENOMINATOR.value
         names = [name for name in self.kind.columns if name in _NUMBERS]
         table = groups.select(
-            pl.lit(by.text).alias(".by"), ".group", ".n", ".share", self.name,
+            pl.lit(by.text).alias(".by"), texts[groups["cell"]].alias(".group"), ".n", ".share", self.name,
             pl.lit(text, dtype=pl.String).alias(".reference"),
             *(pl.Series(name, [row.get(name) for row in numbers], dtype=pl.Float64) for name in names),
             pl.Series(".status", statuses, dtype=pl.String),
@@ -513,9 +463,38 @@ class _Comparison:
         return table.filter(pl.col(".status") != Status.UNKNOWN.value) if by.policy.unknown == "drop" else table
 
 
-def rows_by_group(rows: pl.DataFrame, columns: Sequence[str], by: By) -> pl.DataFrame:
-    """Rows, each once for each of its groups, whose keys are the columns `key 0`, `key 1` and so on."""
-    distinct = rows.select(columns).unique(maintain_order=True)
-    row, groups = by.rows_by_group(distinct)
-    named = pl.DataFrame([key.alias(f"key {part}") for part, key in enumerate(groups)])
-    return rows.join(distinct[row].hstack(named), on=columns, nulls_equal=True, maintain_order="left_right")
+def with_numbers(
+    function: str, data: object, values: ColumnLike | Column, features: Iterable[By], group_by: Any,
+    weights: Column | None = None,
+) -> dict[By, tuple[GroupCells, pl.DataFrame]]:  # fmt: skip
+    """The group cells of features, and the rows with a value, each once for each of its groups.
+
+    They have an `outer` group and a `cell`, whose `status` says why it is not compared, a `row`, `value` and `weight`.
+    """
+    # any metric of numbers counts the rows with a value
+    metrics = metric_set(*(replace(mean_prediction.difference("by"), name=function, by=by) for by in features))
+    options: dict[str, Any] = {} if weights is None else {"case_weights": weights}
+    estimate: Any = Column.of(values, "values")
+    try:
+        tally = metrics.tally(data, estimate=estimate, group_by=group_by, keep_rows=True, **options)
+    except ColumnError as error:
+        # the caller has named them `values`
+        raise ColumnError(str(error).replace("`estimate`", "`values`", 1)) from error
+    found: dict[By, tuple[GroupCells, pl.DataFrame]] = {}
+    for evaluated in metrics.run.evaluate(tally, Options(on_undefined="ignore")):
+        cells = evaluated.group_cells
+        status = pl.when(pl.Series(cells.unknown)).then(pl.lit(Status.UNKNOWN.value))
+        status = status.when(pl.Series(cells.excluded)).then(pl.lit(Status.LEFT_OUT.value))
+        statuses = pl.select(status).to_series()
+        for by, (first, _) in cells.spans.items():
+            kept = rows_of(evaluated.evaluator.tally, evaluated.labels, cells, by, frozenset({"estimate"}))
+            value, *weight = kept.frame.get_columns()
+            cell = kept.group_cell + first
+            row = np.arange(len(value)) if kept.clusters is None else kept.clusters.to_series()
+            columns: dict[str, Any] = {"row": row, "value": value, "weight": weight[0] if weight else 1.0}
+            columns |= {"outer": cells.outer[cell], "cell": cell, "status": statuses[cell]}
+            found[cast("By", by)] = cells, pl.DataFrame(columns).sort("outer", maintain_order=True)
+    if all(rows.is_empty() for _, rows in found.values()):
+        msg = f"{function}(): there are no rows with a value."
+        raise ArgumentError(msg)
+    return {by: found[by] for by in features}

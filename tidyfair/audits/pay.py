@@ -8,11 +8,11 @@ from typing import Any, ClassVar, Literal, TypeAlias
 import polars as pl
 
 from tidyfair.audits.credit import reference_of
-from tidyfair.audits.effect_sizes import relative_gaps, rows_by_group
+from tidyfair.audits.effect_sizes import relative_gaps, with_numbers
 from tidyfair.audits.named_audits import NOTE, AuditCall, AuditTable, NamedAudit, note, read_feature
 from tidyfair.audits.published import PublishedColumn
 from tidyfair.errors import ArgumentError, ColumnError, Status
-from tidyfair.evaluation import texts_of
+from tidyfair.evaluation import UNGROUPED
 from tidyfair.specs import By, Column, Policy, is_list, refuse_reserved
 from tidyfair.specs.result_kinds import PAY_BANDS, PAY_GAPS
 from tidyfair.tallies import open_frame
@@ -99,19 +99,13 @@ class PayBandsTable(AuditTable):
         """The tidy frame."""
         rows, outer = _with_pay(call, self.name, "level")
         policy = Policy.of("audit()", **audit.group_options)
+        bys = [By.of(feature, "audit", policy) for feature in call.features]
         parts: list[pl.DataFrame] = []
-        for feature in call.features:
-            by = By.of(feature, "audit", policy)
-            columns = [*(Column.of(key, "group_by") for key in outer), *by.columns]
-            names = [f"column {index}" for index in range(len(columns))]
-            wanted = {name: ("by", column) for name, column in zip(names, columns, strict=True)}
-            read = open_frame(rows).read({"pay": ("estimate", Column(_PAY)), **wanted}).drop_nulls("pay")
-            keys, groups = names[: len(outer)], [f"key {part}" for part in range(len(by.keys))]
-            by_group = rows_by_group(read.with_row_index("row"), names[len(outer) :], by)
-            bands = _in_bands(by_group.filter(~by.is_unknown(by_group.select(groups))), keys, groups)
-            text = texts_of(bands.select(groups)).alias(".group")
-            bands = bands.select(*keys, pl.lit(by.text).alias(".by"), text, ".bin", ".n", ".estimate")
-            parts.append(bands.rename({key: column.name for key, column in zip(keys, columns, strict=False)}))
+        for by, (cells, paid) in with_numbers("audit", rows, Column(_PAY), bys, outer or None).items():
+            bands = _in_bands(paid.filter(pl.col("status").ne_missing(Status.UNKNOWN.value)))
+            names = pl.lit(by.text).alias(".by"), cells.text[bands["cell"]].alias(".group")
+            keys = cells.outer_keys[bands["outer"]].drop(UNGROUPED, strict=False)
+            parts.append(pl.concat([keys, bands.select(*names, ".bin", ".n", ".estimate")], how="horizontal"))
         return PAY_BANDS.frame(pl.concat(parts))
 
     def specification(self) -> str:
@@ -119,26 +113,23 @@ class PayBandsTable(AuditTable):
         return f"share of each group in {_BANDS} equal bands of workers by pay, ties divided in proportion"
 
 
-def _in_bands(rows: pl.DataFrame, keys: list[str], groups: list[str]) -> pl.DataFrame:
-    """The workers of each group in each band of each outer group, and their share of the band."""
-    rows = rows.with_columns(pl.lit(0).alias("\0all"))
-    outer = ["\0all", *keys]
-    alike = rows.unique("row").group_by(*outer, "pay").agg(pl.len().cast(pl.Int64).alias("size")).sort("pay")
-    last, total = pl.col("size").cum_sum().over(outer), pl.col("size").sum().over(outer)
+def _in_bands(rows: pl.DataFrame) -> pl.DataFrame:
+    """The workers of each group cell in each band of its outer group, and their share of the band."""
+    alike = rows.unique("row").group_by("outer", "value").agg(pl.len().cast(pl.Int64).alias("size")).sort("value")
+    last, total = pl.col("size").cum_sum().over("outer"), pl.col("size").sum().over("outer")
     bands = alike.with_columns(last.alias("last"), total.alias("total"))
     bands = bands.join(pl.DataFrame({".bin": range(1, _BANDS + 1)}), how="cross")
     # the borders are rounded up
     low, high = ((pl.col("total") * (pl.col(".bin") - step) + _BANDS - 1) // _BANDS for step in (1, 0))
     inside = pl.min_horizontal("last", high) - pl.max_horizontal(pl.col("last") - pl.col("size"), low)
     bands = bands.with_columns(inside.clip(lower_bound=0).alias("inside"))
-    bands = bands.with_columns(
-        (pl.col("inside") / pl.col("size")).alias("part"), pl.col("inside").sum().over(*outer, ".bin").alias("all")
-    )
-    counted = rows.group_by(*outer, *groups, "pay").len().join(bands, on=[*outer, "pay"], nulls_equal=True)
+    part, every = pl.col("inside") / pl.col("size"), pl.col("inside").sum().over("outer", ".bin")
+    bands = bands.with_columns(part.alias("part"), every.alias("all"))
+    counted = rows.group_by("outer", "cell", "value").len().join(bands, on=["outer", "value"])
     workers = (pl.col("len") * pl.col("part")).sum().alias(".n")
+    of_groups = counted.group_by("outer", ".bin", "cell").agg(workers, pl.col("all").first())
     share = (pl.col(".n") / pl.col("all")).alias(".estimate")
-    of_groups = counted.group_by(*outer, ".bin", *groups).agg(workers, pl.col("all").first()).with_columns(share)
-    return of_groups.sort(*outer, ".bin", *groups, nulls_last=True)
+    return of_groups.with_columns(share).sort("outer", ".bin", "cell")
 
 
 def _percent(column: str, heading: str) -> PublishedColumn:

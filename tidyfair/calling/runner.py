@@ -323,11 +323,7 @@ class Run:
             self.warn_of_missing_predictions(tallies)
         parts = _without_bounds(tallies, parts)
         groups = _together(parts, [(name, spec.by) for spec in self.specs for name, _ in spec.formulas])
-        bys = [spec.by for spec in self.specs if spec.by is not None and not spec.by.sides]
-        features = dict.fromkeys(name for by in bys for name in by.names if name not in RESERVED)
-        names = [name for name in groups.columns if name not in features]
-        after = names.index(".by") + 1
-        return groups.select(*names[:after], *features, *names[after:])
+        return _with_features_in_place(groups, [spec.by for spec in self.specs if spec.by is not None])
 
     def refuse_undefined(self, tally: Tally, options: Options) -> None:
         """Raise an error if some value of a tally is undefined."""
@@ -444,6 +440,14 @@ def _together(parts: Sequence[pl.DataFrame], metrics: Sequence[tuple[str, By | N
         order.setdefault((name, by.text if by else None), len(order))
     indices = [order[pair] for pair in frame.select(".metric", ".by").rows()]
     return frame.sort(pl.Series(indices, dtype=pl.Int64), maintain_order=True)
+
+
+def _with_features_in_place(groups: pl.DataFrame, bys: Iterable[By]) -> pl.DataFrame:
+    """The values of groups with the columns of features after `.by`."""
+    features = dict.fromkeys(name for by in bys if not by.sides for name in by.names if name not in RESERVED)
+    names = [name for name in groups.columns if name not in features]
+    after = names.index(".by") + 1
+    return groups.select(*names[:after], *features, *names[after:])
 
 
 def _made_by(spec: MetricSpec) -> str:

@@ -8,8 +8,8 @@ from tidyfair.evaluation.evaluated import (
 )  # fmt: skip
 from tidyfair.evaluation.evaluator import Evaluator, RequestedFormula
 from tidyfair.evaluation.group_cells import (
-    UNGROUPED, group_cell_of_frame, group_cell_of_kept_rows, named_groups, number_group_cells, rows_of, slice_of,
-    text_of, texts_of,
+    GroupCells, UNGROUPED, group_cell_of_frame, group_cell_of_kept_rows, named_groups, number_group_cells, rows_of,
+    slice_of, text_of, texts_of,
 )  # fmt: skip
 from tidyfair.evaluation.group_index import GroupIndex, KeyCodes
 from tidyfair.evaluation.judged import JUDGED, JudgedEvaluator, JudgedValues, derivatives

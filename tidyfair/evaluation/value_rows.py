@@ -186,8 +186,8 @@ class _Rows:
     ) -> None:
         self.values, self._group_cells, self._columns = list(values.values()), group_cells, dict[str, Array]()
         # the values of all formulas follow each other label by label
-        starts = np.cumsum([0, *(of_formula.estimate.size for of_formula in self.values)])
-        start_of = dict(zip(values, starts.tolist(), strict=False))
+        self._starts = np.cumsum([0, *(of_formula.estimate.size for of_formula in self.values)])
+        start_of = dict(zip(values, self._starts.tolist(), strict=False))
         count, spans = len(group_cells.outer), [*group_cells.spans.values()]
         columns: list[tuple[Integers, Integers, Integers, Integers]] = []
         for metric in requested:
@@ -221,6 +221,17 @@ class _Rows:
             self._columns[name] = np.concatenate(by_label)[self.source]
         return self._columns[name]
 
+    def reasons(self, rows: Integers) -> Array:
+        """The reasons why some rows have no value."""
+        reasons, source = np.empty(len(rows), dtype=object), self.source[rows]
+        number = np.searchsorted(self._starts, source, side="right") - 1
+        numbers: list[int] = np.unique(number).tolist()
+        for index in numbers:
+            values, chosen = self.values[index], number == index
+            label, cell = np.divmod(source[chosen] - self._starts[index], len(values.estimate))
+            reasons[chosen] = np.broadcast_to(values.reason, values.estimate.shape)[cell, label]
+        return reasons
+
     @property
     def outer(self) -> Integers:
         """The outer group of each row."""
@@ -249,7 +260,7 @@ class _States:
         # an event that does not occur may be a slip, so that nothing has a value
         estimate = np.full(len(excluded), np.nan) if unseen else rows["estimate"]
         undefined = np.flatnonzero(np.isnan(estimate))
-        reasons = rows["reason"][undefined] if len(undefined) else np.empty(0, dtype=object)
+        reasons = rows.reasons(undefined)
         suppressed = np.zeros(len(excluded), dtype=bool)
         suppressed[undefined] = reasons == Status.SUPPRESSED.value
         codes = np.full(len(excluded), Status.OK.code, dtype=np.int8)

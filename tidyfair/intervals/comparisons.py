@@ -400,15 +400,14 @@ class FamilyWithRests(Family):
     def of(cls, families: Sequence[Family], rests: Sequence[Family], *, of_all_rows: bool) -> list[FamilyWithRests]:
         """Families beside the means of all others, or beside given rests, if groups overlap."""
         several, with_rests = _number_of_groups(families) > (1 if rests else 2), list[FamilyWithRests]()
-        for family, others in zip(families, rests, strict=True) if rests else ():
-            share = family.weight / (family.weight + others.weight)
-            beside: dict[str, Any] = vars(replace(family, values=family.values.with_rests(others.values)))
-            with_rests.append(cls(**beside, share=share, of_all_rows=of_all_rows, several=several))
-        for family in () if rests else families:
+        for number, family in enumerate(families):
             segments, groups = Segments.of(family.outer), family.values
-            share = family.weight / segments.to_rows(segments.sum(family.weight))
+            of_both = family.weight + rests[number].weight if rests else segments.to_rows(segments.sum(family.weight))
+            share = family.weight / of_both
             value = np.append(groups.value, _mean_of_others(groups.value, segments, share))
-            if family.beside is not None:
+            if rests:
+                values = groups.with_rests(rests[number].values)
+            elif family.beside is not None:
                 values = family.beside
             elif isinstance(groups, Shares):
                 with np.errstate(divide="ignore", invalid="ignore"):

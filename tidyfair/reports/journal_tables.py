@@ -303,39 +303,42 @@ def _columns(plot: PlotInput, frame: pl.DataFrame) -> Iterator[_Column]:
         is_name = name in _IN_NAMES and not column.dtype.is_float()
         if is_name or name in hidden or name.endswith(("lower", "upper", "upper_bound")) or not column.count():
             continue
-        limits = (".lower", ".upper") if name in limited[:1] else (f"{name}_lower", f"{name}_upper")
         heading = _heading(plot, frame, name)
         if name.endswith("lower_bound"):
             ends = (rounded(frame[end]) for end in (name, name.replace("lower", "upper")))
-            range_text = pl.select(pl.format("{} to {}", *ends)).to_series()
-            yield _Column(heading, range_text.str.replace_all("-", _MINUS, literal=True))
+            texts = pl.select(pl.format("{} to {}", *ends)).to_series()
         elif column.dtype == pl.Boolean:
-            yield _Column(
-                heading, column.replace_strict({True: "yes", False: "no"}, return_dtype=pl.String), is_number=False
-            )
+            texts = column.replace_strict({True: "yes", False: "no"}, return_dtype=pl.String)
         elif not column.dtype.is_numeric():
             joined = column.cast(pl.List(pl.String)).list.join(", ") if column.dtype == pl.List else column
             texts = frame.with_columns(joined.alias(name)).select(crossed_text(name)).to_series()
-            yield _Column(heading, texts, is_number=False)
         elif name.startswith(".p_"):
-            yield _Column(heading, as_p_value(column))
+            texts = as_p_value(column)
         elif column.dtype.is_integer() or name == ".n_expected":
-            counts = pl.Series([None if count is None else f"{count:,.0f}" for count in column], dtype=pl.String)
+            texts = pl.Series([None if count is None else f"{count:,.0f}" for count in column], dtype=pl.String)
             if name == ".n" and has_shares and frame[".share"].count():
-                shares = pl.Series(
-                    [None if share is None else f"{share:.1%}" for share in frame[".share"]], dtype=pl.String
-                )
-                heading, counts = "n (%)", pl.select(pl.format("{} ({})", counts, shares)).to_series()
-            yield _Column(heading, counts)
+                shares = [None if share is None else f"{share:.1%}" for share in frame[".share"]]
+                texts = pl.select(pl.format("{} ({})", texts, pl.Series(shares, dtype=pl.String))).to_series()
+                heading = "n (%)"
         else:
-            has_limits = set(limits) <= set(frame.columns) and any(frame[end].count() for end in limits)
-            words = plot.limits.replace(plot.kind.limits, "range") if name == ".expected" else plot.limits
-            texts = with_interval(frame, name, limits=limits)
-            if name in limited[:1]:
-                is_reference = (plot.frame[".group"] == plot.frame[".reference"]).fill_null(value=False)
-                texts = texts.set(is_reference, "Reference")
+            limits = (".lower", ".upper") if name in limited[:1] else (f"{name}_lower", f"{name}_upper")
+            heading, texts = _values(plot, frame, heading, name, limits)
+        if column.dtype.is_float():
             texts = texts.str.replace_all("-", _MINUS, literal=True)
-            yield _Column(f"{heading} ({words})" if has_limits else heading, texts)
+        yield _Column(heading, texts, is_number=column.dtype.is_numeric())
+
+
+def _values(
+    plot: PlotInput, frame: pl.DataFrame, heading: str, name: str, limits: tuple[str, str]
+) -> tuple[str, pl.Series]:
+    """The heading of values, with the level of their limits if they have any, and their texts."""
+    texts = with_interval(frame, name, limits=limits)
+    if limits[0] == ".lower":
+        texts = texts.set((plot.frame[".group"] == plot.frame[".reference"]).fill_null(value=False), "Reference")
+    if not set(limits) <= set(frame.columns) or not any(frame[end].count() for end in limits):
+        return heading, texts
+    words = plot.limits.replace(plot.kind.limits, "range") if name == ".expected" else plot.limits
+    return f"{heading} ({words})", texts
 
 
 def _is_last(name: str) -> int:

@@ -275,10 +275,10 @@ def show_keywords(options: type[Any], *, without: Iterable[str] = ()) -> Callabl
             written, default = getattr(hint, "__forward_arg__", str(hint)), OPTIONS[name].default
             keyword = inspect.Parameter.KEYWORD_ONLY
             keywords.append(inspect.Parameter(name, keyword, default=default, annotation=written))
-        if function.__doc__ is not None and _LISTED in function.__doc__:
-            documented = [option for option in OPTIONS.values() if option.sentence and option.name in shown]
-            lines = _LISTED + "".join(map(_documentation, documented))
-            function.__doc__ = function.__doc__.replace(_LISTED, lines)
+        documented = [option for name, option in OPTIONS.items() if name in shown and option.sentence]
+        if function.__doc__ is not None:
+            listed = _LISTED + "".join(map(_documentation, documented))
+            function.__doc__ = function.__doc__.replace(_LISTED, listed)
         function.__signature__ = signature.replace(parameters=[*named, *keywords])  # pyright: ignore[reportFunctionMemberAccess] - as the standard library has it
         this, *arguments = signature.parameters.values()
         needs_data = this.name == "self" and any(

@@ -96,14 +96,9 @@ class CountPlan:
         design, case_weights = options.design, Column.if_given(options.case_weights, "case_weights")
         weights = case_weights if design is None else design.weights
         cluster = Column.if_given(options.cluster, "cluster")
-        sums = [formula for _, formula in formulas if isinstance(formula, RowSums)]
         # counts determine how much rates vary
-        parts = options.parts if sums else None
-        if parts is not None or cluster is not None:
-            needs = replace(needs, terms=needs.terms.union(*(formula.terms_of_outcomes for formula in sums)))
-        if options.keep_rows or (cut is not None and cut.point is not None):
-            # how a chosen threshold varies is seen from rows
-            needs = replace(needs, rows=True)
+        parts = options.parts if any(isinstance(formula, RowSums) for _, formula in formulas) else None
+        needs = _needs_of_rows(needs, formulas, options, cut, has_units=parts is not None or cluster is not None)
         tally = Tally(
             pl.DataFrame(), (), Column.if_given(truth, "truth"), Column.if_given(estimate, "estimate"), cut, weights,
             scores, needs, sides=sides, design=design, forecast=forecast, judge=_judge(formulas, options),
@@ -111,13 +106,10 @@ class CountPlan:
         check_given(formulas, tally.given)
         if weights is not None:
             _refuse_weights(formulas)
-        # of values alone, scores may be counted in bins
-        has_other_uses = is_kept or options.keep_rows or options.interval is not None or design is not None
-        many = "bin" if not has_other_uses and _fit_bins(formulas) else "warn"
         plan = cls(
             specs, tally, outer, tuple(dict.fromkeys(spec.name for spec in specs)),
             Column.if_given(options.frequency_weights, "frequency_weights"), cluster, parts, options.has_single_rows,
-            "transfer" if options.score_bins == EXACT_SCORES else many,
+            _way_with_many_rows(formulas, options, is_kept=is_kept),
         )  # fmt: skip
         return plan.for_metrics(specs)
 
@@ -125,14 +117,18 @@ class CountPlan:
         """The plan with the keys that some metrics need, without duplicates."""
         refuse_reserved("group_by", self.outer)
         for spec in specs:
-            if spec.by is not None:
-                refuse_outer(spec.name, spec.by, self.outer)
-            elif any(formula.only_average is DISTRIBUTION_BY_LABEL for _, formula in spec.formulas):
-                msg = (
-                    f"{spec.name} is defined for groups only; compare groups, for example with `separation(…)` or "
-                    "`new_groupwise_metric`."
-                )
-                raise ArgumentError(msg)
+            _check_groups(spec, self.outer)
+        keys = self._keys(specs)
+        if self.frequencies is not None and (unfixed := [column for column in keys if is_at_quantiles(column)]):
+            msg = (
+                f"`frequency_weights`: the quantiles of {unfixed[0].name!r} would be those of rows as they stand; give "
+                "edges, `bins(column, [edge, …])`, or the frame whose quantiles they are, `quantile_groups(…, on=…)`."
+            )
+            raise ArgumentError(msg)
+        return replace(self, specs=specs, tally=replace(self.tally, keys=tuple(keys.values())))
+
+    def _keys(self, specs: tuple[MetricSpec, ...]) -> dict[Column, Key]:
+        """The keys by their columns: those of groups, and beside them clusters and the labels of a judge."""
         sides, design, judge = self.tally.sides, self.tally.design, self.tally.judge
         keys = {column: Key(column, "outer") for column in self.outer}
         for column in sides.columns if sides is not None else ():
@@ -150,13 +146,7 @@ class CountPlan:
         # a stratum may be a group as well
         for column in design.keys if design is not None else ():
             keys.setdefault(column, Key(column, "cluster"))
-        if self.frequencies is not None and (unfixed := [column for column in keys if is_at_quantiles(column)]):
-            msg = (
-                f"`frequency_weights`: the quantiles of {unfixed[0].name!r} would be those of rows as they stand; give "
-                "edges, `bins(column, [edge, …])`, or the frame whose quantiles they are, `quantile_groups(…, on=…)`."
-            )
-            raise ArgumentError(msg)
-        return replace(self, specs=specs, tally=replace(self.tally, keys=tuple(keys.values())))
+        return keys
 
     # What is read
 
@@ -164,12 +154,10 @@ class CountPlan:
     def columns(self) -> Wanted:
         """The columns that are read."""
         tally, needs = self.tally, self.tally.needs
-        columns: Wanted = {}
-        for index, key in enumerate(tally.keys):
-            role = key.role if key.role in {"by", "cluster", "judged"} else "group_by"
-            if role == "cluster" and tally.design is not None:
-                role = ROLE
-            columns[f"k{index}"] = (role, key.column)
+        roles_of_keys = {"by": "by", "judged": "judged", "cluster": "cluster" if tally.design is None else ROLE}
+        columns = {
+            f"k{index}": (roles_of_keys.get(key.role, "group_by"), key.column) for index, key in enumerate(tally.keys)
+        }
         optional = [
             (ACTUAL if needs.numbers else TRUTH, "truth", tally.truth),
             (PREDICTED if needs.numbers else ESTIMATE, "estimate", tally.estimate),
@@ -269,6 +257,42 @@ def _refuse_weights(formulas: _Formulas) -> None:
             raise ArgumentError(msg)
 
 
+def _needs_of_rows(
+    needs: Needs, formulas: _Formulas, options: Options, cut: Cut | None, *, has_units: bool
+) -> Needs:  # fmt: skip
+    """The quantities that are read, with what shows how values vary between units, or at a threshold that is chosen."""
+    if has_units:
+        outcomes = [formula.terms_of_outcomes for _, formula in formulas if isinstance(formula, RowSums)]
+        needs = replace(needs, terms=needs.terms.union(*outcomes))
+    if options.keep_rows or (cut is not None and cut.point is not None):
+        needs = replace(needs, rows=True)
+    return needs
+
+
+def _way_with_many_rows(
+    formulas: _Formulas, options: Options, *, is_kept: bool
+) -> Literal["bin", "warn", "transfer"]:  # fmt: skip
+    """The way to treat very many distinct rows of another engine: scores that give values alone may be binned."""
+    if options.score_bins == EXACT_SCORES:
+        return "transfer"
+    has_other_uses = is_kept or options.keep_rows or options.interval is not None or options.design is not None
+    ranking = [formula for _, formula in formulas if formula.is_of_rows]
+    fit_bins = bool(ranking) and all(formula.error_of_bins is not None for formula in ranking)
+    return "bin" if fit_bins and not has_other_uses else "warn"
+
+
+def _check_groups(spec: MetricSpec, outer: Sequence[Column]) -> None:
+    """Refuse groups that the data are grouped by, and a metric without groups that is defined for groups only."""
+    if spec.by is not None:
+        refuse_outer(spec.name, spec.by, outer)
+    elif any(formula.only_average is DISTRIBUTION_BY_LABEL for _, formula in spec.formulas):
+        msg = (
+            f"{spec.name} is defined for groups only; compare groups, for example with `separation(…)` or "
+            "`new_groupwise_metric`."
+        )
+        raise ArgumentError(msg)
+
+
 def refuse_outer(name: str, by: By, outer: Sequence[Column]) -> None:
     """Refuse groups that the data are grouped by."""
     for column in by.columns:
@@ -358,12 +382,6 @@ def _in_bins(formulas: _Formulas, scores: Scores | None, bins: int) -> Scores:
     return replace(scores, bins=bins)
 
 
-def _fit_bins(formulas: _Formulas) -> bool:
-    """Check whether bins of scores are enough for all metrics that read scores one by one."""
-    ranking = [formula for _, formula in formulas if formula.is_of_rows]
-    return bool(ranking) and all(formula.error_of_bins is not None for formula in ranking)
-
-
 def _cut(
     formulas: _Formulas, needs: Needs, options: Options, scores: Scores | None, sides: Privileged | None
 ) -> Cut | None:
@@ -383,6 +401,12 @@ def _cut(
         raise ArgumentError(msg)
     if cut.point is not None:
         cut = _at_operating_point(cut, cut.point, options, scores)
+    _check_cut(cut, formulas, needs, sides)
+    return cut
+
+
+def _check_cut(cut: Cut, formulas: _Formulas, needs: Needs, sides: Privileged | None) -> None:
+    """Refuse several cuts for what compares rows, and a selection within sides, which are known only later."""
     if cut.several and needs.compared:
         of_one = needs.compared[0]
         name = next(name for name, formula in formulas if of_one in formula.all_terms)
@@ -391,7 +415,6 @@ def _cut(
     if (cut.option != "threshold" or cut.point is not None) and sides is not None:
         msg = f"`{cut.option}` cannot be combined with `group_by=privileged(…)`; group by a column instead."
         raise ArgumentError(msg)
-    return cut
 
 
 def _judge(formulas: _Formulas, options: Options) -> Judge | None:

@@ -61,7 +61,7 @@ class Suppression:
             )
             raise ArgumentError(msg)
         marked = hidden.with_columns(pl.lit(value=True).alias(_HIDDEN))
-        groups = numbered(keys, height)
+        groups = numbered(keys, height).cast(hidden.schema)
         joined = groups.join(marked, on=hidden.columns, how="left", nulls_equal=True, maintain_order="left")
         return joined[_HIDDEN].fill_null(value=False)
 

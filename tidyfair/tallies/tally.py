@@ -361,8 +361,6 @@ class Tally:
         keys = cells.select(key_names(self.keys, "outer")).get_columns()
         if by is not None:
             groups = cells.select(self.names(by.keys))
-            if by.memberships is not None:
-                groups = groups.with_columns(pl.first().cast(pl.String))
             keys += (by.groups(groups) if by.sides else groups).get_columns()
         hidden = self.suppression.is_hidden(keys, len(cells), by.text if by else None, is_outer=is_outer)
         return hidden.to_numpy()
