@@ -206,7 +206,8 @@ def test_what_is_asked_of_data_goes_into_the_call() -> None:
 
 @pytest.mark.parametrize("option", ["times", "seed", "conf_level", "interval"])
 def test_what_is_asked_of_data_is_refused_in_the_maker(option: str) -> None:
-    for make in (disparity_test, pairwise, worst_groups, tf.compare_groups):
+    makers: list[Any] = [disparity_test, pairwise, worst_groups, tf.compare_groups]
+    for make in makers:
         name = make.__name__
         with pytest.raises(tf.errors.ArgumentError) as refused:
             make(parity, **{option: 0.9})
