@@ -217,7 +217,8 @@ def test_what_is_asked_of_data_is_refused_in_the_maker(option: str) -> None:
 
 
 def test_tests_that_draw_nothing_refuse_draws() -> None:
-    for options in ({"times": 100}, {"seed": 1}):
+    odd: list[dict[str, Any]] = [{"times": 100}, {"seed": 1}]
+    for options in odd:
         with pytest.raises(tf.errors.ArgumentError, match=r"stratified\(\) does not accept `.*`: it draws nothing"):
             stratified(parity, within="race")(lending(), estimate="approved", pos_label="yes", **options)
 
