@@ -206,7 +206,8 @@ def test_what_is_asked_of_data_goes_into_the_call() -> None:
 
 @pytest.mark.parametrize("option", ["times", "seed", "conf_level", "interval"])
 def test_what_is_asked_of_data_is_refused_in_the_maker(option: str) -> None:
-    for make in (disparity_test, pairwise, worst_groups, tf.compare_groups):
+    makers: list[Any] = [disparity_test, pairwise, worst_groups, tf.compare_groups]
+    for make in makers:
         name = make.__name__
         with pytest.raises(tf.errors.ArgumentError) as refused:
             make(parity, **{option: 0.9})
@@ -216,7 +217,8 @@ def test_what_is_asked_of_data_is_refused_in_the_maker(option: str) -> None:
 
 
 def test_tests_that_draw_nothing_refuse_draws() -> None:
-    for options in ({"times": 100}, {"seed": 1}):
+    odd: list[dict[str, Any]] = [{"times": 100}, {"seed": 1}]
+    for options in odd:
         with pytest.raises(tf.errors.ArgumentError, match=r"stratified\(\) does not accept `.*`: it draws nothing"):
             stratified(parity, within="race")(lending(), estimate="approved", pos_label="yes", **options)
 
