@@ -13,6 +13,7 @@ from tidyfair.metrics.survival import (
     brier_survival as brier, brier_survival_integrated as brier_integrated,
     calibration_in_the_large_survival as calibration_in_the_large, calibration_ratio_survival as calibration_ratio,
     concordance_survival as concordance, concordance_survival_uno as concordance_uno, roc_auc_survival as roc_auc,
+    roc_auc_survival_mean as roc_auc_mean,
 )  # fmt: skip
 from tidyfair.specs import survival as outcome
 from tidyfair.tallies import censoring_distribution as censoring_distribution, kaplan_meier as kaplan_meier
@@ -20,7 +21,7 @@ from tidyfair.tallies import censoring_distribution as censoring_distribution, k
 __all__ = [
     "brier", "brier_integrated", "calibration_in_the_large", "calibration_parity", "calibration_ratio",
     "censoring_distribution", "concordance", "concordance_parity", "concordance_uno", "kaplan_meier", "outcome",
-    "roc_auc",
+    "roc_auc", "roc_auc_mean",
 ]  # fmt: skip
 
 

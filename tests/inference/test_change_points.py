@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import date
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -36,7 +37,8 @@ def counts_of(data: pl.DataFrame, group: str) -> tuple[Any, Any]:
 
 
 def search(*metrics: Any, **options: Any) -> Any:
-    return inference.compare_periods(*metrics, period="week", search="change", **{**TIMES, **options})
+    of_call = TIMES | {name: options.pop(name) for name in ("times", "seed") if name in options}
+    return partial(inference.compare_periods(*metrics, period="week", search="change", **options), **of_call)
 
 
 PARITY = tf.demographic_parity("g")
@@ -212,7 +214,7 @@ def test_periods_keep_their_kind_and_a_tally_gives_the_same() -> None:
     test = search(PARITY)
     result = test(days, **CALL)
     assert result[".period"][0] == result[".period_lower"][0] == date(2026, 6, 22)
-    assert_frame_equal(test.compute(PARITY.tally(days, **CALL)), result)
+    assert_frame_equal(test.func.compute(PARITY.tally(days, **CALL), **TIMES), result)
     assert search(tf.selection_rate)(days.lazy(), **CALL).schema == search(tf.selection_rate)(days, **CALL).schema
 
 
@@ -279,8 +281,8 @@ def test_different_rates_of_one_name_are_searched_apart() -> None:
     groups, periods = ["u"] * 50 + ["v"] * 50, [1, 2, 3, 4] * 25
     data = pl.DataFrame({"y": [1, 0] * 50, "p": [1] * 80 + [0] * 20, "g": groups, "m": periods})
     called = tf.new_groupwise_metric(tf.selection_rate.alias("sens"), "other", tf.difference())("g")
-    search: dict[str, Any] = {"period": "m", "times": 20, "search": "change"}
-    found = inference.compare_periods(tf.sens.difference("g"), called, **search)(data, "y", "p", group_by="m")
+    apart = inference.compare_periods(tf.sens.difference("g"), called, period="m", search="change")
+    found = apart(data, "y", "p", group_by="m", times=20)
     rows = found.filter(pl.col(".metric") == "sens")
     assert sorted(zip(rows[".group"], rows[".n"], strict=True)) == [("u", 25), ("u", 50), ("v", 25), ("v", 50)]
 

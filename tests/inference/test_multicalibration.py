@@ -207,7 +207,7 @@ def test_refusals_name_the_way_out() -> None:
     )
     assert message(lambda: multicalibration_test(["sex"])(data, "y", probs="p", interval="auto")) == snapshot(
         "Unknown argument 'interval'. Known: 'data', 'truth', 'probs', 'group_by', 'case_weights', "
-        "'frequency_weights', 'pos_label', 'labels'."
+        "'frequency_weights', 'pos_label', 'labels', 'conf_level'."
     )
     assert message(lambda: multicalibration_test(["seks"])(data, "y", probs="p")) == snapshot(
         "`features`: there is no column 'seks'. Columns: 'replicate', 'y', 'p', 'sex', 'race'."

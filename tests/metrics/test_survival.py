@@ -68,6 +68,7 @@ def by_hand(rows: pl.DataFrame, everyone: pl.DataFrame | None = None) -> dict[tu
                 )
         values[name, None] = concordant / pairs
     total = sum(row["weight"] for row in records)
+    with_event: dict[int, float] = {}
     for at, column in PROBS.items():
         brier = expected = seen = 0.0
         cases: list[tuple[float, float]] = []
@@ -91,10 +92,16 @@ def by_hand(rows: pl.DataFrame, everyone: pl.DataFrame | None = None) -> dict[tu
             for (one, below), (other, above) in product(cases, others)
         )
         values["roc_auc_survival", at] = area / sum(one for one, _ in cases) / sum(one for one, _ in others)
+        with_event[at] = seen
     values["brier_survival_integrated", None] = (
         (values["brier_survival", 4] + values["brier_survival", 8]) / 2 * (8 - 4) / 8
     )
+    early, late = values["roc_auc_survival", 4], values["roc_auc_survival", 8]
+    values["roc_auc_survival_mean", None] = early + (late - early) * (1 - with_event[4] / with_event[8])
     return values
+
+
+OVER_TIMES = ("brier_survival_integrated", "roc_auc_survival_mean")
 
 
 def numbers(result: pl.DataFrame) -> dict[tuple[str, float | None], float]:
@@ -343,7 +350,7 @@ def test_each_time_has_the_rows_with_a_prediction_for_it() -> None:
         s4=pl.when(pl.Series(random.random(60) < 0.8)).then("s4"),
         s8=pl.when(pl.Series(random.random(60) < 0.7)).then("s8"),
     )
-    of_times = tf.metric_set(*(metric for metric in ALL if metric.name != "brier_survival_integrated"))
+    of_times = tf.metric_set(*(metric for metric in ALL if metric.name not in OVER_TIMES))
     every = tf.metric_set(of_times, tf.survival.brier.difference("group"), tf.survival.roc_auc.difference("group"))
     options: dict[str, Any] = {"group_by": "fold", "interval": "auto", "explain": True, "on_undefined": "ignore"}
     together = call(every, holes, **options)
@@ -356,9 +363,10 @@ def test_each_time_has_the_rows_with_a_prediction_for_it() -> None:
         "time", "event", censoring=tf.survival.censoring_distribution(holes, TRUTH, case_weights="weight")
     )
     weighted: dict[str, Any] = {"probs": PROBS, "case_weights": "weight", "explain": True}
-    integrated = tf.survival.brier_integrated(holes, given, **weighted)
-    assert_frame_equal(integrated, tf.survival.brier_integrated(complete, given, **weighted))
-    assert integrated[".n"].item() == len(complete)
+    for over_times in (tf.survival.brier_integrated, tf.survival.roc_auc_mean):
+        result = over_times(holes, given, **weighted)
+        assert_frame_equal(result, over_times(complete, given, **weighted))
+        assert result[".n"].item() == len(complete)
 
 
 def test_tallies_keep_the_rows_of_each_time(tmp_path: Path) -> None:
@@ -455,6 +463,18 @@ def test_survival_times_are_values() -> None:
         == "survival.outcome('t', 'e', censoring_by=['a', 'b'])"
     )
     assert repr(distribution).startswith("<censoring distribution: 10 times, 0 after 11>")
+
+
+def test_mean_of_areas_weighs_them_by_the_decrease_of_the_kaplan_meier_curve() -> None:
+    # as scikit-survival defines the mean of its cumulative/dynamic areas
+    rows = people(80)
+    columns: dict[str, Any] = {"truth": TRUTH, "probs": PROBS}
+    area = tf.survival.roc_auc(rows, **columns)[".estimate"].to_numpy()
+    curve = tf.survival.kaplan_meier(rows, TRUTH)
+    survival = [curve.filter(pl.col(".eval_time") <= at)[".estimate"][-1] for at in PROBS]
+    weights = -np.diff([1.0, *survival])
+    mean = tf.survival.roc_auc_mean(rows, **columns)[".estimate"].item()
+    assert mean == pytest.approx(float(np.average(area, weights=weights)), rel=1e-12)
 
 
 # Intervals

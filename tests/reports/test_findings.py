@@ -359,7 +359,7 @@ def test_terminal_says_beside_every_disparity_who_is_left_out(
     _, out, _ = called(capsys, *call, "--fail-if", "equalized_odds(job) > 0.9")
     shown = _with_notes(out, "Disparities of job")
     assert {name.partition(" ")[0]: notes for name, notes in shown.items()} == {
-        name: [f"left out: {words}"] for name, words in LEFT_OUT.items()
+        name: [f"left out: {words}."] for name, words in LEFT_OUT.items()
     }
     assert "equalized_odds(job) cannot pass without student (sens: too few rows)." in " ".join(out.split())
     groups = out.partition("Groups of job")[2]
@@ -370,14 +370,14 @@ def test_terminal_says_beside_every_disparity_who_is_left_out(
     _, out, _ = called(capsys, *call, "--group-by", "fold", "--min-n", "20")
     shown = _with_notes(out, "Disparities of job over fold")
     few = LEFT_OUT | {"equalized_odds": "student (sens, spec: too few rows); Unknown"}
-    assert shown == {name: [f"left out: {words}; by fold, in 2 of 2: {few[name]}"] for name, words in LEFT_OUT.items()}
+    assert shown == {name: [f"left out: {words}; by fold, in 2 of 2: {few[name]}."] for name, words in LEFT_OUT.items()}
     _, out, _ = called(capsys, *call, "--group-by", "fold", "--min-n", "20", "--full")
     shown = _with_notes(out, "Disparities of job by fold", 2)
-    assert shown["1 equal_opportunity"] == ["left out: student (sens: too few rows); Unknown"]
-    assert shown["2 equal_opportunity"] == ["left out: student (sens: too few rows); Unknown"]
+    assert shown["1 equal_opportunity"] == ["left out: student (sens: too few rows); Unknown."]
+    assert shown["2 equal_opportunity"] == ["left out: student (sens: too few rows); Unknown."]
     models = ["compare", *call[1:4], "--one", "guess", "--other", "newer", *call[6:10]]
     _, out, _ = called(capsys, *models)
-    assert _with_notes(out, "Both models")["equal_opportunity"] == [f"left out: {LEFT_OUT['equal_opportunity']}"]
+    assert _with_notes(out, "Both models")["equal_opportunity"] == [f"left out: {LEFT_OUT['equal_opportunity']}."]
 
 
 def test_pages_say_beside_every_disparity_who_is_left_out() -> None:

@@ -55,7 +55,6 @@ from tidyfair.specs import (
     RESERVED,
     By,
     ComputeOptions,
-    Context,
     Contrast,
     Options,
     Policy,
@@ -225,21 +224,21 @@ class _Table:
         for family in with_context:
             if len(family.rows) > 1:
                 check_positive(family, self.scale_of_values[family.spec])
-        # values of a judge know how far those of rests vary
-        by_judge = {family.spec for family in with_context if family.estimates.sampling == "judged"}
-        specs = {family.spec for family in with_context}
-        scales: dict[int, Scale] = {spec: self.scale_of_values[spec] for spec in specs - by_judge}
+        scales: dict[int, Scale] = {family.spec: self.scale_of_values[family.spec] for family in with_context}
+        by_judge = [family for family in with_context if family.estimates.sampling == "judged"]
+        others = scales.copy()
+        for family in by_judge:
+            others.pop(family.spec, None)
         drawn = {family.spec for family in with_context if family.estimates.kind == "resampled"}
-        beside = against_rest(self.evaluated, self.options, scales, drawn)
+        beside = against_rest(self.evaluated, self.options, others, drawn)
+        beside = pl.concat([beside, *map(self._rests_by_judge, by_judge)], how="diagonal_relaxed")
         for family in compared:
             if self.scale[family.spec] != "standardized":
                 index = family.rows["row"].to_numpy()
                 limits = family.estimates.limits(z_value(self.options.conf_level))
                 self.numbers[".estimate_lower"][index], self.numbers[".estimate_upper"][index] = limits
-            if family.spec in by_judge:
-                sides = self._contexts_by_judge(family)
-            else:
-                sides = self._contexts(family, beside) if family.spec in scales else self._references(family)
+            has_context = family.spec in scales
+            sides = self._contexts(family, beside) if has_context else self._references(family)
             if sides is not None:
                 self._compare(family, sides)
         return self._assembled()
@@ -297,17 +296,19 @@ class _Table:
             error = (1 - share) * error if scale == "difference" else np.full(len(group), np.nan)
         return _Sides(group, to, other, (hits, denominator), limits, error, p_value)
 
-    def _contexts_by_judge(self, family: ComparedGroups) -> _Sides:
-        """The same, where labels are of people and of a judge."""
-        to, rows, scale = str(self.to[family.spec]), family.rows, self.scale_of_values[family.spec]
-        uncertainty, context = Uncertainty(self.evaluated, self.options), cast("Context", to)
-        values: Any = uncertainty.beside_context(rows["requested"][0], rows["row"].to_numpy(), context)
-        group = np.flatnonzero(~np.isnan(rows[to].to_numpy()))
-        other = group + len(rows)
-        self.texts[".status"][np.delete(rows["row"].to_numpy(), group)] = Status.NO_REFERENCE.value
-        limits = values.compared(group, other, z_value(self.options.conf_level), scale)
-        error, p_value = values.error_compared(group, other, scale), p_values(values, group, other, scale)
-        return _Sides(group, to, values.value[other], _counts(rows[group]), limits, error, p_value)
+    def _rests_by_judge(self, family: ComparedGroups) -> pl.DataFrame:
+        """Each group of a family beside all others, where labels are of people and of a judge."""
+        rows, scale = family.rows, self.scale_of_values[family.spec]
+        uncertainty = Uncertainty(self.evaluated, self.options)
+        values: Any = uncertainty.beside_rests(rows["requested"][0], rows["row"].to_numpy())
+        group = np.flatnonzero(~np.isnan(values.value[len(rows) :]))
+        rest = group + len(rows)
+        lower, upper = values.compared(group, rest, z_value(self.options.conf_level), scale)
+        return rows[group].select(
+            pl.col("spec", LEVEL, GROUP_CELL), share=pl.col("size") / rows["size"].sum(), of_rest=values.value[rest],
+            lower=lower, upper=upper, error=values.error_compared(group, rest, scale),
+            p_value=p_values(values, group, rest, scale),
+        )  # fmt: skip
 
     def _compare(self, family: ComparedGroups, sides: _Sides) -> None:
         """Fill the rows of the groups of a family."""

@@ -139,15 +139,10 @@ def gate_of(
     policy: Policy | None = None,
     outside: Outside = "hold",
 ) -> Gate:
-    """The gate that fails where a condition such as `accuracy < 0.7` holds; see `conditions_of`.
+    """The gate that fails where a condition such as `accuracy < 0.7` holds.
 
-    Args:
-        conditions: The conditions.
-        confidence: How sure a verdict must be.
-        names: The columns of the data, with their dtypes if there is one.
-        features: The features that are offered where a condition names none.
-        policy: The groups that are compared.
-        outside: The effect of groups outside the policy.
+    `names` are the columns of the data, with their dtypes if there is one, and `features` are offered where a condition
+    names none.
     """
     gates: list[Gate] = []
     for condition in conditions_of(conditions, names, features, policy):

@@ -12,7 +12,7 @@ from tidyfair.evaluation.group_cells import (
     slice_of, text_of, texts_of,
 )  # fmt: skip
 from tidyfair.evaluation.group_index import GroupIndex, KeyCodes
-from tidyfair.evaluation.judged import JUDGED, JudgedEvaluator, JudgedValues, derivatives
+from tidyfair.evaluation.judged import FEWEST_LABELS, JUDGED, JudgedEvaluator, JudgedValues, derivatives
 from tidyfair.evaluation.judged_changes import changes_by_judge
 from tidyfair.evaluation.statistics import LabelCounts
 from tidyfair.evaluation.labels import Labels, check_label, read_labels

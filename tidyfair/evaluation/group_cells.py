@@ -273,7 +273,8 @@ def rows_of(tally: Tally, labels: Labels, group_cells: GroupCells, by: By | None
     # rows that groups share are units, as clusters are
     clusters = tally.cluster_names or [name for name in (SHARED_ROW,) if name in frame.columns]
     # the columns of survival times that are known wherever the time is
-    beside = (EVENT, EVENT_WEIGHT, WEIGHT_AT_POINT, TIME_AT_POINT) if tally.forecast is not None else ()
+    beside = (EVENT, EVENT_WEIGHT, AT_POINT, WEIGHT_AT_POINT, TIME_AT_POINT) if tally.forecast is not None else ()
+    beside = tuple(name for name in beside if name not in needed)
     return Rows(
         frame=frame.select(*needed, *(name for name in beside if name in frame.columns), *weights),
         labels=() if tally.needs.numbers else labels.values,

@@ -36,7 +36,7 @@ JUDGED = {
 """The columns of groups with labels of a judge, and what they show of values."""
 _STEP = 1e-3
 """The part of a sum by which it is moved for a derivative, and by half as much again."""
-_FEWEST_LABELS = 2
+FEWEST_LABELS = 2
 """With fewer labels of people, a group has no value."""
 _ROUNDED = 1e-6
 """The influences of all rows on a value that does not depend on their number add up to a smaller part of them."""
@@ -119,9 +119,9 @@ class JudgedValues:
         return self.denominator / self.ratio
 
     @property
-    def variance(self) -> Floats:
-        """The variance of values."""
-        return self.variances[0]
+    def labelled_rows(self) -> Floats:
+        """The number of independent rows that people labelled, in effect."""
+        return self.segments.sum(np.where(self.is_labelled, self.size, 0.0))[:, None]
 
     @cached_property
     def variances(self) -> tuple[Floats, Floats]:
@@ -164,9 +164,9 @@ class JudgedEvaluator(Evaluator):
             values = values.beside(name, column)
         for context in self._contexts.get(formula, ()):
             of_context = [self.judged(requested, by, context) for by in self.group_cells.spans]
-            known = [np.where(own.denominator < _FEWEST_LABELS, np.nan, own.value) for own in of_context]
+            known = [np.where(own.denominator < FEWEST_LABELS, np.nan, own.value) for own in of_context]
             values = values.beside(context, np.concatenate(known).clip(least, most))
-        few = np.broadcast_to(values.denominator, estimate.shape) < _FEWEST_LABELS
+        few = np.broadcast_to(values.denominator, estimate.shape) < FEWEST_LABELS
         reason = np.where(few & ~np.isnan(estimate), Status.TOO_FEW_LABELS.value, values.reason)
         return replace(values, estimate=np.where(few, np.nan, estimate.clip(least, most)), reason=reason)
 

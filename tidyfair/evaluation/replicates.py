@@ -124,7 +124,7 @@ class Replicates:
         Of specs that read rows, `drawn` are those of all replicates, by their indices in a tally that has kept them,
         and the replicate of each.
         """
-        own, copies = _of_groups(evaluated, specs, by, tally)
+        own, copies = _evaluator_of_groups(evaluated, specs, by, tally)
         times = len(next(iter(sums.values())))
 
         def repeated(evaluator: Evaluator, copies: Copies | None) -> Evaluator:
@@ -262,7 +262,7 @@ class Replicates:
         return ValueRows(arrays, frame)
 
 
-def _of_groups(
+def _evaluator_of_groups(
     evaluated: Evaluated, specs: Collection[int], by: By | None, tally: Tally
 ) -> tuple[Evaluator, Copies | None]:
     """The evaluator of a tally, and of groups that overlap the copies that they have of its cells and rows."""

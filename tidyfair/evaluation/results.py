@@ -113,7 +113,7 @@ class Results:
         """The spec and the outer group of each result."""
         return np.divmod(np.arange(len(self.value), dtype=np.uint32), np.uint32(self._outers))
 
-    def _of_disparities(self, name: str, missing: int) -> Array:
+    def _disparity_column(self, name: str, missing: int) -> Array:
         """A column of disparities, with another value for ordinary metrics and where there are no groups."""
         column = np.full(len(self.value), missing)
         for index, disparities in self._compared:
@@ -126,11 +126,11 @@ class Results:
         texts, no_names = evaluated.rows["text"], pl.Series([[]], dtype=_NAMES).new_from_index(0, len(self.value))
         # the metric that carries a disparity of several
         several = np.array([spec.several for spec in evaluated.plan.specs], dtype=bool)
-        carrier = np.where(several[self._keys[0]], self._of_disparities("metric", NO_ROW), NO_ROW)
+        carrier = np.where(several[self._keys[0]], self._disparity_column("metric", NO_ROW), NO_ROW)
         # without rows there is no group to compare, but there is a result
-        status = np.array(TEXTS, dtype=object)[self._of_disparities("status_codes", Status.NO_GROUPS.code)]
+        status = np.array(TEXTS, dtype=object)[self._disparity_column("status_codes", Status.NO_GROUPS.code)]
         status[self._index] = evaluated.values.array("status")[self._rows]
-        n = self._of_disparities("n", 0)
+        n = self._disparity_column("n", 0)
         rows_in_groups = evaluated.group_cells.rows_in_groups
         if rows_in_groups is not None:
             # rows of several groups count once
@@ -145,9 +145,9 @@ class Results:
         columns = {
             ".n": pl.Series(n),
             ".status": pl.Series(status, dtype=pl.String),
-            ".group_min": _texts(texts, self._of_disparities("low", NO_ROW)),
-            ".group_max": _texts(texts, self._of_disparities("high", NO_ROW)),
-            ".level": evaluated.level_text(self._of_disparities("level", NO_LEVEL)),
+            ".group_min": _texts(texts, self._disparity_column("low", NO_ROW)),
+            ".group_max": _texts(texts, self._disparity_column("high", NO_ROW)),
+            ".level": evaluated.level_text(self._disparity_column("level", NO_LEVEL)),
             ".base_metric": _texts(evaluated.rows["name"], carrier),
             ".metrics_left_out": metrics_left_out,
             ".groups_left_out": self._groups_with(is_left_out, no_names),
@@ -212,7 +212,7 @@ class Results:
 
     def _sides_without_value(self) -> list[str]:
         """Messages about disparities of two sides of which one has no group in an outer group."""
-        codes = self._of_disparities("status_codes", Status.OK.code)
+        codes = self._disparity_column("status_codes", Status.OK.code)
         codes = codes.reshape(len(self.evaluated.plan.specs), self._outers)
         lacking = np.isin(codes, [Status.TOO_FEW_GROUPS.code, Status.NO_REFERENCE.code])
         messages: list[str] = []

@@ -47,8 +47,10 @@ _INTERNAL = frozenset({
 _COUNTED = "but this tally was counted with"
 _UNSUPPORTED = {
     "design": f"does not support survey designs, {_COUNTED} one; count again without `design=`",
-    "judged": f"does not use the labels of a judge, {_COUNTED} them; count again without `judged=`, or "
-    "compare by influences: `compare_groups`, `compare_models`, `inference.pairwise`",
+    "judged": (
+        f"does not use the labels of a judge, {_COUNTED} them; count again without `judged=`, or compare by "
+        "influences: `compare_groups`, `compare_models`, `inference.pairwise`"
+    ),
     "suppress_below": "does not support `suppress_below`; count again without it, and publish no result",
     "operating_point": "needs a fixed threshold: choose it on another sample, `operating_point(…, on=…)`",
 }

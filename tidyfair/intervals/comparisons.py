@@ -99,7 +99,7 @@ class Family:
     weight: Floats
     """The weight of each value in the mean of several groups."""
     beside: Estimates | None = field(default=None, kw_only=True)
-    """The values, then those that each of them is compared with, where these have errors of their own."""
+    """The values, then those of the rest of each of them, where these have errors of their own."""
 
     def among(self, outers: Booleans) -> Self:
         """The same in some outer groups, given as a mask of all."""
@@ -419,8 +419,7 @@ class FamilyWithRests(Family):
                 of_others = np.sqrt(_mean_of_others(groups.error**2, segments, share, power=2))
                 values = _GroupsAndRests(value, np.append(groups.error, of_others), groups, segments, share)
             columns: dict[str, Any] = vars(replace(family, values=values))
-            is_of_rests = of_all_rows and family.beside is None
-            with_rests.append(cls(**columns, share=share, of_all_rows=is_of_rests, several=several))
+            with_rests.append(cls(**columns, share=share, of_all_rows=of_all_rows, several=several))
         return with_rests
 
     @property

@@ -68,13 +68,13 @@ def by_jackknife(evaluator: Evaluator, requested: RequestedFormula, by: By | Non
     """The values of a formula in the groups of a `by`, by groups and labels."""
     tally, formula = evaluator.tally, requested.formula
     if formula.influence is not None:
-        return _of_read_rows(evaluator, requested, by, scale)
+        return _read_row_estimates(evaluator, requested, by, scale)
     clusters = [key.column for key in tally.clusters]
     if formula.variation == "counts":
         clusters = [column for column in clusters if column.name != BLOCK]
     index = evaluator.group_cells.indices[by]
     if not clusters:
-        return _of_label_rows(evaluator, requested, index, scale)
+        return _label_row_estimates(evaluator, requested, index, scale)
     codes = KeyCodes(tally.cells)
     units = codes.index(tally.names(clusters), within=index)
     values, in_errors = _LeftOut(evaluator, requested, index, units).estimates(scale)
@@ -85,7 +85,7 @@ def by_jackknife(evaluator: Evaluator, requested: RequestedFormula, by: By | Non
     return replace(values, influences=Influences.of_units(in_errors, index.of_cell[units.example], cluster, len(index)))
 
 
-def _of_read_rows(evaluator: Evaluator, requested: RequestedFormula, by: By | None, scale: Scale) -> Smooth:
+def _read_row_estimates(evaluator: Evaluator, requested: RequestedFormula, by: By | None, scale: Scale) -> Smooth:
     """Values of a formula that reads rows, and knows the influence of rows and clusters."""
     labels, formula = evaluator.labels, requested.formula
     rows = rows_of(evaluator.tally, labels, evaluator.group_cells, by, formula.reads)
@@ -331,7 +331,7 @@ def _derivatives(pairs: _Pairs, sums: Mapping[str, Array], value: Floats, row: F
     return influence
 
 
-def _of_label_rows(evaluator: Evaluator, requested: RequestedFormula, index: GroupIndex, scale: Scale) -> Smooth:
+def _label_row_estimates(evaluator: Evaluator, requested: RequestedFormula, index: GroupIndex, scale: Scale) -> Smooth:
     """Values by leaving out one row of labels at a time: the same for all rows of a cell."""
     pairs = _Pairs(evaluator, requested, index)
     groups, count = pairs.weight.shape

@@ -9,7 +9,15 @@ from typing import Any, Literal, TypeAlias, cast
 
 import numpy as np
 
-from tidyfair.evaluation import GROUP_CELL, LEVEL, Evaluated, JudgedEvaluator, JudgedValues, RequestedFormula
+from tidyfair.evaluation import (
+    FEWEST_LABELS,
+    GROUP_CELL,
+    LEVEL,
+    Evaluated,
+    JudgedEvaluator,
+    JudgedValues,
+    RequestedFormula,
+)
 from tidyfair.intervals.calibration_errors import CalibrationErrors
 from tidyfair.intervals.comparisons import Family
 from tidyfair.intervals.estimates import Estimates, Influences, MadeOfShares, Scale, Shares, Smooth
@@ -31,7 +39,6 @@ from tidyfair.specs import (
     Average,
     Booleans,
     By,
-    Context,
     Floats,
     Integers,
     Options,
@@ -143,11 +150,11 @@ class Uncertainty:
         elif kind == "area":
             values = self._areas(requested, rows)
         else:
-            values = self._of_groups(requested, rows, kind)
+            values = self._group_estimates(requested, rows, kind)
         if not self.shares_rows or self.tally.design is not None:
             return values
         if values.influences is None and has_jackknife(requested.formula, requested.average, self.tally):
-            values = replace(values, influences=self._of_groups(requested, rows).influences)
+            values = replace(values, influences=self._group_estimates(requested, rows).influences)
         return replace(values, sampling="shared")
 
     def _shares(self, rows: Integers) -> Shares:
@@ -166,7 +173,7 @@ class Uncertainty:
         error = area_errors(value, variance, events, others)
         freedom, influences = np.full(len(rows), np.inf), None
         if self.tally.cluster_names:
-            clustered = cast("Smooth", self._of_groups(requested, rows))
+            clustered = cast("Smooth", self._group_estimates(requested, rows))
             error, freedom, influences = clustered.error, clustered.freedom, clustered.influences
             with np.errstate(divide="ignore", invalid="ignore"):
                 # a share of the rows has the same variance without clusters; of areas of 0 and 1 one row of each
@@ -181,7 +188,7 @@ class Uncertainty:
         return Smooth(value, error, freedom, scale, below, above, influences=influences, kind="area")
 
     @np.errstate(divide="ignore", invalid="ignore")
-    def _of_groups(
+    def _group_estimates(
         self, requested: RequestedFormula, rows: Integers, kind: Kind | None = None
     ) -> Smooth | Shares | CalibrationErrors:
         """Some values of a formula; those of all groups of its feature are computed once."""
@@ -221,17 +228,16 @@ class Uncertainty:
         group = self.column(GROUP_CELL)[rows].astype(np.int64) - first
         return group * labels + self.evaluated.label_index(self.column(LEVEL)[rows], labels, requested.average)
 
-    def beside_context(self, number: int, rows: Integers, context: Context) -> Estimates | None:
-        """The estimates of some rows of a formula, then those of what each is compared with; None without a judge."""
+    def beside_rests(self, number: int, rows: Integers) -> Estimates | None:
+        """The estimates of some rows of a formula, then those of the rest of each; None without a judge."""
         requested, evaluator = self.requested[number], self.evaluated.evaluator
         by = self.evaluated.specs[requested.spec].by
         if by is None or not isinstance(evaluator, JudgedEvaluator) or not is_judged(self.tally, requested.formula):
             return None
         is_rate = self.kinds[number] == "rate"
-        values = beside_context(evaluator, requested, by, context, self.scale(requested), is_rate=is_rate)
+        values = rests_by_judge(evaluator, requested, by, self.scale(requested), is_rate=is_rate)
         index = self._index_of_groups(requested, rows, len(values) // 2)
-        value = np.append(self.column("estimate")[rows], self.column(context)[rows])
-        return replace(values.at(np.append(index, index + len(values) // 2)), value=value)
+        return values.at(np.append(index, index + len(values) // 2))
 
     def scale(self, requested: RequestedFormula) -> Scale:
         """The scale on which the values of a formula are nearly normal."""
@@ -263,8 +269,7 @@ class Uncertainty:
             if chosen.any():
                 own = rows[chosen]
                 values, weight = self.estimates(requested, own), self.weights(own)
-                contexts = aggregate.contexts if aggregate else ()
-                beside = self.beside_context(requested, own, contexts[0]) if contexts else None
+                beside = self.beside_rests(requested, own) if aggregate.contexts else None
                 family = Family(values, outer[chosen], is_reference[chosen], self.outers, weight, beside=beside)
                 families.append(family)
         return families
@@ -322,25 +327,27 @@ def by_judge(
 
 
 @np.errstate(divide="ignore", invalid="ignore")
-def beside_context(
-    evaluator: JudgedEvaluator, requested: RequestedFormula, by: By, context: Context, scale: Scale, *, is_rate: bool
+def rests_by_judge(
+    evaluator: JudgedEvaluator, requested: RequestedFormula, by: By, scale: Scale, *, is_rate: bool
 ) -> Shares | Smooth:
-    """The values of a formula in the groups of a feature, then those of what each is compared with."""
-    both = [evaluator.judged(requested, by), evaluator.judged(requested, by, context)]
+    """The values of a formula in the groups of a feature, then those of the rest of each."""
+    both = [evaluator.judged(requested, by), evaluator.judged(requested, by, "rest")]
 
     def joined(numbers: Iterable[Floats]) -> Floats:
         return np.concatenate([own.ravel() for own in numbers])
 
-    value = joined(own.value for own in both)
+    ends = evaluator.specs[requested.spec].range_of(requested.name)
+    value = joined(np.where(own.denominator < FEWEST_LABELS, np.nan, own.value) for own in both).clip(*ends)
     if is_rate:
         shares = list(map(shares_by_judge, both))
         rows, error = (joined(getattr(own, name) for own in shares) for name in ("rows", "error_by_judge"))
         values: Shares | Smooth = Shares(value, rows, sampling="judged", error_by_judge=error)
     else:
-        error = joined(np.sqrt(own.variance) for own in both)
-        freedom = np.fmax(joined(own.denominator for own in both) - 1, 1)
+        error = joined(np.sqrt(own.segments.sum(own.of_people**2) * own.ratio) for own in both)
+        labelled = joined(np.broadcast_to(own.labelled_rows, own.value.shape) for own in both)
+        freedom = np.fmax(labelled - 1, 1)
         values = Smooth.about(value, error, freedom, scale, sampling="judged")
-    if context == "rest" and not evaluator.tally.cluster_names:
+    if not evaluator.tally.cluster_names:
         # no row is in a group and in the rest
         return values
     errors = [own.segments.to_rows(np.sqrt(own.segments.sum(own.influence**2))) for own in both]

@@ -197,8 +197,12 @@ def array_metric(
     probabilities: bool = True,
     counts: Counts = "instances",
     influence: Callable[..., Influence] | None = None,
+    over_points: bool = False,
 ) -> Callable[[Callable[..., Any]], Metric]:
-    """Turn a function of two arrays, truth and scores, into a metric; it is called for each group."""
+    """Turn a function of two arrays, truth and scores, into a metric; it is called for each group.
+
+    Of survival times it may read all evaluation times together (`over_points`), as arrays of rows by times.
+    """
     return partial(_arrayed, kind=kind, direction=direction, ends=range, settings=locals())
 
 

@@ -34,6 +34,7 @@ __all__ = [
     "concordance_survival",
     "concordance_survival_uno",
     "roc_auc_survival",
+    "roc_auc_survival_mean",
 ]
 
 
@@ -251,6 +252,33 @@ def roc_auc_survival(
     """
     sides = {"time": time, "survival": survival, "censoring_weight": censoring_weight, "eval_time": eval_time}
     return _areas(*_sides(sides, _ones(weight, time)))[2]
+
+
+@array_metric(kind="survival", over_points=True)
+def roc_auc_survival_mean(
+    time: Array,
+    survival: Array,
+    censoring_weight: Array,
+    eval_time: Array,
+    weight: Array | None = None,
+) -> float:
+    """Mean of the areas under the ROC curve at evaluation times, for one number where there are several times.
+
+    An area weighs as much as the share of rows with the event between the time before and its own (Lambert and Chevret,
+    2016), which is estimated with censoring weights. It needs two times or more. Null, as `one_class`, where one is.
+
+    >>> rows = {"time": [1, 2, 3, 4], "survival": [[0.5, 0.1], [0.6, 0.5], [0.4, 0.3], [0.9, 0.8]]}
+    >>> times = {"censoring_weight": [[1, 1]] * 4, "eval_time": [[1.5, 3.5]] * 4}
+    >>> round(roc_auc_survival_mean.formula(**rows, **times), 3)
+    0.889
+    """
+    weight, areas, with_event = _ones(weight, time), list[float](), [0.0]
+    for point in range(eval_time.shape[1]):
+        columns = {"survival": survival, "censoring_weight": censoring_weight, "eval_time": eval_time}
+        cases, others, rank = _sides({"time": time} | {name: own[:, point] for name, own in columns.items()}, weight)
+        areas.append(_areas(cases, others, rank)[2])
+        with_event.append(float(cases.sum()))
+    return float(np.average(areas, weights=np.diff(with_event)))
 
 
 @survival_metric(direction="minimize", range=(0, math.inf), range_of_limits=(0, 1))

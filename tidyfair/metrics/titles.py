@@ -99,6 +99,7 @@ _TITLES = {
     "rnd": "Normalized discounted difference of the protected share (rND)",
     "roc_auc": "Area under the ROC curve (AUC)",
     "roc_auc_survival": "Area under the ROC curve at a time",
+    "roc_auc_survival_mean": "Mean area under the ROC curve over times",
     "roc_aunp": "Area under the ROC curve, each label against the rest, by prevalence",
     "roc_aunu": "Area under the ROC curve, each label against the rest, unweighted",
     "roc_dist": "Distance from the ideal ROC point",

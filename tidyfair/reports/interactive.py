@@ -133,14 +133,8 @@ def explorer(
 ) -> Explorer | None:  # fmt: skip
     """The explorer of values of groups, as `by_group` gives them; None where there is nothing to show.
 
-    Args:
-        values: Values with `.metric`, `.by`, `.group`, `.estimate`, `.n` and `.denominator`, with limits if they have
-            some, at each `.threshold` where there are several. Rows without `.by` are of all rows.
-        bys: The features.
-        min_n: Groups of fewer rows are left out of the data too.
-        start: The threshold that is shown first, if it is one number.
-        note: A paragraph above the controls.
-        gaps: The differences between the highest and the lowest group, under the names of the metrics.
+    Groups of fewer rows than `min_n` are left out of the data too. `start` is the threshold that is shown first, `note`
+    a paragraph above the controls, and `gaps` the differences between the highest and the lowest group of metrics.
     """
     shown = values.filter(pl.col(".by").is_null() | (pl.col(".n") >= min_n))
     shown = _completed(shown)

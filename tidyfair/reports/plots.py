@@ -386,12 +386,12 @@ def scale_of_metric() -> pl.Expr:
 
 
 def _panel_of(metric: str, by: str | None) -> str:
-    """The panel of a metric, or of a disparity: the scale of its aggregate, if it is in the catalogue."""
+    """The panel of a metric, or of a disparity: the kind of its aggregate, if it is in the catalogue."""
     if by is None:
         return "Metrics"
     factory = comparison_named(metric)
-    scale = None if factory is None else getattr(factory.aggregate, "scale", None)
-    return {"differences": "Differences", "ratios": "Ratios"}.get(str(scale), "Disparities")
+    kind = "" if factory is None else factory.aggregate.kind
+    return {"difference": "Differences", "ratio": "Ratios"}.get(kind, "Disparities")
 
 
 def span_of_metric(name: str) -> Span:

@@ -155,9 +155,10 @@ class Options:
     """True if parts may be single rows, because the tally is not kept."""
 
     def __post_init__(self) -> None:
-        for name, check in _CHECKS:
+        for name, default, check in _CHECKS:
             value = getattr(self, name)
-            if value is not None:
+            # None stands for an option that is off
+            if value is not None or default is not None:
                 object.__setattr__(self, name, check(name, value))
         if self.design is not None:
             self._check_design(self.design)
@@ -236,7 +237,7 @@ class Options:
         return given
 
 
-_CHECKS = [(option.name, option.check) for option in OPTIONS.values() if option.check is not None]
+_CHECKS = [(option.name, option.default, option.check) for option in OPTIONS.values() if option.check is not None]
 """The options that are checked without the others."""
 _IN_DESIGN = {
     "case_weights": "give the weights of a survey as `weights=` of its design",

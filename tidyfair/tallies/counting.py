@@ -252,10 +252,10 @@ def _made_by(cut: Cut | None) -> dict[str, Levels]:
 
 def _arranged(cells: pl.DataFrame, keys: tuple[Key, ...]) -> pl.DataFrame:
     """The cells with keys and labels first; absent labels are null."""
-    for name in LABELS:
-        if name not in cells.columns:
-            cells = cells.with_columns(pl.lit(None).alias(name))
     columns = cells.columns
+    if absent := [pl.lit(None).alias(name) for name in LABELS if name not in columns]:
+        cells = cells.with_columns(absent)
+        columns = cells.columns
     first = [*key_names(keys), *LABELS]
     if SCORE in columns:
         first.append(SCORE)

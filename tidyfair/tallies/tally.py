@@ -242,7 +242,7 @@ class Tally:
     def has_missing_predictions(self) -> bool:
         """True if some rows have no estimate or score; of predictions at points, if some may have none."""
         has_missing_scores = SCORE in self.cells.columns and self.cells[SCORE].null_count() > 0
-        return self.forecast is not None or has_missing_scores or self.cells[ESTIMATE].null_count() > 0
+        return self.forecast is not None or has_missing_scores or self.cells.get_column(ESTIMATE).null_count() > 0
 
     @cached_property
     def has_scores_of_judge(self) -> bool:
@@ -469,7 +469,18 @@ class Tally:
         if not self.forecast.points:
             return replace(self, cells=cells)
         has_all = ~pl.col(presence_key(self.forecast)).str.contains("0")
-        return replace(self, cells=_with_presence(cells, self.forecast, has_all))
+        return replace(self, cells=_with_presence(cells, self.forecast, has_all), rows=self._rows_over_points())
+
+    def _rows_over_points(self) -> pl.DataFrame | None:
+        """The kept rows with arrays of their predictions, and of their censoring weights, at all evaluation times."""
+        forecast = self.forecast
+        if self.rows is None or forecast is None:
+            return self.rows
+        columns = {AT_POINT: pl.concat_arr(forecast.names)}
+        columns[TIME_AT_POINT] = pl.concat_arr([pl.lit(point, pl.Float64) for point in forecast.points])
+        if forecast.weight_names[0] in self.rows.columns:
+            columns[WEIGHT_AT_POINT] = pl.concat_arr(forecast.weight_names)
+        return self.rows.with_columns(**columns)
 
     def remarks(self) -> list[str]:
         """Sentences on outer groups where more or less than the requested rows are selected."""

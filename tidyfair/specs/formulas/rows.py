@@ -134,6 +134,14 @@ class RowExpression(Formula):
 class RowArrays(Formula):
     """A function of the rows of a group as arrays: of truth and predictions, or of columns of survival times."""
 
+    over_points: bool = False
+    """True if it is of all evaluation times together, whose columns are arrays of rows by times."""
+
+    @property
+    def at_points(self) -> bool:
+        """True if it has a value for each evaluation time."""
+        return self.reads_points and not self.over_points
+
     @cached_property
     def parameters(self) -> Mapping[str, inspect.Parameter]:
         """The parameters of its function."""
