@@ -401,7 +401,7 @@ def test_each_group_against_those_outside_of_it() -> None:
 @pytest.mark.parametrize("to", ["rest", "overall"])
 @pytest.mark.parametrize("scale", ["difference", "ratio"])
 @pytest.mark.parametrize("name", ["accuracy", "brier_class", "roc_auc"])
-def test_limits_of_the_farthest_group_are_those_of_each(name: str, scale: str, to: str) -> None:
+def test_limits_of_the_farthest_group_are_those_of_each(name: str, scale: Any, to: str) -> None:
     data, metric = PEOPLE.drop_nulls(), getattr(tf, name)
     row = getattr(metric, scale)(RACE, to=to)(data, "y", "p", probs="score", interval="auto", times=40).row(
         0, named=True
