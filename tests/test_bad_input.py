@@ -558,7 +558,8 @@ def test_data_that_is_no_frame(loans: DataFrame) -> None:
     assert message(lambda: FAIR(mixed, "truth", "estimate")).startswith("ColumnError: ")
     nested = loans.with_columns(sex=pl.concat_list("sex", "race"))
     assert message(lambda: FAIR(nested, "truth", "estimate")) == snapshot(
-        "ColumnError: `by`: the column 'sex' has dtype List(String); it must hold one plain value per row."
+        "ColumnError: `by`: the column 'sex' has dtype List(String); it must hold one plain value per row. People in "
+        "several groups are a feature of their own: `memberships('sex')`."
     )
 
 

@@ -269,16 +269,17 @@ def calibration_curve(data: Any, truth: ColumnLike, **options: Unpack[CurveOptio
         _check_probabilities(points, '; use binning="count"')
     weight, score = pl.col("hits") + pl.col("false_alarms"), pl.col("score")
     share = score if binning == "width" else weight.cum_sum(reverse=True).over(_CURVE) / weight.sum().over(_CURVE)
-    more = [weight.sum().alias(".weight")] if weighted else []
+    limits, more = list[pl.Expr](), [weight.sum().alias(".weight")] if weighted else []
     if is_isotonic:
         points = _in_isotonic_bins(points, None if weighted else level)
         more += [score.min().alias(".lowest_score"), score.max().alias(".highest_score")]
-        more += [((pl.col(end) * weight).sum() / weight.sum()).fill_nan(None) for end in (".lower", ".upper")]
+        limits = [((pl.col(end) * weight).sum() / weight.sum()).fill_nan(None) for end in (".lower", ".upper")]
     else:
         points = points.with_columns((bin_of(share, bins, binning).cast(pl.Int64) + 1).alias(".bin"))
     binned = points.group_by(*_CURVE, ".bin").agg(
         ((score * weight).sum() / weight.sum()).alias(".mean_score"),
         (pl.col("hits").sum() / weight.sum()).alias(".event_rate"),
+        *limits,
         pl.col("rows").sum().alias(".n"),
         *more,
     )
