@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from itertools import product
 from typing import cast
 
 import numpy as np
 
+from tidyfair.evaluation.evaluator import RequestedFormula
 from tidyfair.evaluation.judged import JudgedEvaluator
 from tidyfair.evaluation.ranked_rows import Scope
 from tidyfair.evaluation.replicates import Replicates
@@ -38,25 +40,13 @@ def _variances(sides: Sequence[Replicates], number: int, outers: int) -> Floats:
     most = int(own.unit.max(initial=0)) + 1
     units, example, index = np.unique(outer[own.group] * most + own.unit, return_index=True, return_inverse=True)
     added = np.zeros((2, len(units)))
-    for side, sign in zip(sides, (-1, 1), strict=True):
-        judges = cast("JudgedEvaluator", side.evaluated.evaluator)
-        scopes: list[Scope] = ["own", *(context for context in evaluator.contexts if context in side.columns)]
-        for scope in scopes:
-            slopes, rows = side.slopes("estimate" if scope == "own" else scope), side.rows
-            for formula, requested in formulas:
-                judged = judges.judged(requested, by, scope)
-                is_of = side.evaluated.values.array("requested")[rows] == formula
-                chosen, labels = rows[is_of], judged.people.shape[1]
-                group, level = (side.evaluated.values.array(name)[chosen] for name in (GROUP_CELL, LEVEL))
-                slope = np.zeros(judged.people.shape)
-                label = side.evaluated.label_index(level, labels, requested.average)
-                slope[group - first, label] = sign * np.nan_to_num(slopes[is_of])
-                at = np.searchsorted(units, outer[judged.group] * most + judged.unit)
-                weights = (slope, judged.of_people), (slope * judged.power, judged.of_error)
-                added += [
-                    np.bincount(at, (weight[judged.group] * of_units).sum(axis=1), len(units))
-                    for weight, of_units in weights
-                ]
+    scopes: list[Scope] = ["own", *(context for context in evaluator.contexts if context in sides[0].columns)]
+    for (side, sign), scope, (formula, requested) in product(zip(sides, (-1, 1), strict=True), scopes, formulas):
+        judged = cast("JudgedEvaluator", side.evaluated.evaluator).judged(requested, by, scope)
+        slope = sign * _slopes(side, scope, formula, requested, first, judged.people.shape)
+        at = np.searchsorted(units, outer[judged.group] * most + judged.unit)
+        for row, (weight, of_units) in enumerate([(slope, judged.of_people), (slope * judged.power, judged.of_error)]):
+            added[row] += np.bincount(at, (weight[judged.group] * of_units).sum(axis=1), len(units))
     people, error = added[:, :, None]
     # units of one group have a variance together; those of clusters have it in all groups
     is_clustered = bool(evaluator.tally.cluster_names)
@@ -73,3 +63,17 @@ def _variances(sides: Sequence[Replicates], number: int, outers: int) -> Floats:
     variance = variance * np.where(change.power > 0, (rows + 1) / np.fmax(rows - 2, 1), 1.0)
     outer_of_group = units[segments.starts] // most
     return np.stack([np.bincount(outer_of_group, own[:, 0], outers).astype(float) for own in (variance, alone)])
+
+
+def _slopes(
+    side: Replicates, scope: Scope, formula: int, requested: RequestedFormula, first: int, shape: tuple[int, ...]
+) -> Floats:
+    """The slopes of results in the values of a formula: an array of the groups of a feature by labels."""
+    rows, array = side.rows, side.evaluated.values.array
+    is_of_formula = array("requested")[rows] == formula
+    group, level = (array(name)[rows[is_of_formula]] for name in (GROUP_CELL, LEVEL))
+    slopes = np.zeros(shape)
+    label = side.evaluated.label_index(level, shape[1], requested.average)
+    own = side.slopes("estimate" if scope == "own" else scope)[is_of_formula]
+    slopes[group - first, label] = np.nan_to_num(own)
+    return slopes
