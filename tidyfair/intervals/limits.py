@@ -243,19 +243,14 @@ class _Comparison:
     def _put_beside_rests(self, outers: Booleans, intervals: Intervals) -> Booleans:
         """Set the limits of distances to all others, or to all rows."""
         aggregate: Any = self.spec.aggregate
-        uncertainty = self.uncertainty
-        several = len(self.spec.formulas) > 1 or self.levels.tolist() != [NO_LEVEL]
-        formulas = [uncertainty.requested[own].formula for own in self.rows]
-        of_judge = all(is_judged(uncertainty.tally, formula) for formula in formulas)
-        is_independent = uncertainty.tally.design is None and not uncertainty.tally.cluster_names
-        are_means = all(
-            uncertainty.kinds[own] == "rate" or is_mean(uncertainty.requested[own].formula) for own in self.rows
-        )
+        uncertainty, to_all_rows = self.uncertainty, aggregate.to == "overall"
+        of_judge = all(is_judged(uncertainty.tally, uncertainty.requested[own].formula) for own in self.rows)
         # groups that overlap have rests that are evaluated by themselves
-        overlap, to_all_rows = uncertainty.shares_rows and not of_judge, aggregate.to == "overall"
-        are_means |= overlap and not to_all_rows
-        possible = not aggregate.signed and (not several or aggregate.across == "worst")
-        if not possible or not (of_judge or (is_independent and are_means)):
+        overlap = uncertainty.shares_rows and not of_judge
+        several = len(self.spec.formulas) > 1 or self.levels.tolist() != [NO_LEVEL]
+        is_largest = not aggregate.signed and (not several or aggregate.across == "worst")
+        rest_is_known = of_judge or (overlap and not to_all_rows) or self._are_means()
+        if not is_largest or not rest_is_known or not (of_judge or self._rows_are_independent()):
             return np.zeros_like(outers)
         adds_up = np.ones_like(outers) if of_judge else self._adds_up(aggregate)
         families = uncertainty.families(self.number, aggregate, self.kept)
@@ -269,6 +264,15 @@ class _Comparison:
         if families:
             self._put("rest", FamilyWithRests.of(families, rests, of_all_rows=to_all_rows), intervals)
         return adds_up
+
+    def _rows_are_independent(self) -> bool:
+        """True if no rows belong to a cluster or to a unit of a survey."""
+        return self.uncertainty.tally.design is None and not self.uncertainty.tally.cluster_names
+
+    def _are_means(self) -> bool:
+        """True if all values are means over rows, so that those of several groups are means of theirs."""
+        kinds, requested = self.uncertainty.kinds, self.uncertainty.requested
+        return all(kinds[own] == "rate" or is_mean(requested[own].formula) for own in self.rows)
 
     def _adds_up(self, aggregate: Contrast) -> Booleans:
         """Mask of the outer groups in which what groups are compared with is the mean of their values."""

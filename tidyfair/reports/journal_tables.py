@@ -303,29 +303,35 @@ def _columns(plot: PlotInput, frame: pl.DataFrame) -> Iterator[_Column]:
         is_name = name in _IN_NAMES and not column.dtype.is_float()
         if is_name or name in hidden or name.endswith(("lower", "upper", "upper_bound")) or not column.count():
             continue
-        heading = _heading(plot, frame, name)
-        if name.endswith("lower_bound"):
-            ends = (rounded(frame[end]) for end in (name, name.replace("lower", "upper")))
-            texts = pl.select(pl.format("{} to {}", *ends)).to_series()
-        elif column.dtype == pl.Boolean:
-            texts = column.replace_strict({True: "yes", False: "no"}, return_dtype=pl.String)
-        elif not column.dtype.is_numeric():
-            joined = column.cast(pl.List(pl.String)).list.join(", ") if column.dtype == pl.List else column
-            texts = frame.with_columns(joined.alias(name)).select(crossed_text(name)).to_series()
-        elif name.startswith(".p_"):
-            texts = as_p_value(column)
-        elif column.dtype.is_integer() or name == ".n_expected":
-            texts = pl.Series([None if count is None else f"{count:,.0f}" for count in column], dtype=pl.String)
-            if name == ".n" and has_shares and frame[".share"].count():
-                shares = [None if share is None else f"{share:.1%}" for share in frame[".share"]]
-                texts = pl.select(pl.format("{} ({})", texts, pl.Series(shares, dtype=pl.String))).to_series()
-                heading = "n (%)"
-        else:
+        heading, texts = _heading(plot, frame, name), _texts(frame, name)
+        if texts is None:
             limits = (".lower", ".upper") if name in limited[:1] else (f"{name}_lower", f"{name}_upper")
             heading, texts = _values(plot, frame, heading, name, limits)
+        elif name == ".n" and has_shares and frame[".share"].count():
+            shares = [None if share is None else f"{share:.1%}" for share in frame[".share"]]
+            texts = pl.select(pl.format("{} ({})", texts, pl.Series(shares, dtype=pl.String))).to_series()
+            heading = "n (%)"
         if column.dtype.is_float():
             texts = texts.str.replace_all("-", _MINUS, literal=True)
         yield _Column(heading, texts, is_number=column.dtype.is_numeric())
+
+
+def _texts(frame: pl.DataFrame, name: str) -> pl.Series | None:
+    """The texts of a column of names, counts, bounds or p-values; None for values, whose texts have their limits."""
+    column = frame[name]
+    if name.endswith("lower_bound"):
+        ends = (rounded(frame[end]) for end in (name, name.replace("lower", "upper")))
+        return pl.select(pl.format("{} to {}", *ends)).to_series()
+    if column.dtype == pl.Boolean:
+        return column.replace_strict({True: "yes", False: "no"}, return_dtype=pl.String)
+    if not column.dtype.is_numeric():
+        joined = column.cast(pl.List(pl.String)).list.join(", ") if column.dtype == pl.List else column
+        return frame.with_columns(joined.alias(name)).select(crossed_text(name)).to_series()
+    if name.startswith(".p_"):
+        return as_p_value(column)
+    if column.dtype.is_integer() or name == ".n_expected":
+        return pl.Series([None if count is None else f"{count:,.0f}" for count in column], dtype=pl.String)
+    return None
 
 
 def _values(
