@@ -241,7 +241,7 @@ class Finding:
 
 def finding_on(by: By, audit: AuditResults) -> Finding:
     """The finding on a feature of an audit, from its disparities and the values of its groups."""
-    answers, order = audit.answers, get_args(Answer)
+    answers = audit.answers
     parities = {parity.name: parity for parity in audit.metrics.parities if parity.by == by}
     is_own = (pl.col(".by") == by.text) & pl.col(".metric").is_in(list(parities))
     rows = audit.compared_results.filter(is_own).to_dicts()
@@ -249,15 +249,7 @@ def finding_on(by: By, audit: AuditResults) -> Finding:
     if not defined:
         return Finding(by, f"No comparison by {feature_in_words(by)}:", f"{_why_not(by, rows, audit)}.")
 
-    def rank(row: Mapping[str, Any]) -> tuple[int, int, float]:
-        """The order of disparities: by their answers, differences before ratios, then by size."""
-        aggregate, answer = parities[row[".metric"]].aggregate, answers.get(key_of(row))
-        size = abs(row[".estimate"] - (aggregate.equality or 0.0))
-        kind = _KINDS.index(aggregate.kind) if aggregate.kind in _KINDS else len(_KINDS)
-        position = order.index(answer) if answer else len(order)
-        return -position, -kind, _evidence(row, aggregate) if answer == "differ" else size
-
-    row = max(defined, key=rank)
+    row = max(defined, key=lambda row: _rank(row, parities[row[".metric"]].aggregate, answers.get(key_of(row))))
     parity, answer, feature = parities[row[".metric"]], answers.get(key_of(row)), feature_in_words(by)
     compared = _compared(by, row, parity, audit.groups)
     size = f"{_size(row, parity, compared)} ({_certainty(row, parity, audit.level)})"
@@ -285,6 +277,15 @@ def finding_on(by: By, audit: AuditResults) -> Finding:
     evidence = _evidence(row, parity.aggregate) if answer == "differ" else -1.0
     text += f".{_on_others(others, answers)}"
     return Finding(by, lead, text, metric, cut_of_row(row), row.get(".level"), answer, evidence)
+
+
+def _rank(row: Mapping[str, Any], aggregate: Aggregate, answer: Answer | None) -> tuple[int, int, float]:
+    """The order of disparities: by their answers, differences before ratios, then by size."""
+    order = get_args(Answer)
+    size = abs(row[".estimate"] - (aggregate.equality or 0.0))
+    kind = _KINDS.index(aggregate.kind) if aggregate.kind in _KINDS else len(_KINDS)
+    position = order.index(answer) if answer else len(order)
+    return -position, -kind, _evidence(row, aggregate) if answer == "differ" else size
 
 
 def _doubt(answer: Answer, margin: str, *, is_significant: bool) -> str:
