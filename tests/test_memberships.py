@@ -482,6 +482,7 @@ def shared_half() -> pl.DataFrame:
     return data.with_columns(number=pl.col("number") + 0.7 * pl.col("black"), pay=pl.col("number").exp())
 
 
+@pytest.mark.simulation
 @pytest.mark.parametrize(
     "options", [{}, {"spread": "reference"}, {"spread": "all"}, {"case_weights": "weight"}], ids=str
 )
@@ -496,6 +497,7 @@ def test_errors_of_standardized_differences_are_those_of_resampled_people(option
     assert compared(data)[".std_error"].item() == pytest.approx(float(np.std(values)), rel=0.12)
 
 
+@pytest.mark.simulation
 def test_limits_of_quantile_ratios_are_those_of_resampled_people() -> None:
     def compared(data: pl.DataFrame) -> dict[str, Any]:
         table = audits.quantile_ratios(data, "pay", by=tf.memberships("black", "asian"), to="asian")

@@ -86,6 +86,7 @@ def test_gates_judge_the_change_to_each_of_several_models() -> None:
         assert (together[".verdict"][number] == "pass") == (alone[".verdict"][0] == "pass")
 
 
+@pytest.mark.simulation
 def test_equal_models_are_rarely_called_better_or_worse() -> None:
     random, wrong, runs = np.random.default_rng(5), 0, 120
     for _ in range(runs):
