@@ -19,13 +19,13 @@ from tidyfair.datasets import lending
 POLICY = AuditPolicy(
     features=("sex", "race", "sex:race"),
     metrics=("sens", "spec"),
-    limits={"accuracy": 0.65, "demographic_parity": 0.2, "equalized_odds": 0.1},
+    limits={"equalized_odds": 0.1, "demographic_parity": 0.2, "accuracy": 0.65},
 )
 CALL: dict[str, Any] = {"truth": "repaid", "estimate": "approved", "pos_label": "yes"}
 
 
 def canonical(content: object) -> str:
-    return json.dumps(content, sort_keys=True, indent=1, ensure_ascii=False) + "\n"
+    return json.dumps(content, indent=1, ensure_ascii=False) + "\n"
 
 
 def outcomes(parts: pl.DataFrame) -> dict[str, str]:

@@ -242,5 +242,5 @@ def _chain(content: Mapping[str, Any]) -> dict[str, str]:
 
 
 def _text(content: object) -> str:
-    """Canonical JSON: sorted keys, one value on a line."""
-    return json.dumps(content, sort_keys=True, indent=1, ensure_ascii=False, allow_nan=False) + "\n"
+    """JSON with one value on a line, in the order of the policy and of its limits."""
+    return json.dumps(content, indent=1, ensure_ascii=False, allow_nan=False) + "\n"
