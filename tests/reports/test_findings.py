@@ -13,6 +13,7 @@ from report_data import LABELS, LOANS
 
 import tidyfair as tdf
 from tidyfair.datasets import lending
+from tidyfair.reports import findings_of_models
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -573,3 +574,14 @@ def test_a_mean_of_differences_is_no_difference_of_one_rate() -> None:
     call: dict[str, Any] = {"metrics": crossed, "interval": "bootstrap", "times": 50}
     (finding,) = findings_of(tdf.report(LOANS, **LABELS, by=[("sex", "race")], **call))
     assert finding.startswith("Average absolute odds difference differs by sex and race: ")
+
+
+def test_findings_on_models_name_the_outer_groups() -> None:
+    stricter = lending().with_columns(other=pl.when(pl.col("score") > 0.55).then(pl.lit("yes")).otherwise(pl.lit("no")))
+    call: dict[str, Any] = {"one": "approved", "other": "other", "pos_label": "yes"}
+    changes = tdf.compare_models(tdf.sens)(stricter, "repaid", **call, group_by="sex")
+    assert findings_of_models(changes) == [
+        'other: worse in sensitivity for sex = "female", sensitivity for sex = "male".'
+    ]
+    page = tdf.report(changes).html()
+    assert "worse in sensitivity for sex = &quot;female&quot;" in page or 'sensitivity for sex = "female"' in page

@@ -75,7 +75,10 @@ class AuditCall:
         """The same call without small counts and what gives them away in any of its tables."""
         for table in tables:
             if not table.is_of_counts:
-                msg = f"audit(): the table {table.name!r} does not support `suppress_below`; leave out what it needs."
+                msg = (
+                    f"audit(): `suppress_below` hides counts, and the table {table.name!r} has other numbers, which it "
+                    "cannot protect; leave the option out, and join groups of few rows before."
+                )
                 raise ArgumentError(msg)
         members = [instances.difference(*by, **audit.group_options) for by in crossings(self.features)]
         bys = [member.by for member in members]

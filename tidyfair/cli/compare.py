@@ -127,10 +127,10 @@ def compare(options: Namespace) -> int:
 
     def page() -> str:
         sections = [(part.title, part.table, part.notes, part.remarks) for part in document.parts]
-        facts, sentences = {"Groups": document.compared}, document.headline[:count]
         return page_of_models(
-            named, document.title, facts=facts, code=options.line, sentences=sentences, tables=sections
-        ).html()
+            named, document.title, facts={"Groups": document.compared}, code=options.line,
+            sentences=document.headline[:count], findings=document.headline[count:], tables=sections,
+        ).html()  # fmt: skip
 
     brief = partial(replace, document, headline=document.headline[:count], parts=document.parts[:count])
     contents = {"html": page, "output": lambda: result, "json": content}

@@ -345,16 +345,16 @@ _DETAILS = (
 
 def page_of_models(
     result: pl.DataFrame, title: str, *, facts: Mapping[str, str | None], code: str = "", sentences: Sequence[str] = (),
-    tables: Iterable[NamedTable] = (),
+    findings: Sequence[str] = (), tables: Iterable[NamedTable] = (),
 ) -> Report:  # fmt: skip
     """The page of a comparison of named models, with sentences before the changes, such as verdicts.
 
-    `tables` stand in place of that of the result, and `code`, or a command line, makes the page again.
+    `findings` and `tables` stand in place of those of the result, and `code`, or a command line, makes the page again.
     """
     plot = PlotInput.of(MODELS, result)
     known = {"Compared with": plot.frame[".model_one"][0], "Intervals": plot.limits, **facts}
     opening: list[Content] = [Facts(tuple((name, text) for name, text in known.items() if text))]
-    opening += [*sentences, *findings_of_models(result)]
+    opening += [*sentences, *(findings or findings_of_models(result))]
     if not plot.outer:
         opening.append(Figure(result, "Changes", units=units_of_names(result[".metric"].unique())))
         if result[".by"].has_nulls() and result[".by"].count():
@@ -383,7 +383,7 @@ def _changes(result: pl.DataFrame) -> pl.DataFrame:
 
 def findings_of_models(changes: pl.DataFrame) -> list[str]:
     """A sentence for each other model on the metrics in which it is better or worse, or differs; of groups too."""
-    sentences: list[str] = []
+    sentences, outer = list[str](), key_columns(changes)
     for part in changes.partition_by(".model_other", maintain_order=True):
         names: dict[str, dict[str, None]] = {"better": {}, "worse": {}, "different": {}, "equivalent": {}}
         for row in part.iter_rows(named=True):
@@ -393,6 +393,8 @@ def findings_of_models(changes: pl.DataFrame) -> list[str]:
                 name += f" for {quoted_group(by.split(':'), group)}"
             elif by is not None:
                 name += f" by {by_words(by)}"
+            keys = [quoted_group([key], "null" if row[key] is None else str(row[key])) for key in outer]
+            name += f" for {', '.join(keys)}" if keys else ""
             names.setdefault(row.get(".verdict") or _verdict(row), {})[name] = None
         others = sum(map(len, (of for word, of in names.items() if word not in _SHOWN)))
         clauses = [f"{word} in {', '.join(names[word])}" for word in _SHOWN if names[word]]
