@@ -2,7 +2,7 @@
 
 import math
 import warnings
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import polars as pl
@@ -389,6 +389,7 @@ def test_more_than_two_groups_and_minima() -> None:
     [
         (tf.accuracy, {"interval": "bootstrap"}, "`interval='bootstrap'` does not support `judged`"),
         (tf.accuracy, {"na_rm": False}, "leave `na_rm=False` out"),
+        (tf.accuracy, {"suppress_below": 5}, "`judged` and `suppress_below` cannot be combined"),
         (tf.accuracy, {"truth": None}, "`judged` needs `truth`"),
         (tf.accuracy, {"judged": None, "label_probability": "scores"}, "`label_probability` needs `judged`"),
         (tf.accuracy, {"design": tf.surveys.design(weights="scores")}, "`design` and `judged` cannot be combined"),
@@ -423,6 +424,8 @@ def test_counts_and_tests_refuse_labels_of_both(tmp_path: Any) -> None:
 
     with pytest.raises(ArgumentError, match="hits depends on the number of rows"):
         hits(ANSWERS, "gold", "guess", judged="labels")
+    with pytest.raises(ArgumentError, match="conf_mat counts rows by the labels of people"):
+        cast("Any", tf.conf_mat)(ANSWERS, "gold", "guess", judged="labels")
     difference = tf.accuracy.difference("group")
     test = tf.inference.disparity_test(difference)
     with pytest.raises(ArgumentError, match=r"'judged' is an option of values, .* shuffles or counts rows"):

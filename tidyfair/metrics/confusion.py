@@ -8,7 +8,7 @@ from typing import Unpack, overload
 import polars as pl
 
 from tidyfair.calling import metric_set
-from tidyfair.errors import ColumnError, LabelError, Status, listed, nearest
+from tidyfair.errors import ArgumentError, ColumnError, LabelError, Status, listed, nearest
 from tidyfair.evaluation import Labels, check_label, read_labels
 from tidyfair.metrics.classification import (
     accuracy,
@@ -96,6 +96,9 @@ def conf_mat(
     >>> conf_mat(seen, "truth", "guess").rows()
     [(0, 0, 0), (0, 1, 1), (1, 0, 0), (1, 1, 2)]
     """
+    if counting.get("judged") is not None:
+        msg = "`judged`: conf_mat counts rows by the labels of people; leave `judged` out."
+        raise ArgumentError(msg)
     tally = instances.tally(data, truth, estimate, suppress_below=suppress_below, **counting)
     cut = tally.cut
     for role, column in (("truth", tally.truth), ("estimate", tally.estimate or tally.cut)):

@@ -192,6 +192,9 @@ class Options:
         if not self.na_rm:
             msg = "`judged` is for rows without a label by people, so leave `na_rm=False` out."
             raise ArgumentError(msg)
+        if self.suppress_below is not None:
+            msg = "`judged` and `suppress_below` cannot be combined: values of both tell small counts; leave one out."
+            raise ArgumentError(msg)
         self._check_interval("judged")
 
     def _check_interval(self, option: str) -> None:
