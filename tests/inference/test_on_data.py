@@ -216,6 +216,16 @@ def test_what_is_asked_of_data_is_refused_in_the_maker(option: str) -> None:
         )
 
 
+def test_makers_do_not_send_options_to_objects_that_do_not_know_them() -> None:
+    makers: list[tuple[Any, str]] = [
+        (tf.inference.certify_subgroups, "times"),
+        (tf.inference.subgroup_search, "conf_level"),
+    ]
+    for make, option in makers:
+        with pytest.raises(tf.errors.ArgumentError, match=f"Unknown argument of .* '{option}'"):
+            make(parity, **{option: 0.9})
+
+
 def test_tests_that_draw_nothing_refuse_draws() -> None:
     odd: list[dict[str, Any]] = [{"times": 100}, {"seed": 1}]
     for options in odd:

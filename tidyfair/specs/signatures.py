@@ -68,6 +68,22 @@ def explaining(function: Function, *, returns_callable: bool, of_calls: tuple[st
     return cast("Function", checked)
 
 
+_OF_UNCERTAINTY = frozenset({"times", "seed", "conf_level"})
+
+
+def _taken_by_returned(function: Callable[..., Any], of_calls: tuple[str, ...]) -> tuple[str, ...]:
+    """The keywords of calls on data that the object which the function returns knows; all if its class is unknown."""
+    returned = function.__globals__.get(str(function.__annotations__.get("return")))
+    if not inspect.isclass(returned) or "__call__" not in dir(returned):
+        return of_calls
+    taken = inspect.signature(returned.__call__).parameters
+    if any(item.kind is inspect.Parameter.VAR_KEYWORD for item in taken.values()):
+        return of_calls
+    # columns belong to the data, and what it refuses with a reason is for it to refuse
+    unknown = _OF_UNCERTAINTY - taken.keys() - set(getattr(returned, "refused", ()))
+    return tuple(name for name in of_calls if name not in unknown)
+
+
 @dataclass(frozen=True)
 class _Parameters:
     """The parameters of a function, against which its calls are checked."""
@@ -101,6 +117,8 @@ class _Parameters:
         passes_on = bool(code.co_flags & inspect.CO_VARKEYWORDS)
         if passes_on and any(item.kind is inspect.Parameter.VAR_KEYWORD for item in parameters):
             known += of_calls
+        elif returns_callable:
+            of_calls = _taken_by_returned(function, of_calls)
         # the signature may say more than the function: it shows the keywords that are passed on
         by_position = code.co_varnames[: code.co_argcount]
         by_keyword = code.co_varnames[code.co_argcount : code.co_argcount + code.co_kwonlyargcount]
