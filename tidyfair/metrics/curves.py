@@ -303,7 +303,7 @@ def _in_isotonic_bins(points: pl.DataFrame, level: float | None) -> pl.DataFrame
 
 
 @refuse_unknown_keywords
-def cumulative_calibration_curve(data: Any, truth: ColumnLike, **options: Unpack[CurveOptions]) -> Any:
+def cumulative_calibration_curve(data: Any, truth: ColumnLike, **options: Unpack[CurveOptions]) -> Frame:
     """Sum of events minus the sum of scores, cumulated from the lowest score; takes the arguments of a curve.
 
     Where the line rises, risks are underestimated, and where it falls, overestimated: its slope is how much. Kuiper's
@@ -348,7 +348,7 @@ def _check_probabilities(points: pl.DataFrame, way_out: str = "") -> None:
 
 
 @refuse_unknown_keywords
-def risk_coverage_curve(data: Any, truth: ColumnLike, **options: Unpack[CurveOptions]) -> Any:
+def risk_coverage_curve(data: Any, truth: ColumnLike, **options: Unpack[CurveOptions]) -> Frame:
     """Share of errors among the rows that a model decides about, if it abstains below a confidence.
 
     Args:

@@ -25,6 +25,7 @@ from tidyfair.specs import (
     ColumnLike,
     Floats,
     Forecast,
+    Frame,
     OuterGroups,
     Survival,
     proper_share,
@@ -94,7 +95,7 @@ def censoring_distribution(
 @refuse_unknown_settings
 def kaplan_meier(
     data: object, truth: Survival, *, group_by: OuterGroups | None = None, conf_level: float = 0.95
-) -> Any:
+) -> Frame:
     """Estimate the survival of rows over time, by group (Kaplan and Meier, 1958).
 
     Args:
