@@ -35,6 +35,12 @@ def message(call: Callable[[], object]) -> str:
     return f"{type(caught.value).__name__}: {caught.value}"
 
 
+def test_text_of_crossed_columns_says_how_they_are_crossed(loans: DataFrame) -> None:
+    assert message(lambda: tf.demographic_parity("sex:race")(loans, estimate="estimate")) == snapshot(
+        "ColumnError: `by`: there is no column 'sex:race'; crossed columns are a tuple, ('sex', 'race')."
+    )
+
+
 def test_unknown_column_suggests_a_name(loans: DataFrame, engine: Callable[[DataFrame], Any]) -> None:
     data = engine(loans)
     assert message(lambda: FAIR(data, "truht", "estimate")) == snapshot(

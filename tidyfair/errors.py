@@ -215,6 +215,10 @@ class ColumnError(TidyfairError):
     def missing(cls, name: object, role: str, columns: Iterable[object]) -> Self:
         """A column that the data does not have."""
         columns = list(columns)
+        parts = name.split(":") if isinstance(name, str) else []
+        if role == "by" and len(parts) > 1 and {*columns}.issuperset(parts):
+            msg = f"`{role}`: there is no column {name!r}; crossed columns are a tuple, {tuple(parts)!r}."
+            return cls(msg)
         return cls(f"`{role}`: there is no column {name!r}.{nearest(name, columns)} Columns: {listed(columns)}.")
 
     @classmethod

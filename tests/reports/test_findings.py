@@ -585,3 +585,11 @@ def test_findings_on_models_name_the_outer_groups() -> None:
     ]
     page = tdf.report(changes).html()
     assert "worse in sensitivity for sex = &quot;female&quot;" in page or 'sensitivity for sex = "female"' in page
+
+
+def test_findings_on_models_say_what_is_not_worse() -> None:
+    shuffled = lending().with_columns(other=pl.col("approved"))
+    call: dict[str, Any] = {"one": "approved", "other": "other", "pos_label": "yes"}
+    changes = tdf.compare_models(tdf.accuracy, margin=0.02)(shuffled, "repaid", **call)
+    verdict = changes.with_columns(pl.lit("not worse").alias(".verdict"))
+    assert findings_of_models(verdict) == ["other: not worse in accuracy."]

@@ -382,10 +382,10 @@ def _changes(result: pl.DataFrame) -> pl.DataFrame:
 
 
 def findings_of_models(changes: pl.DataFrame) -> list[str]:
-    """A sentence for each other model on the metrics in which it is better or worse, or differs; of groups too."""
+    """A sentence for each other model on what is shown of its metrics, such as that they are better; of groups too."""
     sentences, outer = list[str](), key_columns(changes)
     for part in changes.partition_by(".model_other", maintain_order=True):
-        names: dict[str, dict[str, None]] = {"better": {}, "worse": {}, "different": {}, "equivalent": {}}
+        names: dict[str, dict[str, None]] = {word: {} for word in _SHOWN}
         for row in part.iter_rows(named=True):
             by, group = row[".by"], row.get(".group")
             name = in_prose(row[".metric"])
@@ -403,7 +403,7 @@ def findings_of_models(changes: pl.DataFrame) -> list[str]:
     return sentences
 
 
-_SHOWN = ("better", "worse", "different", "equivalent")
+_SHOWN = ("better", "worse", "different", "equivalent", "not worse")
 
 
 def _verdict(row: Mapping[str, object]) -> str:
