@@ -89,7 +89,7 @@ METHODS = (
     Method("survey_replicates", "", f"alone {_OF_TWO}", "replicate_weights", _AUTO, "Wolter (2007)", pair),
     Method("newcombe", "rate", "difference", "rows", "", "Newcombe (1998), method 10",
            partial(pair, form=proportions.newcombe)),
-    Method("newcombe", "rate", "difference", "rows", _AUTO, "Newcombe (1998), method 10, with the same ends", pair),
+    Method("newcombe", "rate", "difference", "rows", _AUTO, "Newcombe (1998), method 10, of Wilson's limits", pair),
     Method("agresti_caffo", "rate", "difference", "rows", "", "Agresti and Caffo (2000)",
            partial(pair, form=proportions.agresti_caffo)),
     Method("miettinen_nurminen", "rate", "difference", "rows", "", "Miettinen and Nurminen (1985)",
