@@ -119,7 +119,7 @@ class PublishedTable:
     heading: str
     values: pl.DataFrame
     columns: tuple[PublishedColumn, ...]
-    """How each column of the values is written."""
+    """The heading and the format of each column of the values."""
     numbers: frozenset[str]
     """The headings of columns that hold numbers, or texts of them."""
 

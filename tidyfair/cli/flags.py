@@ -111,7 +111,7 @@ _READERS: Mapping[str, Callable[[str], object] | None] = {
     "text": None, "path": Path, "number": _number, "numbers": _numbers, "thresholds": _thresholds, "whole": _whole,
     "wholes": lambda text: list(map(_whole, text.split(","))),
 }  # fmt: skip
-"""How texts of options are read."""
+"""Functions that read the text of an option, by the kind of its value; None leaves it a text."""
 
 
 def _flag(name: str, commands: tuple[str, ...], **changed: Any) -> CommandFlag:

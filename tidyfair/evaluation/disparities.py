@@ -83,7 +83,7 @@ _WITHOUT_ROW = {
     "spec": NO_ROW, "outer": NO_ROW, "part": 0, "level": NO_LEVEL, "value": math.nan, "reason": Status.OK.code,
     "low": NO_ROW, "high": NO_ROW, "metric": NO_ROW, "n": 0, "partly": False,
 }  # fmt: skip
-"""What disparities have where there is `NO_ROW`."""
+"""The values in the columns of a disparity that compares no rows, where the index is `NO_ROW`."""
 
 
 @dataclass(frozen=True, eq=False)

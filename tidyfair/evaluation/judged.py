@@ -57,7 +57,7 @@ class JudgedValues:
     judge: Floats
     """The values by the labels of the judge on all rows."""
     error: Floats
-    """How far the values of the judge on the rows that people labeled are from those on all others; 0 if unknown."""
+    """Distance of the values of the judge on the rows that people labeled from those on all others; 0 if unknown."""
     of_people: Floats
     """What each unit adds to the values by people."""
     of_error: Floats
@@ -337,7 +337,7 @@ class _Strata:
         return np.where(self.is_labelled, every / labelled, 1.0)
 
     def poststratified(self, change: Floats) -> Floats:
-        """What units add to values, if labels stand for as many rows as their stratum has for each."""
+        """Contributions of units to values whose labels are weighted by the rows of their stratum for each label."""
         labelled, every = self._weights
         share = self.weight / every - np.where(self.is_labelled, self.weight / labelled, 0.0)
         return change + share[:, None] * self.strata.to_rows(self.strata.sum(change))

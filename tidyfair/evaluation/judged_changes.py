@@ -1,4 +1,4 @@
-"""How far results change by chance from one model to another, where labels are of people and of a judge."""
+"""Variances of the changes of results between two models, from labels of people and of a judge."""
 
 from __future__ import annotations
 

@@ -19,7 +19,7 @@ from tidyfair.calling import Metric, Run
 from tidyfair.errors import ArgumentError, in_short
 from tidyfair.evaluation import Evaluated, GroupIndex, KeyCodes, sums_of, values_of
 from tidyfair.inference.on_data import CalledOnData, refuse_several_cuts
-from tidyfair.inference.result_frames import of_outer_groups, outer_keys_of, schema_of
+from tidyfair.inference.result_frames import frame_of_outer_groups, outer_keys_of, schema_of
 from tidyfair.intervals import Shares, generator, share_of, z_value
 from tidyfair.metrics.regression import mean_truth
 from tidyfair.specs import (
@@ -102,7 +102,7 @@ class FeatureCurve(CalledOnData):
     def _results(self, tally: Tally, options: Options) -> pl.DataFrame:
         refuse_several_cuts(self.subject, tally)
         (evaluated,) = self._run.evaluate(tally, options, are_features=False)
-        return of_outer_groups(outer_keys_of(evaluated), _SHOWN, enumerate(self._curves(evaluated, options)))
+        return frame_of_outer_groups(outer_keys_of(evaluated), _SHOWN, enumerate(self._curves(evaluated, options)))
 
     def _curves(self, evaluated: Evaluated, options: Options) -> Iterator[dict[str, Any]]:
         """The curve of each outer group."""

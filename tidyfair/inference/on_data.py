@@ -16,7 +16,7 @@ from tidyfair.calling import CALL, GroupwiseMetric, Metric, MetricSet, Run, colu
 from tidyfair.errors import ArgumentError
 from tidyfair.escapes import display, visible
 from tidyfair.evaluation import Evaluated
-from tidyfair.inference.result_frames import Content, of_outer_groups, outer_keys_of
+from tidyfair.inference.result_frames import Content, frame_of_outer_groups, outer_keys_of
 from tidyfair.metrics.fairness import new_groupwise_metric
 from tidyfair.specs import (
     ALL_GROUPS,
@@ -78,7 +78,7 @@ class CalledOnData(ABC):
     _in_words: ClassVar[tuple[str, ...]] = ("metric", "metrics")
     """The arguments other than settings, which representations show in words."""
     follows: ClassVar[frozenset[str]] = frozenset()
-    """What a tally may have beside the accepted options, and what the result shows.
+    """Steps of counting that the result follows beside the accepted options, and notices that it shows itself.
 
     `operating_point`, a threshold that is chosen from the same rows; `points`, a row for each evaluation time or level
     of a quantile; `suppress_below`, no small count of the tally that is read follows from the result; `unknown`, how
@@ -301,7 +301,9 @@ class RateOnData(CalledOnData):
     def _results(self, tally: Tally, options: Options) -> pl.DataFrame:
         refuse_several_cuts(self.subject, tally)
         (evaluated,) = self._run.evaluate(tally, options, are_features=False)
-        return of_outer_groups(outer_keys_of(evaluated), self._schema, enumerate(self._tables(evaluated, options)))
+        return frame_of_outer_groups(
+            outer_keys_of(evaluated), self._schema, enumerate(self._tables(evaluated, options))
+        )
 
     def _keys(self, evaluated: Evaluated) -> pl.DataFrame:
         """The values of the columns in each group cell, under their names."""

@@ -19,7 +19,7 @@ from tidyfair.calling import GroupwiseFactory, GroupwiseMetric, Metric, MetricSe
 from tidyfair.errors import ArgumentError, in_short
 from tidyfair.evaluation import GROUP_CELL, LEVEL, Evaluated
 from tidyfair.inference.on_data import CalledOnTallies, GroupwiseOnData
-from tidyfair.inference.result_frames import Content, Schema, of_outer_groups, outer_keys_of
+from tidyfair.inference.result_frames import Content, Schema, frame_of_outer_groups, outer_keys_of
 from tidyfair.intervals import adjusted, check_shuffled, generator, in_progress, share_of
 from tidyfair.specs import (
     ALL_GROUPS,
@@ -308,7 +308,7 @@ class OuterGroupTest(RateTest):
     def _tables(self, case: Case) -> Iterator[pl.DataFrame]:
         outers = range(len(case.evaluated.group_cells.outer_keys))
         tested = ((outer, content) for outer in outers for content in self._tested(OuterGroup(case, outer)))
-        yield of_outer_groups(outer_keys_of(case.evaluated), self._schema, tested)
+        yield frame_of_outer_groups(outer_keys_of(case.evaluated), self._schema, tested)
 
     @abstractmethod
     def _tested(self, outer_group: OuterGroup) -> Iterator[Content]:

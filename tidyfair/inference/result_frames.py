@@ -48,7 +48,7 @@ def no_rows(keys: pl.DataFrame, schema: Schema) -> pl.DataFrame:
     return pl.concat([keys.clear(), pl.DataFrame(schema=schema)], how="horizontal")
 
 
-def of_outer_groups(
+def frame_of_outer_groups(
     keys: pl.DataFrame, schema: Schema, contents: Iterable[tuple[int, Content | pl.DataFrame]]
 ) -> pl.DataFrame:
     """The results of outer groups, each with its number, one below the other and with the keys of the groups."""

@@ -378,7 +378,7 @@ def _beside(
 
 def families(evaluated: Evaluated, options: Options) -> list[ComparedGroups]:
     """The values of groups with how far they vary by chance, by spec, label and outer group."""
-    of_outer_groups: list[ComparedGroups] = []
+    compared: list[ComparedGroups] = []
     for spec, rows, estimates in of_all_outer_groups(evaluated, options):
         level, outer = (rows[name].to_numpy() for name in (LEVEL, "outer"))
         segments = Segments.of(level, outer)
@@ -387,8 +387,8 @@ def families(evaluated: Evaluated, options: Options) -> list[ComparedGroups]:
         for start, size in zip(starts, sizes, strict=True):
             own = estimates.at(np.arange(start, start + size))
             part = rows[start : start + size]
-            of_outer_groups.append(ComparedGroups(spec, int(outer[start]), int(level[start]), part, own))
-    return of_outer_groups
+            compared.append(ComparedGroups(spec, int(outer[start]), int(level[start]), part, own))
+    return compared
 
 
 def of_all_outer_groups(evaluated: Evaluated, options: Options) -> list[tuple[int, pl.DataFrame, Estimates]]:

@@ -19,9 +19,9 @@ from tidyfair.reports.plots import (
     PlotInput,
     by_words,
     has_intervals,
+    level_text,
     listed_names,
     listed_titles,
-    of_level,
     pair_text,
     with_group_text,
 )
@@ -230,7 +230,7 @@ def _names(plot: PlotInput, frame: pl.DataFrame) -> list[_Name]:
     by = pl.col(".by").cast(pl.String).str.replace_all(":", " and ", literal=True)
     if frame[".metric"].count():
         base = pl.format(" ({})", pl.col(".base_metric").map_elements(in_prose, return_dtype=pl.String)).fill_null("")
-        names.append(name("metric", plot.metric() + of_level() if has_groups else plot.panel() + base))
+        names.append(name("metric", plot.metric() + level_text() if has_groups else plot.panel() + base))
     if frame[".by"].count() and (has_groups or not frame[".metric"].count()):
         names.append(name("feature", by, " by "))
     if plot.cut:

@@ -407,7 +407,7 @@ _SHOWN = ("better", "worse", "different", "equivalent", "not worse")
 
 
 def _verdict(row: Mapping[str, object]) -> str:
-    """What the limits of a change show, without a margin."""
+    """The verdict on a change without a margin, from its limits."""
     lower, upper = row[".lower"], row[".upper"]
     if not isinstance(lower, float) or not isinstance(upper, float) or lower <= 0 <= upper:
         return "not shown"

@@ -189,7 +189,7 @@ class PlotInput:
 
     def panel(self) -> pl.Expr:
         """The metric of a value of a group, its label, and the feature."""
-        return self.metric() + of_level() + by_text()
+        return self.metric() + level_text() + by_text()
 
     def text(self, template: str, frame: pl.DataFrame) -> pl.Expr:
         """A text of each row, such as `{pair} ({.pairs})`: braces have columns, or the words of a row."""
@@ -255,7 +255,7 @@ class PlotInput:
             alone = kind == "Metrics" and (span.reference is not None or kind in large_kinds)
             panel = self.titles[key[0]] if alone or kind in large_kinds - {"Ratios"} else kind
             panels[key] = panel
-            spans[panel] = _of_both(spans[panel], span) if panel in spans else span
+            spans[panel] = _joined_span(spans[panel], span) if panel in spans else span
         names = pl.Series("panel", [panels[key] for key in keys], pl.String)
         frame = frame.with_columns(names, span_column([spans[name] for name in names]))
         if UNIT not in frame.columns or frame[UNIT].n_unique() < 2:
@@ -296,7 +296,7 @@ def by_text() -> pl.Expr:
     return pl.format(" by {}", by).fill_null("")
 
 
-def of_level() -> pl.Expr:
+def level_text() -> pl.Expr:
     """The label that a value is about, nothing where there is none."""
     return pl.format(" of {}", pl.col(".level").cast(pl.String)).fill_null("")
 
@@ -406,7 +406,7 @@ def span_of_metric(name: str) -> Span:
     return Span(low, high, reference)
 
 
-def _of_both(one: Span, other: Span) -> Span:
+def _joined_span(one: Span, other: Span) -> Span:
     """The known ends of values of both kinds."""
     low = None if one.low is None or other.low is None else min(one.low, other.low)
     high = None if one.high is None or other.high is None else max(one.high, other.high)
@@ -612,7 +612,7 @@ def _groups_picture(plot: PlotInput) -> Picture:
         msg = "autoplot() draws the values of groups, and these are of all rows: compare groups, or draw the result."
         raise ArgumentError(msg)
     # a single feature is in the title
-    panel = plot.metric() + of_level() if grouped[".by"].n_unique() == 1 else plot.panel()
+    panel = plot.metric() + level_text() if grouped[".by"].n_unique() == 1 else plot.panel()
     grouped = with_spans(grouped.with_columns(panel=panel))
     named = with_group_text(grouped)
     if plot.cut is not None:
@@ -900,7 +900,7 @@ def comparison_plot(plot: PlotInput) -> Picture:
         scale = plot.scale.lower() or "differences and ratios"
         titles = [f"{name} of each group: {scale} to a reference", f"{name}, compared with a reference"]
     equality = None if not plot.scale else 1.0 if plot.is_ratio else 0.0
-    panel = metric + by_text() + of_level()
+    panel = metric + by_text() + level_text()
     frame = with_group_text(plot.frame).with_columns(panel.alias("panel"), scale_of_metric())
     labels, counted = plot.with_counts(frame, plot.with_outer(pl.col(".group")))
     is_reference = (plot.frame[".group"] == plot.frame[".reference"]).fill_null(value=False)

@@ -189,7 +189,7 @@ def _from_numpy(name: str, values: Any) -> pl.Series:
 
 def _from_list(name: str, values: list[Any]) -> pl.Series:
     """The values of a list as a column, with exact whole numbers."""
-    column = _of_one_kind(name, values)
+    column = _column_of_one_kind(name, values)
     is_rounded = (isinstance(value, Integral) and int(float(value)) != int(value) for value in values)
     if column.dtype.is_float() and (column.abs() >= EXACT).any() and any(is_rounded):
         msg = (
@@ -200,7 +200,7 @@ def _from_list(name: str, values: list[Any]) -> pl.Series:
     return column
 
 
-def _of_one_kind(name: str, values: list[Any]) -> pl.Series:
+def _column_of_one_kind(name: str, values: list[Any]) -> pl.Series:
     """A list as a column, also what polars refuses: very large numbers, and several numeric types."""
     try:
         return pl.Series(name, values, strict=True)

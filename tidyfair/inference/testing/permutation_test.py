@@ -24,7 +24,7 @@ from tidyfair.inference.rate_tests import (
     groupwise,
     reads_one_label,
 )
-from tidyfair.inference.result_frames import Content, Schema, of_outer_groups, outer_keys_of, schema_of
+from tidyfair.inference.result_frames import Content, Schema, frame_of_outer_groups, outer_keys_of, schema_of
 from tidyfair.inference.testing.permutation import shuffled_cells, shuffled_rows
 from tidyfair.inference.testing.studentized import Families, all_distances, joint_distances, rate_distances, slack
 from tidyfair.intervals import Share, generator, in_progress, is_of_labels, share_of
@@ -119,7 +119,7 @@ class DisparityTest(OuterGroupTest):
                 is_distance = not families.is_exact
                 size = observed[".n"][outer]
                 rows[outer] = self._row(case, values, severity, size, method, is_distance=is_distance)
-        yield of_outer_groups(outer_keys_of(case.evaluated), self._schema, enumerate(rows))
+        yield frame_of_outer_groups(outer_keys_of(case.evaluated), self._schema, enumerate(rows))
 
     def _draws(self, case: Case, families: Families) -> Iterator[tuple[list[Array], list[Array]]]:
         """The disparities of outer groups in some draws, and their severities, until all draws are made."""
