@@ -6,7 +6,6 @@ numerators of the groups are a multivariate hypergeometric draw.
 
 from __future__ import annotations
 
-from abc import abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -19,7 +18,7 @@ from tidyfair.calling import GroupwiseFactory, GroupwiseMetric, Metric, MetricSe
 from tidyfair.errors import ArgumentError, in_short
 from tidyfair.evaluation import GROUP_CELL, LEVEL, Evaluated, Replicates
 from tidyfair.inference.on_data import CalledOnTallies, GroupwiseOnData
-from tidyfair.inference.result_frames import Content, Schema, frame_of_outer_groups, outer_keys_of
+from tidyfair.inference.result_frames import Content, frame_of_outer_groups, outer_keys_of
 from tidyfair.intervals import adjusted, generator, in_progress, share_of
 from tidyfair.specs import (
     ALL_GROUPS,
@@ -142,6 +141,7 @@ class AdjustedTest(GroupwiseOnData, CalledOnTallies):
 
     refused: ClassVar[Mapping[str, str]] = REFUSED
     adjustments: ClassVar[tuple[str, ...]] = ADJUSTMENTS
+    without: ClassVar[str] = ".p_adjusted"
     within: tuple[Column, ...] = ()
     """The strata; none of most tests."""
     adjust: str = "none"
@@ -222,9 +222,15 @@ class RateTest(AdjustedTest):
             crossed.append(replace(metric, by=by, aggregate=difference(), less=(), metrics=metrics))
         return numbered(crossed, "\0crossed ")
 
-    @abstractmethod
     def _tables(self, case: Case) -> Iterator[pl.DataFrame]:
         """The tests of a metric, one or more tables with the keys of the outer groups first."""
+        outers = range(len(case.evaluated.group_cells.outer_keys))
+        tested = ((outer, content) for outer in outers for content in self._contents(OuterGroup(case, outer)))
+        yield frame_of_outer_groups(outer_keys_of(case.evaluated), self._schema, tested)
+
+    def _contents(self, outer_group: OuterGroup) -> Iterator[Content]:
+        """The tests of an outer group, as rows or columns of tables, of tests of each outer group on its own."""
+        raise NotImplementedError
 
 
 def check_tested(tally: Tally) -> None:
@@ -339,23 +345,6 @@ def numbered(metrics: Sequence[GroupwiseMetric], prefix: str = "\0") -> tuple[Gr
     if prefix == "\0" and len({metric.name for metric in metrics}) == len(metrics):
         return tuple(metrics)
     return tuple(replace(metric, name=f"{prefix}{index}") for index, metric in enumerate(metrics))
-
-
-@dataclass(frozen=True, repr=False)
-class OuterGroupTest(RateTest):
-    """A test within each outer group on its own."""
-
-    _schema: ClassVar[Schema]
-    """The columns of results beside the keys of outer groups."""
-
-    def _tables(self, case: Case) -> Iterator[pl.DataFrame]:
-        outers = range(len(case.evaluated.group_cells.outer_keys))
-        tested = ((outer, content) for outer in outers for content in self._tested(OuterGroup(case, outer)))
-        yield frame_of_outer_groups(outer_keys_of(case.evaluated), self._schema, tested)
-
-    @abstractmethod
-    def _tested(self, outer_group: OuterGroup) -> Iterator[Content]:
-        """The tests of an outer group, as rows or columns of tables."""
 
 
 def reads_one_label(rows: pl.DataFrame) -> bool:

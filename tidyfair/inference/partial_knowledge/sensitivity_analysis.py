@@ -76,9 +76,7 @@ _NO_EFFECT = 1e-12
 """Moves that add less to a value, and less relative to the most that one adds, add nothing but rounding errors."""
 _MANY_ROWS = 1e8
 """Moves in larger groups are compared in a group of so many rows, where what a row adds is no rounding error."""
-_SHOWN = schema_of("""
-    .metric .by .error .group .to .estimate .limit .verdict .becomes .share .rows .n .moved .lowest .highest
-""")  # fmt: skip
+_SHOWN = schema_of(SENSITIVITY)
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,7 @@ from tidyfair.calling import GroupwiseMetric, MetricSet
 from tidyfair.errors import ArgumentError
 from tidyfair.evaluation import Evaluated, tidy_results
 from tidyfair.inference.rate_tests import REFUSED, Case, Family, RateTest, columns_of, groupwise, reads_one_label
-from tidyfair.inference.result_frames import Schema, frame_of_outer_groups, outer_keys_of, schema_of
+from tidyfair.inference.result_frames import frame_of_outer_groups, outer_keys_of
 from tidyfair.inference.testing.permutation import Permutations, permuted_labels, permuted_rows
 from tidyfair.inference.testing.studentized import Families, joint_distances, slack
 from tidyfair.intervals import Share, generator, is_of_labels, odds_of, share_of
@@ -22,8 +22,6 @@ from tidyfair.specs import Array, ColumnLike, Options, flag, formulas_of, names_
 from tidyfair.specs.result_kinds import TESTS, ResultKind
 
 __all__ = ["DisparityTest", "disparity_test"]
-
-_TESTED = schema_of(".metric .by .hypothesis .n .estimate .expected .expected_lower .expected_upper .p_value .method")
 
 
 @dataclass(frozen=True, repr=False)
@@ -38,7 +36,6 @@ class DisparityTest(RateTest):
     subject: ClassVar[str] = "disparity_test()"
     kind: ClassVar[ResultKind] = TESTS
     refused: ClassVar[Mapping[str, str]] = REFUSED
-    _schema: ClassVar[Schema] = _TESTED
     studentized: bool = True
     """True where rates are tested by the distance of groups in standard errors, and not by the disparity itself."""
 

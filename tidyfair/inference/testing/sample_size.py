@@ -50,7 +50,7 @@ _JUDGED = 12
 """Draws that a gate judges in each of two rounds: over all draws, and over those where its verdicts change."""
 _DRAWS_OF_GATE = 1_000
 """Draws of each interval that a gate reads; the errors of so many cancel out."""
-_SHOWN = schema_of(".groups .smallest .rows .share .difference .power .conf_level")
+_SHOWN = schema_of(SMALLEST, without=".metric .by .level") | schema_of(".conf_level")
 
 
 @refuse_unknown_settings
