@@ -241,8 +241,8 @@ class _Study:
         reads_truth = any("truth" in formula.reads for formula in formulas_of(self.metric))
         return (WRONG_TRUTH, MISSING_TRUTH, WRONG_GROUP) if reads_truth else (WRONG_GROUP,)
 
-    def judged(self, scenarios: Sequence[Array], *, interval: bool = True) -> pl.DataFrame:
-        """The results of some scenarios, in their order, with verdicts if there are intervals."""
+    def judged(self, scenarios: Sequence[Array]) -> pl.DataFrame:
+        """The verdicts on some scenarios, in their order."""
         stacked = np.stack([np.concatenate([cells, self.unknown]) for cells in scenarios])
         scenario, group, cell = (stacked > 0).nonzero()
         pairs = list(CELLS.values())
@@ -252,14 +252,11 @@ class _Study:
             pl.Series(_ESTIMATE, [pairs[index][1] for index in cell], dtype=pl.Boolean),
             pl.Series(_ROWS, stacked[scenario, group, cell]),
         )
-        run = self.gate.metrics.run
         options = Options(
-            **_COLUMNS, labels=[False, True], pos_label=True, on_undefined="ignore", explain=True,
-            interval="auto" if interval else None,
-        )  # fmt: skip
-        tally = run.count(open_frame(data, options.group_by), options)
-        results = self.gate.judged(tally, options) if interval else run.results_of(tally, options)
-        return results.sort(_SCENARIO)
+            **_COLUMNS, labels=[False, True], pos_label=True, on_undefined="ignore", explain=True, interval="auto"
+        )
+        tally = self.gate.metrics.run.count(open_frame(data, options.group_by), options)
+        return self.gate.judged(tally, options).sort(_SCENARIO)
 
     # Kinds of errors
 

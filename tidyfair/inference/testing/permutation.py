@@ -12,6 +12,7 @@ from __future__ import annotations
 import math
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 import polars as pl
@@ -33,8 +34,8 @@ from tidyfair.tallies import EXTREMES, LABELS, Key, Tally, centred, recounted, r
 
 _PARTS, _PARTS_OF_SUMS = 20, 100
 """The numbers of random parts of the rows; the more, the less do errors depend on the parts."""
-_COPY = "\0copy"
-"""The key that numbers the copies of rows."""
+_COPY, _ROW, _SLOT = "\0copy", "\0row", "\0slot"
+"""The columns that number the copies of rows, the rows, and the groups that a row may be in."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -202,40 +203,38 @@ class _Copies:
     def __init__(self, case: Case, tally: Tally, rows: pl.DataFrame, within: Sequence[Column]) -> None:
         by = case.metric.by
         keys, names = kept_keys(tally, by.columns)
-        outer_names, features = tally.outer_names, tally.names(by.columns)
-        strata, clusters = [*outer_names, *tally.names(within)], tally.cluster_names
+        outer, features = tally.outer_names, tally.names(by.columns)
+        strata, clusters = [*outer, *tally.names(within)], tally.cluster_names
         rows = in_order(tally, rows, [*names, *strata, *clusters])
-        moves, codes = _is_compared(case, rows), KeyCodes(rows)
-        outer = codes.index(outer_names)
-        group = codes.index(features, within=outer)
+        moves = pl.Series(_is_compared(case, rows))
         self.unit, stratum = np.arange(len(rows)), placed(rows, strata)[0]
         """The unit of each row: itself, or a cluster."""
         if clusters:
-            _check_clusters(tally, rows.filter(pl.Series(moves)), clusters, by, within)
-            self.unit = codes.index([*strata, *clusters]).of_cell
-        # groups that are compared are numbered within their outer group
-        compared, outer_of_group = np.zeros(len(group), dtype=bool), outer.of_cell[group.example]
-        compared[group.of_cell[moves]] = True
-        sizes = np.bincount(outer_of_group[compared], minlength=len(outer))
-        first_group = np.cumsum(sizes) - sizes
-        number = np.where(compared, np.cumsum(compared) - 1 - first_group[outer_of_group], 0)
-        count = np.where(moves, sizes[outer.of_cell], 1)
-        self._first = np.cumsum(count) - count
-        """The first copy of each row."""
-        row = np.repeat(np.arange(len(rows)), count)
-        place = first_group[outer.of_cell[row]] + np.arange(len(row)) - self._first[row]
-        group_of_copy = group.of_cell[row]
-        group_of_copy[moves[row]] = np.flatnonzero(compared)[place[moves[row]]]
+            _check_clusters(tally, rows.filter(moves), clusters, by, within)
+            self.unit = placed(rows, [*strata, *clusters])[0]
+        # the groups that are compared are numbered within their outer group
+        group = [*outer, *features]
+        groups = rows.filter(moves).select(group).unique().sort(group, nulls_last=True)
+        groups = groups.with_columns(
+            (pl.int_range(pl.len()).over(outer) if outer else pl.int_range(pl.len())).alias(_SLOT)
+        )
+        joining: Any = {"nulls_equal": True, "maintain_order": "left"}
         first_row = np.unique(self.unit, return_index=True)[1]
-        self.slot = number[group.of_cell][first_row]
+        slot = rows.join(groups, on=group, how="left", **joining)[_SLOT].fill_null(0)
+        self.slot = slot.to_numpy()[first_row]
         """The number of the group of each unit, among those that it may be in."""
         # what does not move is alone in its stratum
         self._stratum = np.where(moves, stratum, len(rows) + np.arange(len(rows)))[first_row].astype(float)
         self._in_order = np.argsort(self._stratum, kind="stable")
-        others = {*strata, *clusters, *features} - {*outer_names}
-        copied = rows.drop(others)[row].hstack(group.keys_named(features)[group_of_copy]).rename(names)
+        numbered = rows.drop({*strata, *clusters} - {*group}).with_row_index(_ROW)
+        moved = numbered.filter(moves).drop(features)
+        moved = moved.join(groups, on=outer, how="inner", **joining) if outer else moved.join(groups, how="cross")
+        unmoved = numbered.filter(~moves).with_columns(pl.lit(0, pl.Int64).alias(_SLOT))
+        copied = pl.concat([unmoved, moved.select(unmoved.columns)]).sort(_ROW, _SLOT)
+        self._first = np.searchsorted(copied[_ROW].to_numpy(), np.arange(len(rows)))
+        """The first copy of each row."""
         name = f"k{len(keys)}"
-        copied = copied.with_columns(pl.int_range(pl.len(), dtype=pl.Int64).alias(name))
+        copied = copied.drop(_ROW, _SLOT).rename(names).with_row_index(name)
         counted = recounted(tally, copied, (*keys, Key(Column(_COPY), "cluster")))
         cells = counted.cells.sort(name)
         merged = [column for column in cells.columns[: cells.columns.index("n")] if column != name]
