@@ -236,7 +236,7 @@ def _names(plot: PlotInput, frame: pl.DataFrame) -> list[_Name]:
     if plot.cut:
         names.append(name(CUT_TITLES[plot.cut], pl.col(plot.cut), f" at {CUT_TITLES[plot.cut]} "))
     if frame[".period"].count():
-        names.append(_Name("period", _periods(frame)))
+        names.append(_Name(plot.period or "period", _periods(frame)))
     if has_groups:
         group = pair_text() if frame[".other"].count() else crossed_text(".group")
         everybody = pl.when(pl.col(".by").is_null()).then(pl.lit(_EVERYBODY)).otherwise(pl.lit("All groups"))

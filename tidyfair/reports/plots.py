@@ -97,6 +97,8 @@ class PlotInput:
     """The result; columns of results that it does not have are null."""
     outer: list[str]
     """Names of the outer keys. Their values are one column of text, so that no name of the user is in the way."""
+    period: str
+    """The name of the key that is a period, which is `.period` in the frame; empty where there is none."""
     cuts: list[str]
     """The columns of cuts and points that the result has."""
     expected: pl.DataFrame | None = None
@@ -109,11 +111,18 @@ class PlotInput:
         """A result, without options."""
         # the columns of curves can have the names of outer keys
         outer = list(takewhile(lambda name: name not in {*RESERVED, *kind.columns}, result.columns))
+        period = ""
+        if kind.has_periods:
+            if not outer:
+                msg = f"A result of the kind {kind.title!r} needs its column of periods before `.metric`; keep it."
+                raise ArgumentError(msg)
+            period = outer.pop()
+            result = result.rename({period: ".period"})
         frame = with_outer_text(result, outer)
         lacking = RESERVED.difference(frame.columns)
         nothing = pl.repeat(None, len(frame), dtype=pl.Null, eager=True)
         completed = frame.hstack([nothing.alias(name) for name in lacking])
-        return cls(kind, completed, outer, [name for name in CUTS if name not in lacking])
+        return cls(kind, completed, outer, period, [name for name in CUTS if name not in lacking])
 
     def with_units(self, units: Units) -> PlotInput:
         """The same with the unit of each row, which is empty for plain numbers."""

@@ -41,7 +41,7 @@ COLUMNS: Mapping[str, Mapping[str, str]] = {
         ".model": "the column of the predictions of a model",
         ".model_one": "the column that `compare_models` got as `one=`",
         ".model_other": "the column that it got as `other=`",
-        ".period": "the period; of a search for a change, the first one with other values",
+        ".period": "the first period with other values",
         ".before": "the period before it",
         ".period_lower": "the first period from which on the change may be",
         ".period_upper": "the last one",

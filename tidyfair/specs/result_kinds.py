@@ -33,6 +33,8 @@ class ResultKind:
     """All columns of the library that a result may have, in their order."""
     limits: str = "CI"
     """What `.lower` and `.upper` are, as tables and pictures write it behind the level."""
+    has_periods: bool = False
+    """True if the last outer key is the period that a row is about."""
 
     def frame(self, table: pl.DataFrame) -> pl.DataFrame:
         """A table with its columns in the order of the kind; features of the user stay behind the column before."""
@@ -54,10 +56,10 @@ class ResultKind:
         return (columns & RESERVED).difference(self.columns)
 
 
-def _kind(title: str, known_by: str, columns: str, limits: str = "CI") -> ResultKind:
+def _kind(title: str, known_by: str, columns: str, limits: str = "CI", *, has_periods: bool = False) -> ResultKind:
     """A kind whose columns are written with spaces between them."""
     with_level = columns if ".conf_level" in columns else f"{columns} .conf_level"
-    return ResultKind(title, frozenset(known_by.split()), tuple(with_level.split()), limits)
+    return ResultKind(title, frozenset(known_by.split()), tuple(with_level.split()), limits, has_periods)
 
 
 def with_level(results: pl.DataFrame, conf_level: float) -> pl.DataFrame:
@@ -213,18 +215,18 @@ LOOK = _kind(
     ".metric .by .n .estimate .lower .upper .limit .e_value .verdict .groups_left_out", "confidence sequence",
 )  # fmt: skip
 LOOKS = _kind(
-    "Verdicts of a monitor, period by period", ".metric .by .estimate .period .look .verdict",
-    ".period .metric .by .look .since .n .estimate .lower .upper .limit .e_value .verdict .groups_left_out",
-    "confidence sequence",
+    "Verdicts of a monitor, period by period", ".metric .by .estimate .look .verdict",
+    ".metric .by .look .since .n .estimate .lower .upper .limit .e_value .verdict .groups_left_out",
+    "confidence sequence", has_periods=True,
 )  # fmt: skip
 GROUPS_OF_LOOKS = _kind(
-    "Values of groups of a monitor, period by period", ".metric .by .group .estimate .period .look",
-    ".period .metric .by .group .look .since .n .estimate .lower .upper", "confidence sequence",
+    "Values of groups of a monitor, period by period", ".metric .by .group .estimate .look",
+    ".metric .by .group .look .since .n .estimate .lower .upper", "confidence sequence", has_periods=True,
 )  # fmt: skip
 PERIODS = _kind(
-    "Changes from one period to the next", ".metric .by .before .period .change .expected_lower",
-    ".period .before .metric .by .expected .expected_lower .expected_upper .p_value .adjustment .estimate_before "
-    ".estimate .change .p_adjusted",
+    "Changes from one period to the next", ".metric .by .before .change .expected_lower",
+    ".before .metric .by .expected .expected_lower .expected_upper .p_value .adjustment .estimate_before "
+    ".estimate .change .p_adjusted", has_periods=True,
 )  # fmt: skip
 CHANGES = _kind(
     "The period at which values change", ".metric .group .period .period_lower .change",
