@@ -549,13 +549,13 @@ def _warn_of_direction(tally: Tally, evaluated: Evaluated, options: Options) -> 
 
 def _sides(tally: Tally, specs: Sequence[MetricSpec]) -> list[tuple[Privileged, pl.DataFrame]]:
     """The conditions that pool rows into sides, with the keys that they read."""
-    conditions: dict[Privileged, None] = {}
+    conditions: dict[Privileged, Tally] = {}
     for spec in specs:
         if spec.by is not None and spec.by.sides is not None:
-            conditions[spec.by.sides] = None
+            conditions[spec.by.sides] = tally.of_feature(spec.by)
     if tally.sides is not None:
-        conditions[tally.sides] = None
-    return [(sides, tally.keys_of_cells(sides.columns)) for sides in conditions]
+        conditions[tally.sides] = tally
+    return [(sides, counted.keys_of_cells(sides.columns)) for sides, counted in conditions.items()]
 
 
 def _constant(evaluated: Evaluated) -> list[str]:
