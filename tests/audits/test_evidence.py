@@ -56,7 +56,7 @@ def test_one_changed_bit_is_refused(tmp_path: Path) -> None:
     write_evidence(path, policy, lending(), estimate="approved", pos_label="yes")
     content = path.read_bytes()
     rng = np.random.default_rng(0)
-    for position in rng.choice(len(content), size=150, replace=False):
+    for position in rng.choice(len(content), size=80, replace=False):
         changed = bytearray(content)
         changed[position] ^= 1 << int(rng.integers(8))
         path.write_bytes(bytes(changed))
