@@ -749,12 +749,12 @@ def test_every_reserved_name_is_used() -> None:
     columns = {column for table in TABLES.values() for column in table(data, ["part"]).columns}
     # these do not take outer groups
     truth, guess = ((pl.col(name) == "yes").alias(f"is {name}") for name in ("repaid", "approved"))
-    models: dict[str, Any] = {"models": [(pl.col("score") >= 0.6).alias("later")], "baseline": guess.alias("in use")}
-    frontier = tf.inference.model_frontier(tf.accuracy, tf.demographic_parity("sex"))(data, truth, **models)
-    choice = tf.compare_models(tf.accuracy, margin=0.1)(data, truth, one=guess, others=models["models"])
+    models: dict[str, Any] = {"one": guess, "others": [(pl.col("score") >= 0.6).alias("later")]}
+    at_once = tf.compare_models(tf.accuracy, adjust="max_t")(data, truth, **models)
+    choice = tf.compare_models(tf.accuracy, margin=0.1)(data, truth, **models)
     policy = tf.audits.AuditPolicy(features=("part",))(data, estimate="approved", pos_label="yes")
     survey = tf.sens(data, **LABELS, design=tf.surveys.design(weights="weight"), interval="auto")
-    assert columns.union(frontier.columns, choice.columns, policy.columns, survey.columns) >= RESERVED
+    assert columns.union(at_once.columns, choice.columns, policy.columns, survey.columns) >= RESERVED
 
 
 def test_infinite_value_is_not_undefined() -> None:

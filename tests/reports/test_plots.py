@@ -105,8 +105,8 @@ MADE: dict[str, Callable[[], Any]] = {
         tf.accuracy(LOANS, **LABELS, group_by="fold"),
         tf.accuracy(LOANS, "repaid", OTHER, pos_label="yes", group_by="fold"),
     ),
-    "frontier": lambda: tf.inference.model_frontier(tf.accuracy, tf.demographic_parity("race"))(
-        LOANS.with_columns(OTHER), "repaid", models=["other"], baseline="approved", pos_label="yes"
+    "many models": lambda: tf.compare_models(tf.accuracy, tf.demographic_parity("race"), adjust="max_t")(
+        LOANS.with_columns(OTHER), "repaid", one="approved", others=["other"], pos_label="yes"
     ),
     "known by probability": _known_by_probability,
     "certificate": lambda: tf.inference.certify_subgroups(tf.selection_rate, ["sex", "race"])(LOANS, **DECIDED),
@@ -242,26 +242,20 @@ def test_pictures_are_as_wide_as_asked() -> None:
         tf.autoplot(RESULTS["verdicts"](), width=100)
 
 
-def test_axes_of_a_frontier_name_its_metrics() -> None:
-    written = json.dumps(specification("frontier"), ensure_ascii=False)
-    assert '"title": "Accuracy"' in written
-    assert "Demographic parity (difference in selection rates) by race" in written
-    # a narrow picture has the short name
-    narrow = json.dumps(specification("frontier", 350), ensure_ascii=False)
-    assert "Demographic parity by race" in narrow
-    without_names = RESULTS["frontier"]().drop(".performance_metric", ".disparity_metric", ".by")
-    assert '"title": "Performance"' in json.dumps(tf.autoplot(without_names).to_dict())
-
-
 def test_titles_of_a_frontier_name_models_that_are_less_discriminatory_and_not_worse() -> None:
-    verdicts = ["baseline", "less discriminatory", "less discriminatory, worse performance", "more discriminatory"]
-    found = pl.concat([RESULTS["frontier"]()] * 2)[:4].with_columns(
-        pl.Series(".model", ["one", "two", "three", "four"]), pl.Series(".verdict", verdicts)
+    choice = tf.compare_models(tf.accuracy, tf.demographic_parity("race"), adjust="max_t")
+    models = [pl.col("approved").alias(name) for name in ("two", "three", "four")]
+    found = choice(LOANS, "repaid", one=OTHER, others=models, pos_label="yes")
+
+    def title(*verdicts: str) -> str:
+        shown = found.with_columns(pl.Series(".verdict", verdicts))
+        return str(tf.autoplot(shown, kind="frontier", width=800).to_dict()["title"]["text"])
+
+    assert (
+        title("worse", "not shown", "better", "better", "better", "better") == "three and four are less discriminatory"
     )
-    title = str(tf.autoplot(found, width=800).to_dict()["title"]["text"])
-    assert title == "two is less discriminatory"
-    better = found.with_columns(pl.col(".verdict").replace(verdicts[3], "less discriminatory, better performance"))
-    assert str(tf.autoplot(better, width=800).to_dict()["title"]["text"]) == "two and four are less discriminatory"
+    assert title("worse", "equivalent", "better", "better", "better", "worse") == "three is less discriminatory"
+    assert title("better", "better", "better", "worse", "worse", "not shown") == "Accuracy and disparities of models"
 
 
 def test_wide_titles_are_one_line() -> None:
@@ -1023,7 +1017,7 @@ def test_the_frontier_of_a_comparison_has_models_that_no_other_is_better_than() 
         dominated = any(x >= own[0] and y <= own[1] and (x, y) != own for x, y in others)
         assert row["front"] is not dominated
         assert row["base"] is (row["series"] == "approved")
-    for name in ("pairs", "frontier"):
+    for name in ("pairs", "resamples of models"):
         with pytest.raises(tf.errors.ArgumentError, match="A frontier is drawn of `compare_models`"):
             tf.autoplot(RESULTS[name](), kind="frontier")
     with pytest.raises(tf.errors.ArgumentError, match="a metric of all rows and a disparity"):
