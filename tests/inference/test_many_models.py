@@ -227,17 +227,17 @@ def test_undefined_disparities_are_null() -> None:
 
 def test_two_hundred_models_take_a_few_seconds() -> None:
     random = np.random.default_rng(1)
-    data = drawn(100_000, random.uniform(0.3, 0.7, (200, 4)), 5)
+    data = drawn(20_000, random.uniform(0.3, 0.7, (200, 4)), 5)
     start = time.process_time()
     compared(
         tf.accuracy, tf.demographic_parity("g"), data, "y", one="m0", others=[f"m{index}" for index in range(1, 200)]
     )
-    assert time.process_time() - start < 8
+    assert time.process_time() - start < 4
 
 
 def test_fifty_groups_of_many_models_take_seconds() -> None:
     random = np.random.default_rng(1)
-    data = drawn(50_000, random.uniform(0.3, 0.7, (60, 50)), 5)
+    data = drawn(20_000, random.uniform(0.3, 0.7, (60, 50)), 5)
     start = time.process_time()
     _, disparities = compared(
         tf.accuracy, tf.equalized_odds("g"), data, "y", one="m0", others=[f"m{index}" for index in range(1, 60)]

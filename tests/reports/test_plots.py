@@ -6,7 +6,7 @@ import json
 import re
 import sys
 from functools import cache
-from itertools import pairwise
+from itertools import cycle, pairwise
 from typing import TYPE_CHECKING, Any
 from xml.etree import ElementTree as ET
 
@@ -141,9 +141,13 @@ RESULTS: dict[str, Callable[[], Any]] = {name: cache(make) for name, make in MAD
 
 
 @cache
-def specification(name: str, width: int = 896) -> dict[str, Any]:
-    """The chart of a result as it is written."""
+def _drawn_as(name: str, width: int) -> dict[str, Any]:
     return tf.autoplot(RESULTS[name](), width=width).to_dict()
+
+
+def specification(name: str, width: int = 896) -> dict[str, Any]:
+    """The chart of a result as it is written, each made once."""
+    return _drawn_as(name, width)
 
 
 def layers_of(chart: Any) -> list[dict[str, Any]]:
@@ -207,8 +211,11 @@ def test_axes_hold_all_values_and_limits(name: str, width: int) -> None:
             assert all(low <= float(value) <= high for value in values if value is not None), columns
 
 
-@pytest.mark.parametrize("width", [240, 896])
-@pytest.mark.parametrize("name", RESULTS)
+WIDE = ("verdicts", "groups", "models", "groups over thresholds", "roc", "crossed groups", "monitor by period")
+"""One of each shape of picture."""
+
+
+@pytest.mark.parametrize(("name", "width"), [*((name, 240) for name in RESULTS), *((name, 896) for name in WIDE)])
 def test_labels_of_axes_have_room(name: str, width: int) -> None:
     root = ET.fromstring(vl_convert.vegalite_to_svg(specification(name, width)))  # noqa: S314 - drawn here
     anchors = {"start": 0, "middle": 0.5, "end": 1}
@@ -227,17 +234,8 @@ def test_labels_of_axes_have_room(name: str, width: int) -> None:
             assert abs(y - other_y) >= 12 or end < start, name
 
 
-@pytest.mark.parametrize("width", [350, 640, 896])
-def test_pictures_are_as_wide_as_asked(width: int) -> None:
-    for name in (
-        "verdicts",
-        "groups",
-        "models",
-        "groups over thresholds",
-        "roc",
-        "crossed groups",
-        "monitor by period",
-    ):
+def test_pictures_are_as_wide_as_asked() -> None:
+    for name, width in zip(WIDE, cycle((350, 640, 896)), strict=False):
         written = themed_svg(tf.autoplot(RESULTS[name](), width=width), "a")
         assert float(re.findall(r'width="([\d.]+)"', written)[0]) == width, name
     with pytest.raises(tf.errors.ArgumentError, match="`width` is"):
@@ -942,8 +940,13 @@ def test_metrics_of_the_same_title_are_told_apart_by_their_names() -> None:
 # For print
 
 
-@pytest.mark.parametrize(("width", "millimeters"), [("column", 88), ("two columns", 180), ("120 mm", 120)])
-@pytest.mark.parametrize("name", ["groups", "verdicts", "crossed groups", "thresholds", "models", "calibration"])
+@pytest.mark.parametrize(
+    ("name", "width", "millimeters"),
+    [
+        ("groups", "column", 88), ("verdicts", "two columns", 180), ("crossed groups", "120 mm", 120),
+        ("thresholds", "column", 88), ("models", "two columns", 180), ("calibration", "120 mm", 120),
+    ],
+)  # fmt: skip
 def test_letters_of_printed_pictures_have_7_to_9_points(name: str, width: str, millimeters: int) -> None:
     root = ET.fromstring(themed_svg(tf.autoplot(RESULTS[name](), width=width), "a"))  # noqa: S314 - drawn here
     assert float(root.get("width", "0")) == pytest.approx(millimeters / 25.4 * 96, rel=0.06)
