@@ -154,7 +154,7 @@ class FeatureCurve(CalledOnData):
                     counted = rows * values.denominator[:, 0] / values.rows[:, 0]
                     share = (estimate * counted + 0.5) / (counted + 1)
                     of_error = np.fmin(counted, share * (1 - share) / error**2)
-                    lower, upper = Shares(estimate, of_error).far.limits(factor)
+                    lower, upper = Shares(estimate, of_error, are_far=np.ones(len(estimate), dtype=bool)).limits(factor)
             yield {
                 ".metric": self.metric.name, ".by": self.feature, ".at": list(self.at), ".estimate": estimate,
                 ".lower": lower, ".upper": upper, ".std_error": error, ".effective_n": rows,

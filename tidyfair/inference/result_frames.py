@@ -16,8 +16,8 @@ Content: TypeAlias = Mapping[str, Any] | Sequence[Mapping[str, Any]] | pl.DataFr
 """The columns of a frame, of which numbers and texts are the same in all rows; or its rows; or itself."""
 
 _TEXTS = """
-    .adjustment .becomes .by .component .disparity_metric .error .estimator .group .hypothesis .level .method .metric
-    .model .moved .other .pattern .performance_metric .reference .scale .smallest .status .subgroup .test .to .verdict
+    .adjustment .becomes .by .component .error .estimator .group .hypothesis .level .method .metric
+    .moved .other .pattern .reference .scale .smallest .status .subgroup .test .to .verdict
     .worst
 """
 _COUNTS = ".denominator .depth .groups .min_n .n .n_missing .n_other .not_searched .rows .searched .strata"
