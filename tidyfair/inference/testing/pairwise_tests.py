@@ -15,7 +15,7 @@ import polars as pl
 from tidyfair.calling import GroupwiseMetric, MetricSet, Run, metric_set
 from tidyfair.errors import ArgumentError, Status
 from tidyfair.evaluation import GROUP_CELL, Evaluated
-from tidyfair.inference.contingency import Standard, chi_squared, fisher, likelihood_ratio, within_strata
+from tidyfair.inference.contingency import Standard, Strata, chi_squared, fisher, likelihood_ratio
 from tidyfair.inference.gates import GroupsCompared
 from tidyfair.inference.on_data import accepting
 from tidyfair.inference.rate_tests import (
@@ -449,8 +449,9 @@ class StratifiedTest(RateTest):
             return row | {".pattern": "no common stratum"}
         hits, other_hits = count.numerator[is_common][:, [group, reference]].T.astype(float)
         rows, other_rows = count.denominator[is_common][:, [group, reference]].T.astype(float)
-        row |= within_strata(hits, rows, other_hits, other_rows, level, self.standard)
-        differences = hits / rows - other_hits / other_rows
+        strata = Strata(hits, rows, other_hits, other_rows, self.standard)
+        row |= strata.columns(level)
+        differences = strata.differences
         pattern = "alike"
         if ((differences > 0).all() and crude < 0) or ((differences < 0).all() and crude > 0):
             pattern = "simpson"
