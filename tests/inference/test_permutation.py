@@ -354,9 +354,9 @@ def test_default_test_keeps_its_level_with_many_groups(groups: int, rows: int, r
 @pytest.mark.parametrize(("sizes", "rates"), BESIDE_RARE)
 def test_default_test_does_not_contradict_the_interval(sizes: tuple[int, ...], rates: tuple[float, ...]) -> None:
     # of few hits more runs are needed to tell the share of contradictions
-    data, _ = drawn_runs(sizes, rates, 400 if min(rates) < 0.1 else 100)
+    data, _ = drawn_runs(sizes, rates, 400 if min(rates) < 0.1 else 200)
     parity = tf.demographic_parity("group")
-    p_values = inference.disparity_test(parity, adjust="none")(data, **OF_RUNS, times=999)[".p_value"].to_numpy()
+    p_values = inference.disparity_test(parity, adjust="none")(data, **OF_RUNS, times=4999)[".p_value"].to_numpy()
     lower = parity(data, **OF_RUNS, interval="auto", times=2000)[".lower"].to_numpy()
     assert (lower > 0).any()
     # where the interval is sure of a difference, so is the test, but for few hits, which are all or nothing
