@@ -494,6 +494,18 @@ def test_clusters_across_groups_raise() -> None:
     assert inside[".method"] == "studentized permutation"
 
 
+def test_rows_of_unknown_group_do_not_hold_their_cluster_in_place() -> None:
+    visits = pl.concat([LOANS.head(300).with_row_index("person")] * 3)
+    some = visits.with_columns(sex=pl.when(pl.int_range(pl.len()) % 4 > 0).then("sex"))
+    call: dict[str, Any] = {**DECIDED, "cluster": "person"}
+    beside, without = (
+        outcome(tf.demographic_parity("sex"), data, call, times=2_000) for data in (some, some.drop_nulls("sex"))
+    )
+    assert beside[".estimate"] == pytest.approx(without[".estimate"])
+    assert beside[".expected"] == pytest.approx(without[".expected"], rel=0.1)
+    assert beside[".p_value"] == pytest.approx(without[".p_value"], abs=0.06)
+
+
 def test_clusters_may_recur_in_outer_groups() -> None:
     people = LOANS.head(400).with_row_index("person")
     both = pl.concat([people.with_columns(model=pl.lit(name)) for name in ("one", "two")])
