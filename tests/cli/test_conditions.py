@@ -290,6 +290,7 @@ def _with_unknown_races(share_selected: float) -> pl.DataFrame:
     return pl.concat([known, pl.DataFrame(unknown, known.schema)])
 
 
+@pytest.mark.usefixtures("undrawn")
 @pytest.mark.parametrize("command", ["audit", "report"])
 def test_rows_of_unknown_groups_that_could_turn_a_verdict_keep_a_build_from_passing(
     command: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]

@@ -112,8 +112,7 @@ def assert_same(result: dict[str, Any], plain: dict[str, float], rows: int) -> N
     assert result[".p_value"] == pytest.approx(plain["p"], abs=5 * math.sqrt(2 * share * (1 - share) / TIMES) + 0.02)
 
 
-@pytest.mark.parametrize("within", [None, "age_band"])
-@pytest.mark.parametrize("group", ["sex", "race"])
+@pytest.mark.parametrize(("group", "within"), [("race", None), ("sex", "age_band")])
 def test_f1_test_equals_shuffled_rows(group: str, within: str | None) -> None:
     large = [name for name, size in LOANS[group].value_counts().rows() if size >= 60]
     data = LOANS.filter(pl.col(group).cast(pl.String).is_in(large))
@@ -185,7 +184,7 @@ def area_by_trapezoids(truth: np.ndarray, score: np.ndarray) -> float:
 def test_precision_test_equals_shuffles_with_jackknife_errors(
     metric: tf.types.Metric, value: Callable[[np.ndarray, np.ndarray], float]
 ) -> None:
-    data = LOANS.head(90)
+    data = LOANS.head(60)
     truth, _, score, group = columns(data, "sex")
     score = score + np.arange(len(score)) * 1e-9
     data = data.with_columns(score=pl.Series(score).clip(0, 1))
@@ -476,7 +475,7 @@ def test_clusters_are_shuffled_whole() -> None:
     # every row four times knows no more than once
     people = LOANS.head(200).with_row_index("person")
     copies = pl.concat([people] * 4)
-    options: dict[str, Any] = {"times": 2_000}
+    options: dict[str, Any] = {"times": 1_000}
     alone = outcome(tf.demographic_parity("sex"), people, {**DECIDED, "cluster": "person"}, **options)
     together = outcome(tf.demographic_parity("sex"), copies, {**DECIDED, "cluster": "person"}, **options)
     assert alone[".method"] == together[".method"] == STUDENTIZED
@@ -538,7 +537,7 @@ def test_bad_options_are_named() -> None:
 
 
 @pytest.mark.skipif(not Path("/proc/self/clear_refs").exists(), reason="the peak of memory cannot be measured")
-@pytest.mark.parametrize(("metric", "call", "times"), [(tf.f_meas, DECIDED, 4_000), (tf.brier_class, SCORED, 200)])
+@pytest.mark.parametrize(("metric", "call", "times"), [(tf.f_meas, DECIDED, 4_000), (tf.brier_class, SCORED, 100)])
 def test_shuffles_of_many_groups_use_little_memory(metric: tf.types.Metric, call: dict[str, Any], times: int) -> None:
     data = LOANS.with_columns(group=pl.int_range(pl.len()) % 50)
     test = inference.disparity_test(gap(metric)("group"))

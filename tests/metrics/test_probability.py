@@ -841,6 +841,7 @@ def simulated(kind: str) -> pl.DataFrame:
     )
 
 
+@pytest.mark.simulation
 @pytest.mark.parametrize("kind", ["free", "coarse", "weighted"])
 @pytest.mark.parametrize("name", ["kolmogorov_smirnov", "wasserstein_distance", "abroca"])
 def test_if_equal_metrics_match_simulation(name: str, kind: str) -> None:

@@ -311,7 +311,8 @@ def _evaluate(
 ) -> Evaluated:
     """Evaluate the metrics of one tally, whose labels have been read."""
     specs, one_event = plans.specs, labels.event is not None
-    _check_order_of_labels(tally, labels, specs)
+    if not labels.in_order or tally.scores is not None:
+        _check_order_of_labels(tally, labels, specs)
     plan = plans.plan(options.estimator, one_event=one_event)
     members, by = None, plan.bys[-1]
     if by is not None and by.memberships is not None:

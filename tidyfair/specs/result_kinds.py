@@ -191,20 +191,13 @@ SMALLEST = _kind(
 )  # fmt: skip
 MODELS = _kind(
     "Two models on the same rows", ".metric .by .one .other .change",
-    f".metric .by .one .other .estimator {_CUTS} .n .only_one .only_other .std_error .groups_left_out .groups_outside "
-    ".left_out .unknown .unknown_share .with_unknown .model_one .model_other .change .lower .upper .p_value "
-    ".p_adjusted .margin " + _JUDGED,
+    f".metric .by .one .one_lower .one_upper .other .other_lower .other_upper .estimator {_CUTS} .n .n_missing "
+    ".only_one .only_other .std_error .groups_left_out .groups_outside .left_out .unknown .unknown_share .with_unknown "
+    f".model_one .model_other .change .lower .upper .p_value .p_adjusted .margin {_JUDGED} .on_frontier",
 )  # fmt: skip
 RESAMPLES = _kind(
     "Mean differences of two models over resamples", ".metric .by .difference .n .std_error",
     f".metric .by .group .level .estimator {_CUTS} .difference .n .std_error",
-)  # fmt: skip
-FRONTIER = _kind(
-    "Models by their performance and disparity", ".model .performance .disparity .on_frontier .verdict",
-    ".model .performance .performance_lower .performance_upper .disparity .disparity_lower .disparity_upper "
-    ".performance_change .performance_change_lower .performance_change_upper .disparity_change "
-    ".disparity_change_lower .disparity_change_upper .performance_metric .disparity_metric .by .on_frontier .verdict "
-    ".n .n_missing .groups_left_out", "simultaneous CI",
 )  # fmt: skip
 SUMMARIES = _kind(
     "Means over resamples", ".metric .by .mean .n .std_error",
@@ -290,7 +283,7 @@ REQUIREMENTS = _kind(
 KINDS = (
     METRICS, VERDICTS, GROUPS, SHRUNKEN, WORST, BOUNDS, COMPARISONS, FOUR_FIFTHS, STANDARDIZED, QUANTILES, PAIRS,
     PAIRED, COCHRANS_Q, STRATA, TESTS, PROBABILITIES, SUBGROUPS, CERTIFICATE, HALVES, SENSITIVITY, MISSING_TRUTH,
-    SMALLEST, MODELS, RESAMPLES, FRONTIER, SUMMARIES, LOOK, LOOKS, GROUPS_OF_LOOKS, PERIODS, CHANGES,
+    SMALLEST, MODELS, RESAMPLES, SUMMARIES, LOOK, LOOKS, GROUPS_OF_LOOKS, PERIODS, CHANGES,
     COMPONENTS, ROC_CURVE, PR_CURVE, GAIN_CURVE, LIFT_CURVE, CALIBRATION_CURVE, CUMULATIVE_CURVE, MISCALIBRATION,
     RISK_COVERAGE_CURVE, FEATURE_CURVE, SURVIVAL_CURVE, CONFUSION, PAY_GAPS, PAY_BANDS, UNKNOWN_ROWS, REQUIREMENTS,
 )  # fmt: skip
