@@ -632,8 +632,8 @@ def _features_of(name: str, features: object, *, after: str = "") -> tuple[Colum
 
 @refuse_unknown_keywords
 def subgroup_search(
-    metric: Metric, features: Iterable[ColumnLike | Memberships], *, depth: int = 2, min_n: int = 1, min_share: float = 0.0,
-    unknown: Treatment = "apart", unknown_values: Iterable[object] | None = None,
+    metric: Metric, features: Iterable[ColumnLike | Memberships], *, depth: int = 2, min_n: int = 1,
+    min_share: float = 0.0, unknown: Treatment = "apart", unknown_values: Iterable[object] | None = None,
 ) -> SubgroupSearch:  # fmt: skip
     """Search all conjunctions of up to `depth` features for subgroups whose rate differs from that of all other rows.
 
@@ -670,7 +670,7 @@ def subgroup_search(
 
 
 @refuse_unknown_keywords
-def linear_subgroup(metric: Metric, features: Iterable[ColumnLike | Memberships]) -> LinearSubgroup:
+def linear_subgroup(metric: Metric, features: Iterable[ColumnLike]) -> LinearSubgroup:
     """Audit for an unfair subgroup defined by a linear threshold of features (Kearns et al., 2018).
 
     The rate is fitted by least squares on the features, and the rows with fitted rates below and above the overall rate
@@ -695,8 +695,8 @@ def linear_subgroup(metric: Metric, features: Iterable[ColumnLike | Memberships]
 
 @refuse_unknown_keywords
 def certify_subgroups(
-    metric: Metric, features: Iterable[ColumnLike | Memberships], *, depth: int = 2, min_n: int = 30, min_share: float = 0.0,
-    unknown: Treatment = "apart", unknown_values: Iterable[object] | None = None,
+    metric: Metric, features: Iterable[ColumnLike | Memberships], *, depth: int = 2, min_n: int = 30,
+    min_share: float = 0.0, unknown: Treatment = "apart", unknown_values: Iterable[object] | None = None,
 ) -> SubgroupCertificate:  # fmt: skip
     """Certify that no conjunction of features is worse than all other rows by more than some epsilon.
 
