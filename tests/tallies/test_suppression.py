@@ -151,7 +151,7 @@ def test_frames_give_no_small_count_away() -> None:
     parities = (tf.equal_opportunity("g"), tf.accuracy.difference("h"))
     fair = tf.metric_set(tf.accuracy, tf.selection_rate, by_pair, *parities)
     attacks = 0
-    for people, below in random_people(25):
+    for people, below in random_people(15):
         frame = fair.by_group(people, "truth", "guess", suppress_below=below, on_undefined="ignore")
         cells = list(itertools.product("abcd", "xyz", [0, 1], [0, 1]))
         weights = {"sens": ((1, 1), (1, 0)), "spec": ((0, 0), (0, 1)), "accuracy": ((0, 0), (1, 1), (0, 1), (1, 0)),
@@ -184,7 +184,7 @@ def test_frames_give_no_small_count_away() -> None:
                     assert lower < 1e-6
                     assert upper > below - 1e-6
                     attacks += 1
-    assert attacks > 100
+    assert attacks > 60
 
 
 def rare_people() -> pl.DataFrame:
