@@ -25,7 +25,7 @@ def family(sizes: Sequence[int], *, with_reference: bool = False) -> Family:
     outer = np.repeat(np.arange(len(sizes)), sizes)
     is_first = np.append(True, np.diff(outer) > 0) if len(outer) else np.zeros(0, dtype=bool)
     shares = Shares(np.full(len(outer), 0.5), np.full(len(outer), 100.0))
-    return Family(shares, outer, is_first & with_reference, len(sizes), np.ones(len(outer)))
+    return Family(shares, np.arange(len(outer)), outer, is_first & with_reference, len(sizes))
 
 
 def range_of_normal(groups: int, level: float) -> float:

@@ -19,7 +19,7 @@ from report_data import HOSTILE, LABELS, LOANS, TIMES, Page, patients
 import tidyfair as tf
 from tidyfair.datasets import lending
 from tidyfair.reports.blocks import Facts, Section, Table
-from tidyfair.reports.reproduction import call_of
+from tidyfair.audits.call_code import call_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -11,6 +11,7 @@ from typing import Any, Unpack, cast
 
 import polars as pl
 
+from tidyfair.audits.evidence_files import Arguments, StoredCounts
 from tidyfair.calling import GroupwiseMetric, Metric, metric_set
 from tidyfair.errors import ArgumentError, Status, in_short, listed, nearest
 from tidyfair.inference.gates import FAIL, PASS, Gate, UnfairError, check
@@ -100,9 +101,10 @@ class AuditPolicy:
             raise UnfairError(msg)
 
     def counted(
-        self, data: object, truth: Any = None, estimate: Any = None, **options: Unpack[SurveyCallOptions]
-    ) -> tuple[Tally, dict[str, Any]]:
-        """The tally of all that can be judged, and the options by which it is read."""
+        self, data: object, truth: Any = None, estimate: Any = None, *, counts: StoredCounts | None = None,
+        **options: Unpack[SurveyCallOptions],
+    ) -> tuple[Tally, dict[str, Any]]:  # fmt: skip
+        """The tally of all that can be judged, of evidence if its counts are given, and the options of reading it."""
         reading = {name: value for name, value in options.items() if name in ReadOptions.__annotations__}
         counting: dict[str, Any] = {name: value for name, value in options.items() if name not in reading}
         given = frozenset(Options(truth=truth, estimate=estimate, **options).given)
@@ -118,7 +120,7 @@ class AuditPolicy:
         if tally.outer or tally.sides or (tally.cut is not None and tally.cut.several):
             msg = "A policy is held against one set of predictions: leave `group_by` out, and give one threshold."
             raise ArgumentError(msg)
-        return tally, reading
+        return tally if counts is None else counts.tally(tally, members.values()), reading
 
     @property
     def tables(self) -> tuple[str | None, ...]:
@@ -207,6 +209,17 @@ def _row(by: str | None, metric: str | None, requirement: str, reason: str) -> d
         ".by": by, ".metric": metric, ".requirement": requirement, ".verdict": FAIL if reason else PASS,
         ".reason": reason or None,
     }  # fmt: skip
+
+
+def results_of_policy(arguments: Arguments, data: Any, counts: StoredCounts) -> dict[str, pl.DataFrame]:
+    """The values of groups and the verdicts of a policy, for evidence."""
+    call: dict[str, Any] = {name: value for name, value in arguments.items() if name != "policy"}
+    policy = AuditPolicy(**arguments["policy"])
+    tally, reading = policy.counted(data, counts=counts, **call)
+    tally.check_all_rows_are_shown()
+    values = [policy.values(tally, by, reading) for by in policy.tables if policy.is_counted(tally, by)]
+    verdicts = pl.concat(policy.judged(tally, by, reading) for by in policy.tables)
+    return {"groups": pl.concat(values, how="diagonal"), "verdicts": verdicts}
 
 
 def read_policy(path: str | Path) -> AuditPolicy:

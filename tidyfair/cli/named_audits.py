@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from argparse import Namespace
 from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 import polars as pl
@@ -23,11 +24,10 @@ def check(options: Namespace) -> int:
     policy = read_policy(options.policy)
     inputs = read_inputs(options)
     reading = {name: value for name, value in inputs.reading.items() if name != "interval"}
-    call: dict[str, Any] = {**inputs.counting, **reading}
-    if options.evidence is None:
-        verdicts = policy(inputs.data, inputs.truth, inputs.estimate, **call)
-    else:
-        verdicts = write_evidence(options.evidence, policy, inputs.data, inputs.truth, inputs.estimate, **call)
+    call: dict[str, Any] = {"truth": inputs.truth, "estimate": inputs.estimate, **inputs.counting, **reading}
+    verdicts = Outputs.of(options).write_evidence(partial(write_evidence, audit=policy, data=inputs.data, **call))
+    if verdicts is None:
+        verdicts = policy(inputs.data, **call)
     named = verdicts.with_columns(pl.col(".by").fill_null("all rows"), pl.col(".metric", ".reason").fill_null(""))
     shown = in_words(one_below_the_other(named))
     return _finish(options, f"Policy {options.policy}, held against {inputs.name}", shown, verdicts)
@@ -80,6 +80,8 @@ def file_named_audit(options: Namespace) -> int:
     filed = file_audit(
         name, inputs.data, inputs.truth, inputs.estimate, **settings, **facts, **inputs.counting, **reading
     )  # fmt: skip
+
+    outputs.write_evidence(filed.save_evidence)
 
     def tables() -> pl.DataFrame:
         named = [frame.select(pl.lit(key).alias(".table"), pl.all()) for key, frame in filed.tables.items()]

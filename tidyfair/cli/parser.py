@@ -150,7 +150,7 @@ _COMMANDS: Mapping[str, tuple[str, str, tuple[str, str | None, str], str]] = {
     ),
     "verify": (
         "evidence [--data FILE]", "verify a file of evidence, with or without the data",
-        ("evidence", None, "file that `check --evidence` wrote"), _VERIFY,
+        ("evidence", None, "file that `--evidence` wrote"), _VERIFY,
     ),
     "metrics": (
         "[name ...] [options]", "list all metrics, or explain some",

@@ -46,7 +46,7 @@ _STEP = 1e-3
 """The part of the weights of a point by which a cell is moved for a derivative."""
 _DRAWS = 10_000
 _TINY = 1e-300
-_SHOWN = schema_of(".metric .by .at .estimate .lower .upper .std_error .effective_n")
+_SHOWN = schema_of(FEATURE_CURVE)
 _REFUSED = {
     **dict.fromkeys(("interval", "explain", "times", "score_bins", "keep_rows"), ": its band has a method of its own"),
     "on_undefined": ": a point without a value is null",
@@ -154,7 +154,7 @@ class FeatureCurve(CalledOnData):
                     counted = rows * values.denominator[:, 0] / values.rows[:, 0]
                     share = (estimate * counted + 0.5) / (counted + 1)
                     of_error = np.fmin(counted, share * (1 - share) / error**2)
-                    lower, upper = Shares(estimate, of_error).far.limits(factor)
+                    lower, upper = Shares(estimate, of_error, are_far=np.ones(len(estimate), dtype=bool)).limits(factor)
             yield {
                 ".metric": self.metric.name, ".by": self.feature, ".at": list(self.at), ".estimate": estimate,
                 ".lower": lower, ".upper": upper, ".std_error": error, ".effective_n": rows,

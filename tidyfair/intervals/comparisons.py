@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, Literal, Self, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 import numpy as np
 import polars as pl
@@ -87,28 +87,44 @@ class Intervals:
 
 @dataclass(frozen=True, eq=False)
 class Family:
-    """The values of one metric in the groups of some outer groups, and the pairs of groups that are compared."""
+    """The values of one metric in the groups of some outer groups, and the pairs of values that are compared.
+
+    Groups are compared with each other, with a reference, or with their rests: all other groups of the outer group,
+    whose values come after those of the groups. All rows are a group and its rest, so that a group is as far from them
+    as from the rest, times the share that the rest has.
+    """
 
     values: Estimates
+    rows: Integers
+    """The groups, as rows of the evaluation."""
     outer: Integers
-    """The outer group of each value, in order."""
+    """The outer group of each group, in order."""
     is_reference: Booleans
     """Mask of the groups that others are compared with; without any, all pairs are compared."""
     outers: int
     """The number of all outer groups."""
-    weight: Floats
-    """The weight of each value in the mean of several groups."""
-    beside: Estimates | None = field(default=None, kw_only=True)
-    """The values, then those of the rest of each of them, where these have errors of their own."""
+    share: Any = None
+    """The share of each group in the weight of itself and its rest; None where groups have no rests."""
+    to_all_rows: bool = False
+    overlap: bool = False
+    """True if rests are evaluated by themselves, because groups overlap."""
 
-    def among(self, outers: Booleans) -> Self:
+    def among(self, outers: Booleans) -> Family:
         """The same in some outer groups, given as a mask of all."""
         kept = outers[self.outer]
         if kept.all():
             return self
-        columns = {name: getattr(self, name)[kept] for name in ("outer", "is_reference", "weight")}
-        beside = None if self.beside is None else self.beside.at(np.tile(kept, 2))
-        return replace(self, values=self.values.at(kept), beside=beside, **columns)
+        share = None if self.share is None else self.share[kept]
+        of_values = kept if share is None else np.tile(kept, 2)
+        return replace(
+            self, values=self.values.at(of_values), rows=self.rows[kept], outer=self.outer[kept],
+            is_reference=self.is_reference[kept], share=share,
+        )  # fmt: skip
+
+    @cached_property
+    def outer_of_values(self) -> Integers:
+        """The outer group of each value."""
+        return self.outer if self.share is None else np.tile(self.outer, 2)
 
     @cached_property
     def sizes(self) -> Integers:
@@ -117,24 +133,29 @@ class Family:
 
     @cached_property
     def number_of_pairs(self) -> Integers:
-        """The number of pairs of each outer group."""
+        """The number of pairs of each outer group that vary apart."""
         sizes = self.sizes.astype(np.int64)
+        if self.share is not None:
+            # two groups are the rests of each other
+            return np.where((sizes == 2) & (not self.overlap), 1, sizes)
         references = np.bincount(self.outer, self.is_reference, self.outers).astype(np.int64)
         return np.where(references > 0, references * (sizes - references), sizes * (sizes - 1) // 2)
 
     def has(self, condition: Booleans) -> Booleans:
-        """Mask of the outer groups in which a condition holds for some group."""
-        return np.bincount(self.outer[condition], minlength=self.outers) > 0
+        """Mask of the outer groups in which a condition holds for some value."""
+        return np.bincount(self.outer_of_values[condition], minlength=self.outers) > 0
 
     @property
     def is_range(self) -> bool:
         """True if all pairs of groups are compared."""
-        return not self.is_reference.any()
+        return self.share is None and not self.is_reference.any()
 
     @cached_property
     def pairs(self) -> tuple[Integers, Integers]:
-        """The two groups of each pair, in the order of outer groups; the second is the reference if there is one."""
+        """The two values of each pair, in the order of outer groups; the second is the reference, or rest, if any."""
         segments, cell = Segments.of(self.outer), np.arange(len(self.outer))
+        if self.share is not None:
+            return cell, cell + len(cell)
         if not self.is_range:
             reference = segments.to_rows(segments.first_where(self.is_reference))
             one = np.flatnonzero((reference != NO_ROW) & ~self.is_reference)
@@ -143,10 +164,31 @@ class Family:
         one = np.repeat(cell, later)
         return one, one + 1 + np.arange(len(one)) - np.repeat(np.cumsum(later) - later, later)
 
-    def limits(self, z: Floats, scale: str, *, at_once: bool = False) -> Limits:
-        """Limits of the distances of pairs at so many standard errors for each outer group; `at_once` if for all."""
-        values = self.values.far if at_once else self.values
-        return values.distances(*self.pairs, z[self.outer], scale)
+    def limits(self, z: Floats, scale: str, several: Booleans | None = None) -> Limits:
+        """Limits of the distances of pairs at so many standard errors for each outer group.
+
+        They hold for all pairs together in outer groups with `several` of them, given as a mask.
+        """
+        values, of_values = self.values, z[self.outer_of_values]
+        if several is not None:
+            values = values.far(several[self.outer_of_values])
+        # a group and its rest share no rows; what holds for several pairs follows from limits that hold far out
+        by_score = None
+        if self.share is not None and scale == "ratio":
+            by_score = self.values.ratio_limits(*self.pairs, of_values)
+        lower, upper = values.distances(*self.pairs, of_values, scale)
+        if by_score is not None:
+            is_alone = np.ones(len(self.outer), dtype=bool) if several is None else ~several[self.outer]
+            with np.errstate(divide="ignore"):
+                pairs = [(np.log(own), end) for own, end in zip(by_score, (lower, upper), strict=True)]
+            lower, upper = (np.where(is_alone, own, end) for own, end in pairs)
+        if self.share is None or not self.to_all_rows:
+            return lower, upper
+        if scale == "difference":
+            return (1 - self.share) * lower, (1 - self.share) * upper
+        with np.errstate(over="ignore", divide="ignore"):
+            lower, upper = (-np.log(self.share + (1 - self.share) * np.exp(-end)) for end in (lower, upper))
+        return lower, upper
 
     def farthest(self, limits: Limits) -> Floats:
         """The largest distance of the pairs of each outer group on whichever side; minus infinity without pairs."""
@@ -158,6 +200,60 @@ class Family:
         return farthest
 
 
+@np.errstate(divide="ignore", invalid="ignore")
+def with_rests(groups: Estimates, outer: Integers, share: Floats) -> Estimates:
+    """The values of groups that are means over rows, then those of their rests: the means of all other groups.
+
+    Groups have independent rows and some share of the weight of their outer group.
+    """
+    segments = Segments.of(outer)
+    value = np.append(groups.value, _means_of_others(groups.value, segments, share))
+    if isinstance(groups, Shares):
+        # what a row has of the weight of its group goes with 1 / rows
+        square = np.nan_to_num(share**2 / groups.rows)
+        rows = (1 - share) ** 2 / (segments.to_rows(segments.sum(square)) - square)
+        return Shares(value, np.append(groups.rows, rows))
+    of_others = np.sqrt(_means_of_others(groups.error**2, segments, share, power=2))
+    return _MeansWithRests(value, np.append(groups.error, of_others), groups, outer, share)
+
+
+def _means_of_others(values: Floats, segments: Segments, share: Floats, power: int = 1) -> Floats:
+    """The mean of all other groups, for each group; with the power 2, its variance from those of groups."""
+    weighted = share**power * values
+    return (segments.to_rows(segments.sum(weighted)) - weighted) / (1 - share) ** power
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class _MeansWithRests(Estimates):
+    """Means of groups and of their rests, with limits from those of the groups (MOVER: Zou, Huang and Zhang, 2009)."""
+
+    value: Floats
+    error: Floats
+    groups: Estimates
+    outer: Integers
+    share: Floats
+    kind = "smooth"
+
+    def at(self, index: Array) -> Estimates:  # pyright: ignore[reportIncompatibleMethodOverride] - the same for both
+        """Those of some outer groups, given as a mask of groups and rests."""
+        kept = index[: len(self.groups)]
+        return with_rests(self.groups.at(kept), self.outer[kept], self.share[kept])
+
+    @property
+    def bounds(self) -> tuple[Any, Any]:
+        low, high = self.groups.bounds
+        return (np.tile(low, 2), np.tile(high, 2)) if np.ndim(low) else (low, high)
+
+    def limits(self, z: float | Floats) -> Limits:
+        count, value, segments = len(self.groups), self.groups.value, Segments.of(self.outer)
+        low, high = self.groups.limits(z[:count] if isinstance(z, np.ndarray) else z)
+        below, above = (
+            np.sqrt(_means_of_others(side**2, segments, self.share, power=2)) for side in (value - low, high - value)
+        )
+        mean = self.value[count:]
+        return np.append(low, mean - below), np.append(high, mean + above)
+
+
 def scale_of(aggregate: Aggregate | None) -> Literal["difference", "ratio"]:
     """The scale on which an aggregate compares two groups; differences where it has none."""
     return "ratio" if getattr(aggregate, "is_relative", False) else "difference"
@@ -166,6 +262,11 @@ def scale_of(aggregate: Aggregate | None) -> Literal["difference", "ratio"]:
 def _number_of_groups(families: Sequence[Family]) -> Integers:
     """The number of groups of all families in each outer group."""
     return np.sum([family.sizes for family in families], axis=0)
+
+
+def _number_of_pairs(families: Sequence[Family]) -> Integers:
+    """The number of pairs of all families in each outer group."""
+    return np.sum([family.number_of_pairs for family in families], axis=0)
 
 
 # Pairs
@@ -303,7 +404,7 @@ def pair(
 def range_of_pairs(families: Sequence[Family], aggregate: Contrast, level: float, results: Intervals) -> None:
     """Limits of the largest distance of any pair of several families; the worst has the upper end of each by itself."""
     outers, scale, z = len(results.lower), scale_of(aggregate), z_value(level)
-    q = distance_at_once(families, level, outers)
+    q, several = distance_at_once(families, level, outers), _number_of_pairs(families) > 1
     lower, upper = np.zeros(outers), np.zeros(outers)
     for family in families:
 
@@ -315,7 +416,7 @@ def range_of_pairs(families: Sequence[Family], aggregate: Contrast, level: float
             errors = family.values.errors_of_limits(z, scale, family.outer)
             needed = np.where(_has_few(family), z, errors_needed(errors, family.outer, upper_end, z, outers))
         # the ends toward equality
-        low, high = family.limits(q, scale, at_once=True)
+        low, high = family.limits(q, scale, several)
         lower = np.maximum(lower, family.farthest((high, low)))
         upper = np.maximum(upper, upper_end(needed))
     _put_range(families, aggregate, (lower, upper), results)
@@ -343,8 +444,7 @@ def distance_at_once(families: Sequence[Family], level: float, outers: int) -> F
         distinct, index = np.unique([family.sizes for family in families], axis=1, return_inverse=True)
         of_distinct = [distance_of_pairs(tuple(sorted(counts)), level) for counts in distinct.T.tolist()]
         return np.array(of_distinct)[index.ravel()]
-    pairs = np.sum([family.number_of_pairs for family in families], axis=0)
-    return np.broadcast_to(z_of_groups(pairs, level), outers)
+    return np.broadcast_to(z_of_groups(_number_of_pairs(families), level), outers)
 
 
 def bands(families: Sequence[Family], aggregate: Contrast, level: float, results: Intervals) -> None:
@@ -370,127 +470,15 @@ def _put_range(families: Sequence[Family], aggregate: Contrast, limits: Limits, 
     lower, upper = aggregate.limits_of_range(*limits)
     lowest, highest = np.full(outers, np.inf), np.full(outers, -np.inf)
     for family in families:
-        # the values of rests come after those of groups
-        low, high = (end[: len(family.outer)] if np.ndim(end) else end for end in family.values.bounds)
-        np.minimum.at(lowest, family.outer, low)
-        np.maximum.at(highest, family.outer, high)
+        low, high = family.values.bounds
+        np.minimum.at(lowest, family.outer_of_values, low)
+        np.maximum.at(highest, family.outer_of_values, high)
     with np.errstate(invalid="ignore"):
         _, largest = aggregate.range(lowest, highest)  # pyright: ignore[reportArgumentType] - arrays as well
     # the difference of unbounded values is not a number
     upper = np.where(unknown, np.nan, np.fmin(upper, largest))
     index = np.flatnonzero(_number_of_groups(families))
     results.put(index, (np.where(unknown, np.nan, lower)[index], upper[index]))
-
-
-@dataclass(frozen=True, eq=False)
-class FamilyWithRests(Family):
-    """A metric that is a mean over rows in each group, and in all other groups of its outer group.
-
-    The others are independent of the group, so that both have the limits of a pair. All rows are the group and the
-    others, so that a group is as far from them as from the others, times the share that these have.
-    """
-
-    share: Floats
-    """The share of each group in the weight of its outer group."""
-    of_all_rows: bool
-    several: Booleans
-    """Mask of the outer groups with more than one pair: the two groups of a family are the others of each other."""
-
-    @classmethod
-    def of(cls, families: Sequence[Family], rests: Sequence[Family], *, of_all_rows: bool) -> list[FamilyWithRests]:
-        """Families beside the means of all others, or beside given rests, if groups overlap."""
-        several, with_rests = _number_of_groups(families) > (1 if rests else 2), list[FamilyWithRests]()
-        for number, family in enumerate(families):
-            segments, groups = Segments.of(family.outer), family.values
-            of_both = family.weight + rests[number].weight if rests else segments.to_rows(segments.sum(family.weight))
-            share = family.weight / of_both
-            value = np.append(groups.value, _mean_of_others(groups.value, segments, share))
-            if rests:
-                values = groups.with_rests(rests[number].values)
-            elif family.beside is not None:
-                values = family.beside
-            elif isinstance(groups, Shares):
-                with np.errstate(divide="ignore", invalid="ignore"):
-                    # what a row has of the weight of its group goes with 1 / rows
-                    square = np.nan_to_num(share**2 / groups.rows)
-                    rows = (1 - share) ** 2 / (segments.to_rows(segments.sum(square)) - square)
-                values = Shares(value, np.append(groups.rows, rows))
-            else:
-                of_others = np.sqrt(_mean_of_others(groups.error**2, segments, share, power=2))
-                values = _GroupsAndRests(value, np.append(groups.error, of_others), groups, segments, share)
-            columns: dict[str, Any] = vars(replace(family, values=values))
-            with_rests.append(cls(**columns, share=share, of_all_rows=of_all_rows, several=several))
-        return with_rests
-
-    @property
-    def is_range(self) -> bool:
-        """False: groups are not compared with each other."""
-        return False
-
-    @property
-    def number_of_pairs(self) -> Integers:  # pyright: ignore[reportIncompatibleVariableOverride] - computed
-        """The number of pairs of each outer group, of which those of two groups are the same."""
-        return np.where(self.several, self.sizes, self.sizes > 0)
-
-    @cached_property
-    def pairs(self) -> tuple[Integers, Integers]:
-        """Each group with its rest."""
-        group = np.arange(len(self.outer))
-        return group, group + len(group)
-
-    def limits(self, z: Floats, scale: str, *, at_once: bool = False) -> Limits:
-        """Limits of all pairs."""
-        of_values = z[np.append(self.outer, self.outer)]
-        if scale == "difference":
-            lower, upper = self.values.distances(*self.pairs, of_values, scale)
-        else:
-            with np.errstate(divide="ignore"):
-                lower, upper = (np.log(end) for end in self.values.compared(*self.pairs, of_values, scale))
-        if at_once:
-            far, several = self.values.far.distances(*self.pairs, of_values, scale), self.several[self.outer]
-            lower, upper = np.where(several, far[0], lower), np.where(several, far[1], upper)
-        if not self.of_all_rows:
-            return lower, upper
-        return self._to_all_rows(lower, scale), self._to_all_rows(upper, scale)
-
-    def _to_all_rows(self, distance: Floats, scale: str) -> Floats:
-        """The distances to all rows from those to the others."""
-        if scale == "difference":
-            return (1 - self.share) * distance
-        with np.errstate(over="ignore", divide="ignore"):
-            return -np.log(self.share + (1 - self.share) * np.exp(-distance))
-
-
-def _mean_of_others(values: Floats, segments: Segments, share: Floats, power: int = 1) -> Floats:
-    """The mean of all other groups, for each group; with the power 2, its variance from those of groups."""
-    weighted = share**power * values
-    return (segments.to_rows(segments.sum(weighted)) - weighted) / (1 - share) ** power
-
-
-@dataclass(frozen=True, eq=False, repr=False)
-class _GroupsAndRests(Estimates):
-    """Means of groups and of all others, with limits from those of the groups (MOVER: Zou, Huang and Zhang, 2009)."""
-
-    value: Floats
-    error: Floats
-    groups: Estimates
-    segments: Segments
-    share: Floats
-    kind = "smooth"
-
-    @property
-    def bounds(self) -> tuple[Any, Any]:
-        return self.groups.bounds
-
-    def limits(self, z: float | Floats) -> Limits:
-        count, value = len(self.groups), self.groups.value
-        low, high = self.groups.limits(z[:count] if isinstance(z, np.ndarray) else z)
-        below, above = (
-            np.sqrt(_mean_of_others(side**2, self.segments, self.share, power=2))
-            for side in (value - low, high - value)
-        )
-        mean = self.value[count:]
-        return np.append(low, mean - below), np.append(high, mean + above)
 
 
 # Extremes
@@ -542,8 +530,7 @@ def shapes_of(families: Sequence[Family], aggregate: Aggregate) -> Array:
     if all(family.is_range for family in families):
         most = np.max([family.sizes for family in families], axis=0)
         shapes[usable & (most > _MANY_GROUPS)] = "many"
-    pairs = np.sum([family.number_of_pairs for family in families], axis=0)
-    shapes[usable & (taking_part == 1) & (pairs == 1)] = scale_of(aggregate)
+    shapes[usable & (taking_part == 1) & (_number_of_pairs(families) == 1)] = scale_of(aggregate)
     return shapes
 
 
@@ -558,7 +545,7 @@ def usable_outers(families: Sequence[Family]) -> Booleans:
 
 def in_blocks(families: Sequence[Family], chosen: Booleans) -> Iterator[list[Family]]:
     """The families in some outer groups, as many of these at once as fit into memory."""
-    pairs = np.sum([family.number_of_pairs for family in families], axis=0)
+    pairs = _number_of_pairs(families)
     block = np.cumsum(np.where(chosen, pairs, 0)) // _MOST_PAIRS
     for number in np.unique(block[chosen]):
         own = [family.among(chosen & (block == number)) for family in families]

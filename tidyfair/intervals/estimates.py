@@ -153,6 +153,13 @@ class Influences:
         """The influences on some of the estimates."""
         return replace(self, of=self.of[index])
 
+    def with_rests(self, rests: Influences) -> Influences:
+        """The same, and then those of the same units on other values."""
+        count = int(max(self.value.max(initial=-1), self.of.max(initial=-1))) + 1
+        columns = {name: np.append(getattr(self, name), getattr(rests, name)) for name in ("unit", "amount", "sign")}
+        value, of = np.append(self.value, rests.value + count), np.append(self.of, rests.of + count)
+        return Influences(value, of=of, **columns)
+
     def between(self, one: Integers, other: Integers) -> Floats:
         """The correlations of pairs of estimates."""
         step = max(1, _MOST_NUMBERS // max(1, int(np.bincount(self.value).max(initial=1))))
@@ -213,10 +220,9 @@ class Estimates(ABC):
 
     def with_rests(self, rests: Self) -> Self:
         """These values, and then those of the rows outside of each group."""
-        chosen = {
-            own.name: _joined(getattr(self, own.name), getattr(rests, own.name)) for own in fields(cast("Any", self))
-        }
-        return replace(cast("Any", self), **chosen | {"influences": None, "sampling": rests.sampling})
+        both = [(own.name, getattr(self, own.name), getattr(rests, own.name)) for own in fields(cast("Any", self))]
+        chosen = {name: _joined(own, of_rests) for name, own, of_rests in both}
+        return replace(cast("Any", self), **chosen | {"sampling": rests.sampling})
 
     @abstractmethod
     def limits(self, z: float | Floats) -> Limits:
@@ -226,9 +232,8 @@ class Estimates(ABC):
         """Limits of each value by itself."""
         return self.limits(z)
 
-    @property
-    def far(self) -> Estimates:
-        """The same with limits that hold far out, where those of shares by their score alone are too narrow."""
+    def far(self, which: Booleans) -> Estimates:  # noqa: ARG002 - those of shares
+        """The same with limits of some values that hold far out, where those by the score alone are too narrow."""
         return self
 
     @property
@@ -325,7 +330,9 @@ def _joined(value: object, other: object) -> Any:
         return np.append(cast("Array", value), cast("Array", other))
     if isinstance(value, tuple):
         return tuple(map(_joined, cast("tuple[object, ...]", value), cast("tuple[object, ...]", other)))
-    return value.with_rests(cast("Any", other)) if isinstance(value, Estimates) else value
+    if other is None:
+        return None
+    return cast("Any", value).with_rests(other) if isinstance(value, Estimates | Influences) else value
 
 
 def _part_of(value: object, index: Array) -> Any:
@@ -347,8 +354,8 @@ class Shares(Estimates):
     """The effective number of rows that a share is of."""
     weighted: tuple[Floats, Floats] | None = None
     """The rows with weight, and their effective number if weights are independent of hits (Kish, 1965)."""
-    are_far: bool = False
-    """True if limits are the farther of those by the score and of Jeffreys'."""
+    are_far: Booleans | None = None
+    """Mask of the shares whose limits are the farther of those by the score and of Jeffreys'."""
     influences: Influences | None = None
     sampling: str = "rows"
     error_by_judge: Floats | None = None
@@ -375,15 +382,15 @@ class Shares(Estimates):
         """Limits by their score."""
         rows = self.rows_at(z)
         lower, upper = wilson_with_few(self.value, rows, z)
-        if not self.are_far:
+        if self.are_far is None:
             return lower, upper
         low, high = jeffreys(self.value, rows, z)
-        return np.minimum(lower, low), np.maximum(upper, high)
+        lower = np.where(self.are_far, np.minimum(lower, low), lower)
+        return lower, np.where(self.are_far, np.maximum(upper, high), upper)
 
-    @property
-    def far(self) -> Shares:
-        """The same with limits that hold far out."""
-        return replace(self, are_far=True)
+    def far(self, which: Booleans) -> Shares:
+        """The same with limits of some shares that hold far out."""
+        return replace(self, are_far=which)
 
     def rows_at(self, z: float | Floats) -> Floats:
         """The effective rows for limits: as few as weights leave in either way, and fewer for unsure variances.
@@ -528,10 +535,9 @@ class MadeOfShares(Smooth):
         names = ("value", "error", "below", "above", "sampling")
         return replace(self, shares=shares, **{name: getattr(values, name) for name in names})
 
-    @property
-    def far(self) -> MadeOfShares:
-        """The same with limits that hold far out."""
-        return replace(self, shares=tuple(share.far for share in self.shares))
+    def far(self, which: Booleans) -> MadeOfShares:
+        """The same with limits of some values that hold far out."""
+        return replace(self, shares=tuple(share.far(which) for share in self.shares))
 
     @property
     def shown_error(self) -> Floats:

@@ -14,7 +14,6 @@ from tidyfair.evaluation import LEVEL, LOST, NO_LEVEL, VALUE, Evaluated
 from tidyfair.intervals.comparisons import (
     ComparedGroups,
     Family,
-    FamilyWithRests,
     Intervals,
     in_blocks,
     shapes_of,
@@ -28,7 +27,7 @@ from tidyfair.intervals.methods import Case, required
 from tidyfair.intervals.proportions import z_value
 from tidyfair.intervals.shares import is_mean, share_of
 from tidyfair.intervals.uncertainty import Uncertainty, is_judged
-from tidyfair.specs import Booleans, Contrast, Integers, MetricSpec, Options, Segments, formulas_of
+from tidyfair.specs import Booleans, Integers, MetricSpec, Options, Segments, formulas_of
 from tidyfair.tallies import Tally
 
 _EQUAL = 1e-9
@@ -158,6 +157,8 @@ class _Comparison:
         """The labels that its values are of."""
         self.has_kinds = None not in {uncertainty.kinds[own] for own in self.rows}
         """True if all of its values have errors in closed form."""
+        self.is_judged = all(is_judged(uncertainty.tally, uncertainty.requested[own].formula) for own in self.rows)
+        """True if all of them are from labels of people and of a judge."""
         self.ways = self._ways()
 
     def _ways(self) -> list[Callable[[Booleans, Intervals], Booleans]]:
@@ -174,16 +175,29 @@ class _Comparison:
             return [self._put_values] if self.levels.tolist() == [NO_LEVEL] else []
         if aggregate.in_closed_form(len(spec.formulas) * len(self.levels)):
             return [self._put_comparisons]
-        if uncertainty.shares_rows:
-            return [self._put_beside_rests] if aggregate.compares_with_context else []
+        ways = [self._put_rests] if self._has_rests(aggregate) else []
         # a distance of groups whose values do not depend on each other
         is_distance = aggregate.is_distance and uncertainty.interval != "exact" and uncertainty.tally.design is None
-        is_distance = is_distance and all(
+        is_distance = is_distance and not uncertainty.shares_rows and all(
             formula.reads and not formula.compares and not is_judged(uncertainty.tally, formula)
             for _, formula in spec.formulas
-        )
-        beside = [self._put_beside_rests] if aggregate.compares_with_context else []
-        return [*beside, self._put_distances] if is_distance else beside
+        )  # fmt: skip
+        return [*ways, self._put_distances] if is_distance else ways
+
+    def _has_rests(self, aggregate: Any) -> bool:
+        """Check whether limits of distances to rests, or to all rows, follow from those of groups and of rests."""
+        uncertainty, tally = self.uncertainty, self.uncertainty.tally
+        is_of_one = len(self.spec.formulas) == 1 and self.levels.tolist() == [NO_LEVEL]
+        if not aggregate.compares_with_context or aggregate.signed or not (is_of_one or aggregate.across == "worst"):
+            return False
+        if self.is_judged:
+            return True
+        if tally.design is not None or tally.cluster_names:
+            return False
+        # rests of groups that overlap are evaluated by themselves; others, and all rows, are means of groups
+        has_own_rests = uncertainty.shares_rows and aggregate.to == "rest"
+        kinds, requested = uncertainty.kinds, uncertainty.requested
+        return has_own_rests or all(kinds[own] == "rate" or is_mean(requested[own].formula) for own in self.rows)
 
     @property
     def is_resampled(self) -> bool:
@@ -240,61 +254,29 @@ class _Comparison:
             level = self.uncertainty.options.conf_level
             method.limits(families, self.spec.aggregate, level, intervals.named(method.name))
 
-    def _put_beside_rests(self, outers: Booleans, intervals: Intervals) -> Booleans:
-        """Set the limits of distances to all others, or to all rows."""
-        aggregate: Any = self.spec.aggregate
-        uncertainty, to_all_rows = self.uncertainty, aggregate.to == "overall"
-        of_judge = all(is_judged(uncertainty.tally, uncertainty.requested[own].formula) for own in self.rows)
-        # groups that overlap have rests that are evaluated by themselves
-        overlap = uncertainty.shares_rows and not of_judge
-        several = len(self.spec.formulas) > 1 or self.levels.tolist() != [NO_LEVEL]
-        is_largest = not aggregate.signed and (not several or aggregate.across == "worst")
-        rest_is_known = of_judge or (overlap and not to_all_rows) or self._are_means()
-        if not is_largest or not rest_is_known or not (of_judge or self._rows_are_independent()):
-            return np.zeros_like(outers)
-        adds_up = np.ones_like(outers) if of_judge else self._adds_up(aggregate)
-        families = uncertainty.families(self.number, aggregate, self.kept)
-        rests = uncertainty.rests.families(self.number, aggregate, self.kept) if overlap else []
-        usable = adds_up
-        for own in filter(None, (families, rests)):
-            usable = usable & usable_outers(own)
-        families, rests = (
-            [family.among(usable) for family in own if usable[family.outer].any()] for own in (families, rests)
-        )
+    def _put_rests(self, outers: Booleans, intervals: Intervals) -> Booleans:
+        """Set the limits of distances to rests, or to all rows."""
+        families = self.uncertainty.families(self.number, self.spec.aggregate, self.kept)
+        put = np.full_like(outers, self.is_judged or bool(families))
+        if not self.is_judged:
+            for family in families:
+                put &= self._adds_up(family)
+        usable = put & usable_outers(families) if families else put
+        families = [family.among(usable) for family in families if usable[family.outer].any()]
         if families:
-            self._put("rest", FamilyWithRests.of(families, rests, of_all_rows=to_all_rows), intervals)
-        return adds_up
+            self._put("rest", families, intervals)
+        return put
 
-    def _rows_are_independent(self) -> bool:
-        """True if no rows belong to a cluster or to a unit of a survey."""
-        return self.uncertainty.tally.design is None and not self.uncertainty.tally.cluster_names
-
-    def _are_means(self) -> bool:
-        """True if all values are means over rows, so that those of several groups are means of theirs."""
-        kinds, requested = self.uncertainty.kinds, self.uncertainty.requested
-        return all(kinds[own] == "rate" or is_mean(requested[own].formula) for own in self.rows)
-
-    def _adds_up(self, aggregate: Contrast) -> Booleans:
-        """Mask of the outer groups in which what groups are compared with is the mean of their values."""
-        uncertainty = self.uncertainty
-        adds_up, unequal = np.zeros((2, uncertainty.outers), dtype=bool)
-        for rows in self.rows.values():
-            outer, value = uncertainty.column("outer")[rows], uncertainty.column("estimate")[rows]
-            weight, context = uncertainty.weights(rows), uncertainty.column(str(aggregate.to))[rows]
-            segments = Segments.of(uncertainty.column(LEVEL)[rows], outer)
-            total, everything = (segments.to_rows(segments.sum(own)) for own in (value * weight, weight))
-            if uncertainty.shares_rows:
-                rest, weight_of_rest = uncertainty.rests.column("estimate")[rows], uncertainty.rests.weights(rows)
-                total, everything = value * weight + rest * weight_of_rest, weight + weight_of_rest
-            with np.errstate(divide="ignore", invalid="ignore"):
-                mean = total / everything
-                if aggregate.to == "rest":
-                    mean = (total - value * weight) / (everything - weight)
-                near = np.abs(mean - context) <= _EQUAL * segments.to_rows(segments.maximum(np.abs(value)))
-            equal = segments.all(near & (weight > 0)) & (segments.sizes > 1)
-            first = outer[segments.starts]
-            adds_up[first[equal]], unequal[first[~equal]] = True, True
-        return adds_up & ~unequal
+    def _adds_up(self, family: Family) -> Booleans:
+        """Mask of the outer groups in which groups are compared with their rests, or with these and the groups."""
+        aggregate: Any = self.spec.aggregate
+        groups, rests = np.split(family.values.value, 2)
+        share, segments = family.share, Segments.of(family.outer)
+        with np.errstate(invalid="ignore"):
+            together = share * groups + (1 - share) * rests if family.to_all_rows else rests
+            away = np.abs(together - self.uncertainty.column(aggregate.to)[family.rows])
+            near = away <= _EQUAL * segments.to_rows(segments.maximum(np.abs(groups)))
+        return ~family.has(np.tile(~(near & (share > 0)), 2)) & (family.sizes != 1)
 
 
 def no_closed_form(names: Iterable[str], interval: str) -> ArgumentError:
@@ -340,7 +322,7 @@ def _put_values(
     else:
         # sums of limits are too narrow far out, where limits of many groups at once are
         is_far = z is not None and estimates.kind == "sum_of_rates"
-        limits = (estimates.far if is_far else estimates).alone(z_of_values)
+        limits = (estimates.far(np.ones(len(rows), dtype=bool)) if is_far else estimates).alone(z_of_values)
     intervals.named(method.name).put(index, limits, estimates.shown_error)
     if isinstance(estimates, Surveyed):
         intervals.freedom[index], intervals.design_effect[index] = estimates.freedom, estimates.design_effect

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import replace
 from functools import cached_property, partial
 from typing import Any, Literal, TypeAlias, cast
@@ -19,7 +19,7 @@ from tidyfair.evaluation import (
     RequestedFormula,
 )
 from tidyfair.intervals.calibration_errors import CalibrationErrors
-from tidyfair.intervals.comparisons import Family
+from tidyfair.intervals.comparisons import Family, with_rests
 from tidyfair.intervals.estimates import Estimates, Influences, MadeOfShares, Scale, Shares, Smooth
 from tidyfair.intervals.jackknife import by_jackknife, has_jackknife
 from tidyfair.intervals.shares import (
@@ -228,16 +228,45 @@ class Uncertainty:
         group = self.column(GROUP_CELL)[rows].astype(np.int64) - first
         return group * labels + self.evaluated.label_index(self.column(LEVEL)[rows], labels, requested.average)
 
-    def beside_rests(self, number: int, rows: Integers) -> Estimates | None:
-        """The estimates of some rows of a formula, then those of the rest of each; None without a judge."""
+    def beside_rests(self, number: int, rows: Integers) -> Estimates:
+        """The estimates of some rows of a formula, then those of the rest of each."""
         requested, evaluator = self.requested[number], self.evaluated.evaluator
         by = self.evaluated.specs[requested.spec].by
-        if by is None or not isinstance(evaluator, JudgedEvaluator) or not is_judged(self.tally, requested.formula):
-            return None
-        is_rate = self.kinds[number] == "rate"
-        values = rests_by_judge(evaluator, requested, by, self.scale(requested), is_rate=is_rate)
-        index = self._index_of_groups(requested, rows, len(values) // 2)
-        return values.at(np.append(index, index + len(values) // 2))
+        if isinstance(evaluator, JudgedEvaluator) and is_judged(self.tally, requested.formula):
+            judged: Any = (evaluator.judged(requested, by, scope) for scope in ("own", "rest"))
+            own, rests = (self._linearized_by_judge(both, number) for both in judged)
+            if not self.tally.cluster_names:
+                # no row is in a group and in its rest
+                own = replace(own, influences=None)
+            index = self._index_of_groups(requested, rows, len(own))
+            return own.at(index).with_rests(rests.at(index))
+        groups = self.estimates(number, rows)
+        if self.shares_rows:
+            return groups.with_rests(self.rests.estimates(number, rows))
+        return with_rests(groups, self.column("outer")[rows], self.shares_of_rests(rows))
+
+    @np.errstate(divide="ignore", invalid="ignore")
+    def _linearized_by_judge(self, both: JudgedValues, number: int) -> Any:
+        """The values of a formula, by groups and labels, with errors from their influences alone."""
+        requested = self.requested[number]
+        ends = self.evaluated.specs[requested.spec].range_of(requested.name)
+        value = np.where(both.denominator < FEWEST_LABELS, np.nan, both.value).clip(*ends)
+        error = both.segments.to_rows(np.sqrt(both.segments.sum(both.influence**2)))
+        influences = Influences.of_units(both.influence / error, both.group, both.unit, len(value))
+        if self.kinds[number] == "rate":
+            return replace(shares_by_judge(both), value=value.ravel(), influences=influences)
+        of_people = np.sqrt(both.segments.sum(both.of_people**2) * both.ratio)
+        freedom = np.fmax(np.broadcast_to(both.labelled_rows, value.shape) - 1, 1)
+        scale = self.scale(requested)
+        return Smooth.about(value, of_people, freedom, scale, influences=influences, sampling="judged")
+
+    def shares_of_rests(self, rows: Integers) -> Floats:
+        """The shares of the groups of an outer group in the weight of each and its rest."""
+        weight = self.weights(rows)
+        if self.shares_rows:
+            return weight / (weight + self.rests.weights(rows))
+        segments = Segments.of(self.column("outer")[rows])
+        return weight / segments.to_rows(segments.sum(weight))
 
     def scale(self, requested: RequestedFormula) -> Scale:
         """The scale on which the values of a formula are nearly normal."""
@@ -245,7 +274,7 @@ class Uncertainty:
 
     # Comparisons
 
-    def families(self, number: int, aggregate: Aggregate, kept: Booleans | None = None) -> list[Family]:
+    def families(self, number: int, aggregate: Any, kept: Booleans | None = None) -> list[Family]:
         """The families of a spec, one for each metric and label; `kept` is a mask of the values that count."""
         needed, all_outers = aggregate.groups_needed, self.column("outer").astype(np.int64)
         members: list[tuple[int, Integers, Booleans]] = []
@@ -268,9 +297,13 @@ class Uncertainty:
             chosen = takes_part[outer]
             if chosen.any():
                 own = rows[chosen]
-                values, weight = self.estimates(requested, own), self.weights(own)
-                beside = self.beside_rests(requested, own) if aggregate.contexts else None
-                family = Family(values, outer[chosen], is_reference[chosen], self.outers, weight, beside=beside)
+                has_rests = aggregate.compares_with_context
+                values = self.beside_rests(requested, own) if has_rests else self.estimates(requested, own)
+                family = Family(
+                    values, own, outer[chosen], is_reference[chosen], self.outers,
+                    share=self.shares_of_rests(own) if has_rests else None,
+                    to_all_rows="overall" in aggregate.contexts, overlap=self.shares_rows,
+                )  # fmt: skip
                 families.append(family)
         return families
 
@@ -324,34 +357,3 @@ def by_judge(
         in_errors = both.influence / np.sqrt(both.segments.to_rows(both.segments.sum(both.influence**2)))
         return replace(values, influences=Influences.of_units(in_errors, both.group, both.unit, len(both.value)))
     return values if made_of is None else MadeOfShares.of(people, made_of).moved(values, shift, ratio)
-
-
-@np.errstate(divide="ignore", invalid="ignore")
-def rests_by_judge(
-    evaluator: JudgedEvaluator, requested: RequestedFormula, by: By, scale: Scale, *, is_rate: bool
-) -> Shares | Smooth:
-    """The values of a formula in the groups of a feature, then those of the rest of each."""
-    both = [evaluator.judged(requested, by), evaluator.judged(requested, by, "rest")]
-
-    def joined(numbers: Iterable[Floats]) -> Floats:
-        return np.concatenate([own.ravel() for own in numbers])
-
-    ends = evaluator.specs[requested.spec].range_of(requested.name)
-    value = joined(np.where(own.denominator < FEWEST_LABELS, np.nan, own.value) for own in both).clip(*ends)
-    if is_rate:
-        shares = list(map(shares_by_judge, both))
-        rows, error = (joined(getattr(own, name) for own in shares) for name in ("rows", "error_by_judge"))
-        values: Shares | Smooth = Shares(value, rows, sampling="judged", error_by_judge=error)
-    else:
-        error = joined(np.sqrt(own.segments.sum(own.of_people**2) * own.ratio) for own in both)
-        labelled = joined(np.broadcast_to(own.labelled_rows, own.value.shape) for own in both)
-        freedom = np.fmax(labelled - 1, 1)
-        values = Smooth.about(value, error, freedom, scale, sampling="judged")
-    if not evaluator.tally.cluster_names:
-        # no row is in a group and in the rest
-        return values
-    errors = [own.segments.to_rows(np.sqrt(own.segments.sum(own.influence**2))) for own in both]
-    in_errors = np.concatenate([own.influence / error for own, error in zip(both, errors, strict=True)])
-    groups = len(both[0].value)
-    group, unit = np.append(both[0].group, both[1].group + groups), np.append(both[0].unit, both[1].unit)
-    return replace(values, influences=Influences.of_units(in_errors, group, unit, 2 * groups))

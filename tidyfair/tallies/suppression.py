@@ -36,13 +36,9 @@ class Suppression:
     """The keys of the groups that are not shown, of each table."""
 
     @classmethod
-    def of_keys(cls, below: int, by: str | None, hidden: pl.DataFrame) -> Suppression:
-        """That of the table of one feature, with the keys of its groups that are not shown."""
-        return cls(below, (), {(False, by): numbered(hidden.get_columns(), len(hidden))})
-
-    def hidden_keys(self, by: str) -> pl.DataFrame:
-        """The keys of the groups of a feature that are not shown, of all outer groups together."""
-        return self.hidden[False, by].drop(_ALL)
+    def of_keys(cls, below: int, table: TableKey, hidden: Sequence[pl.Series], height: int) -> Suppression:
+        """That of one table alone, with the keys of its groups that are not shown."""
+        return cls(below, (), {table: numbered(hidden, height)})
 
     @property
     def in_words(self) -> str:

@@ -21,8 +21,8 @@ from tidyfair.inference.partial_knowledge.pooling import (
     check_pooling,
     pooled,
 )
-from tidyfair.inference.rate_tests import REFUSED_OF_RATES, CountedRate, OuterGroup, OuterGroupTest, groupwise
-from tidyfair.inference.result_frames import Content, Schema, schema_of
+from tidyfair.inference.rate_tests import REFUSED_OF_RATES, CountedRate, OuterGroup, RateTest, groupwise
+from tidyfair.inference.result_frames import Content
 from tidyfair.intervals import Shares, adjusted, difference_limits, z_value
 from tidyfair.specs import (
     CallOptions,
@@ -45,11 +45,6 @@ __all__ = ["WorstGroups", "lump_rare", "missing_truth", "shrunken_rates", "worst
 _MISSING = ("missing", "size", "other missing", "other size")
 _LEVEL = 0.95
 """The options of a call that are those of draws from a model."""
-_SHRUNKEN = schema_of("""
-    .metric .by .group .estimator .estimate .lower .upper .raw .n .weight .mean .precision .additive .vpc
-    .interaction_share
-""")  # fmt: skip
-_WORST = schema_of(".metric .by .group .estimate .lower .upper .worst .p_worst .n")
 
 
 @refuse_unknown_keywords
@@ -140,13 +135,13 @@ def shrunken_rates(
 
 
 @dataclass(frozen=True, repr=False)
-class _TableOfRates(OuterGroupTest):
+class _TableOfRates(RateTest):
     """A table of the rates of groups, which may be those of a model of all of them."""
 
     pooling: Pooling | None = "beta_binomial"
     """The model of the rates of all groups, if there is one."""
 
-    def _tested(self, outer_group: OuterGroup) -> Iterator[Content]:
+    def _contents(self, outer_group: OuterGroup) -> Iterator[Content]:
         by = outer_group.case.metric.by.text
         for count in outer_group.counts:
             names = {".metric": count.name, ".by": by, ".group": outer_group.texts[count.group_cells]}
@@ -164,7 +159,6 @@ class _ShrunkenRates(_TableOfRates):
 
     subject: ClassVar[str] = "shrunken_rates()"
     kind: ClassVar[ResultKind] = SHRUNKEN
-    _schema: ClassVar[Schema] = _SHRUNKEN
     pooling: Pooling = "beta_binomial"
 
     def _results(self, tally: Tally, options: Options) -> pl.DataFrame:
@@ -197,7 +191,6 @@ class WorstGroups(_TableOfRates):
 
     subject: ClassVar[str] = "worst_groups()"
     kind: ClassVar[ResultKind] = WORST
-    _schema: ClassVar[Schema] = _WORST
 
     def _columns(self, outer_group: OuterGroup, count: CountedRate) -> dict[str, Any]:
         rows, hits, options = count.group_denominator, count.group_numerator, outer_group.case.options

@@ -17,6 +17,7 @@ from tidyfair.errors import ArgumentError, Status
 from tidyfair.evaluation import GROUP_CELL, Evaluated
 from tidyfair.inference.contingency import Standard, chi_squared, fisher, likelihood_ratio, within_strata
 from tidyfair.inference.gates import GroupsCompared
+from tidyfair.inference.on_data import accepting
 from tidyfair.inference.rate_tests import (
     ADJUSTMENTS,
     REFUSED,
@@ -25,13 +26,13 @@ from tidyfair.inference.rate_tests import (
     CountedRate,
     Family,
     OuterGroup,
-    OuterGroupTest,
+    RateTest,
     check_tested,
     columns_of,
     groupwise,
     numbered,
 )
-from tidyfair.inference.result_frames import Content, Schema, frame_of, schema_of
+from tidyfair.inference.result_frames import Content, frame_of, schema_of
 from tidyfair.intervals import (
     EQUALITY,
     SCALES,
@@ -57,7 +58,6 @@ from tidyfair.specs import (
     Array,
     ColumnLike,
     Contrast,
-    Design,
     JudgedCallOptions,
     Options,
     difference,
@@ -71,10 +71,7 @@ from tidyfair.tallies import Tally
 
 __all__ = ["PairwiseTest", "StratifiedTest", "pairwise", "stratified"]
 
-_PAIRS = schema_of("""
-    .group .other .level .estimator .n .n_other .estimate .estimate_other .scale .disparity .lower .upper .std_error
-    .method .statistic .df .p_value .p_adjusted .test .adjustment .status
-""")  # fmt: skip
+_PAIRS = schema_of(PAIRS, without=".metric .by .limit .verdict") | schema_of(".adjustment")
 _TESTS = {"chi_squared": chi_squared, "g": likelihood_ratio}
 """The tests of two groups by their counts, but Fisher's."""
 _USUAL_LEVEL = 0.95
@@ -84,11 +81,6 @@ _BLOCK = 2**18
 """The pairs that are worked out at once."""
 _MANY_GROUPS = 100
 """With more groups, all remaining pairs are assumed to be equal."""
-_STRATIFIED = schema_of("""
-    .metric .by .group .other .strata .crude .estimate .estimate_other .adjusted .lower .upper .std_error .statistic
-    .df .p_value .statistic_homogeneity .df_homogeneity .p_homogeneity .statistic_equal_odds .df_equal_odds
-    .p_equal_odds .pattern .ratio .ratio_lower .ratio_upper .odds_ratio .odds_ratio_lower .odds_ratio_upper .n .n_other
-""")  # fmt: skip
 
 
 @dataclass(frozen=True, eq=False)
@@ -174,12 +166,6 @@ def _blocks(pairs: int) -> Iterator[slice]:
         yield slice(start, start + _BLOCK)
 
 
-class PairOptions(JudgedCallOptions, total=False):
-    """The options of a call that a comparison of pairs takes."""
-
-    design: Design | None
-
-
 @dataclass(frozen=True, repr=False)
 class PairwiseTest(AdjustedTest, GroupsCompared):
     """Tests each pair of groups; made by `pairwise`."""
@@ -187,7 +173,7 @@ class PairwiseTest(AdjustedTest, GroupsCompared):
     subject: ClassVar[str] = "pairwise()"
     adjustments: ClassVar[tuple[str, ...]] = (*ADJUSTMENTS, "max_t")
     follows: ClassVar[frozenset[str]] = frozenset({"points"})
-    accepted: ClassVar[type[Any]] = PairOptions
+    accepted: ClassVar[type[Any]] = accepting(" ".join([*JudgedCallOptions.__annotations__, "design"]))
     refused: ClassVar[Mapping[str, str]] = {name: why for name, why in REFUSED.items() if name != "on_undefined"}
     kind: ClassVar[ResultKind] = PAIRS
     test: str = "fisher"
@@ -430,16 +416,18 @@ def check_single(function: str, metric: GroupwiseMetric) -> None:
 
 
 @dataclass(frozen=True, repr=False)
-class StratifiedTest(OuterGroupTest):
+class StratifiedTest(RateTest):
     """Compares groups within strata; made by `stratified`."""
 
     subject: ClassVar[str] = "stratified()"
     kind: ClassVar[ResultKind] = STRATA
     refused: ClassVar[Mapping[str, str]] = REFUSED_OF_RATES | dict.fromkeys(("times", "seed"), ": it draws nothing")
-    _schema: ClassVar[Schema] = _STRATIFIED
+    without: ClassVar[str] = (
+        ".p_adjusted .marginal_effect .marginal_effect_within .marginal_effect_lower .marginal_effect_upper"
+    )
     standard: Standard | None = None
 
-    def _tested(self, outer_group: OuterGroup) -> Iterator[Content]:
+    def _contents(self, outer_group: OuterGroup) -> Iterator[Content]:
         metric = outer_group.case.metric
         check_single(self.subject, metric)
         for count in outer_group.counts:

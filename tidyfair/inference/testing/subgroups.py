@@ -9,11 +9,11 @@ import itertools
 import math
 import zlib
 from abc import abstractmethod
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from statistics import NormalDist
-from typing import Any, ClassVar, TypedDict, Unpack
+from typing import Any, ClassVar, Unpack
 
 import numpy as np
 import polars as pl
@@ -21,9 +21,9 @@ import polars as pl
 from tidyfair.calling import GroupwiseMetric, Metric, MetricSet, Run, metric_set
 from tidyfair.errors import ArgumentError, Status, in_short
 from tidyfair.evaluation import GROUP_CELL, OUTSIDE, Evaluated, texts_of
-from tidyfair.inference.on_data import CalledOnData, RateOnData
+from tidyfair.inference.on_data import AUDITED, CalledOnData, RateOnData, accepting
 from tidyfair.inference.rate_tests import with_adjusted_p_values
-from tidyfair.inference.result_frames import frame_of, outer_keys_of, schema_of
+from tidyfair.inference.result_frames import Content, frame_of, outer_keys_of, schema_of
 from tidyfair.intervals import (
     brownian_range_quantile,
     brownian_range_tail,
@@ -40,13 +40,11 @@ from tidyfair.metrics.probability import (
 )  # fmt: skip
 from tidyfair.specs import (
     Array,
+    CallOptions,
     Column,
     ColumnLike,
     Options,
-    OuterGroups,
     Policy,
-    Privileged,
-    Threshold,
     Treatment,
     are_columns,
     check_features,
@@ -87,38 +85,8 @@ _ROUNDED = 1e-12
 """An error of rounding, where scores of 0 and 1 leave nothing to chance."""
 _SLOPE_DIGITS, _CENTER_DIGITS = 4, 10
 """Significant digits in the text of a linear subgroup."""
-_SEARCHED = schema_of("""
-    .metric .subgroup .depth .estimate .rest .difference .n .denominator .share .p_value .p_adjusted .status
-""")  # fmt: skip
-_SPLIT = schema_of(".metric .subgroup .estimate .overall .violation .denominator .share .status")
-_CERTIFICATE = schema_of("""
-    .metric .epsilon .subgroup .estimate .compared_with .difference .denominator .searched .not_searched .min_n
-    .conf_level .status
-""")  # fmt: skip
-_LIMITS = schema_of(".metric .subgroup .depth .estimate .compared_with .difference .upper .n .denominator .status")
-
-
-class AuditOptions(TypedDict, total=False):
-    """The options of a call that an audit takes."""
-
-    probs: ColumnLike | None
-    threshold: Threshold | None
-    group_by: ColumnLike | Privileged | Iterable[ColumnLike | Privileged] | None
-    pos_label: object
-    labels: Sequence[object] | None
-
-
-class SearchOptions(AuditOptions, total=False):
-    """The options of a call that a search takes."""
-
-    times: int | None
-    seed: int
-
-
-class CertificateOptions(AuditOptions, total=False):
-    """The options of a call that a certificate takes."""
-
-    conf_level: float
+_LIMITS = schema_of(SUBGROUPS, without=".rest .share .p_value .p_adjusted")
+_CERTIFIED = accepting(f"{AUDITED} conf_level")
 
 
 @dataclass(frozen=True)
@@ -146,11 +114,11 @@ class SubgroupAudit(RateOnData):
     """
 
     subject: ClassVar[str] = "A search"
-    accepted: ClassVar[type[Any]] = AuditOptions
+    accepted: ClassVar[type[Any]] = accepting(AUDITED)
     features: tuple[Column, ...]
 
     @abstractmethod
-    def _audit(self, combinations: _Combinations, options: Options) -> pl.DataFrame:
+    def _audit(self, combinations: _Combinations, options: Options) -> Content:
         """The results of an outer group."""
 
     @property
@@ -161,7 +129,7 @@ class SubgroupAudit(RateOnData):
         for column in self.features:
             column.check(source.columns, "features")
 
-    def _tables(self, evaluated: Evaluated, options: Options) -> Iterable[pl.DataFrame]:
+    def _tables(self, evaluated: Evaluated, options: Options) -> Iterable[Content]:
         return (self._audit(combinations, options) for combinations in self._combinations(evaluated))
 
     def _combinations(self, evaluated: Evaluated) -> list[_Combinations]:
@@ -193,8 +161,8 @@ class SubgroupSearch(SubgroupAudit):
     """
 
     kind: ClassVar[ResultKind] = SUBGROUPS
-    accepted: ClassVar[type[Any]] = SearchOptions
-    _schema: ClassVar[Mapping[str, Any]] = _SEARCHED
+    accepted: ClassVar[type[Any]] = accepting(f"{AUDITED} times seed")
+    without: ClassVar[str] = ".compared_with .upper"
     depth: int
     policy: Policy
 
@@ -207,7 +175,7 @@ class SubgroupSearch(SubgroupAudit):
         )
         p_value, p_adjusted = _p_values_of_search(combinations, conjunctions, denominator, statistic, options)
         rate, rest = conjunctions.rates()
-        table = conjunctions.table(self.metric, _SEARCHED, {
+        table = conjunctions.table(self.metric, self._schema, {
             ".estimate": rate, ".rest": rest, ".difference": rate - rest,
             ".share": conjunctions.rows / max(combinations.rows.sum(), 1),
             ".p_value": np.where(searched, p_value, np.nan), ".p_adjusted": np.where(searched, p_adjusted, np.nan),
@@ -261,16 +229,15 @@ class LinearSubgroup(SubgroupAudit):
     """
 
     kind: ClassVar[ResultKind] = HALVES
-    _schema: ClassVar[Mapping[str, Any]] = _SPLIT
 
-    def _audit(self, combinations: _Combinations, options: Options) -> pl.DataFrame:  # noqa: ARG002 - none is needed
+    def _audit(self, combinations: _Combinations, options: Options) -> Content:  # noqa: ARG002 - none is needed
         names = combinations.keys.columns
         check_features(combinations.keys, {name: name for name in names}, "a linear threshold needs")
         counted = combinations.denominator > 0
         denominator, numerator = combinations.denominator[counted], combinations.numerator[counted]
         if not len(denominator):
             empty = {".metric": self.metric.name, ".denominator": 0, ".share": 0.0, ".status": Status.ZERO_DENOMINATOR}
-            return frame_of([empty, empty], _SPLIT)
+            return [empty, empty]
         overall = numerator.sum() / denominator.sum()
         points = combinations.keys.select(pl.all().cast(pl.Float64)).to_numpy()[counted]
         slopes, middle = _slopes(points, denominator, numerator)
@@ -295,7 +262,7 @@ class LinearSubgroup(SubgroupAudit):
                 row |= {".subgroup": f"{fit} {relation} 0", ".estimate": rate, ".violation": violation}
                 row[".status"] = Status.OK
             rows.append(row)
-        return frame_of(rows, _SPLIT)
+        return rows
 
 
 def _slopes(points: Array, denominator: Array, numerator: Array) -> tuple[Array, Array]:
@@ -325,15 +292,14 @@ class SubgroupCertificate(SubgroupAudit):
     """
 
     kind: ClassVar[ResultKind] = CERTIFICATE
-    accepted: ClassVar[type[Any]] = CertificateOptions
-    _schema: ClassVar[Mapping[str, Any]] = _CERTIFICATE
+    accepted: ClassVar[type[Any]] = _CERTIFIED
     depth: int
     policy: Policy
 
-    @show_keywords(CertificateOptions)
+    @show_keywords(_CERTIFIED)
     def by_subgroup(
         self, data: object, truth: ColumnLike | None = None, estimate: ColumnLike | None = None,
-        **options: Unpack[CertificateOptions],
+        **options: Unpack[CallOptions],
     ) -> Any:  # fmt: skip
         """Return simultaneous limits for all conjunctions; the largest `.upper` is the certified bound.
 
@@ -360,7 +326,7 @@ class SubgroupCertificate(SubgroupAudit):
             for above, total in zip(excess, scores, strict=True)
         ]
 
-    def _audit(self, combinations: _Combinations, options: Options) -> pl.DataFrame:
+    def _audit(self, combinations: _Combinations, options: Options) -> Content:
         limits = self._limits(combinations, options)
         searched = limits.filter(pl.col(".status") == Status.OK.value)
         shared = {
@@ -376,8 +342,8 @@ class SubgroupCertificate(SubgroupAudit):
                 Status.UNKNOWN,
             )  # fmt: skip
             reason = next((reason for reason in reasons if reason in found_reasons), Status.NO_GROUPS)
-            return frame_of(shared | {".metric": self.metric.name, ".status": reason}, _CERTIFICATE)
-        return frame_of(searched.rename({".upper": ".epsilon"}).row(0, named=True) | shared, _CERTIFICATE)
+            return shared | {".metric": self.metric.name, ".status": reason}
+        return searched.rename({".upper": ".epsilon"}).row(0, named=True) | shared
 
     def _limits(self, combinations: _Combinations, options: Options) -> pl.DataFrame:
         """The upper limits of all conjunctions that are searched, the largest first."""
@@ -416,22 +382,10 @@ class _LimitsOfAll(SubgroupCertificate):
     """The limits of all conjunctions."""
 
     kind: ClassVar[ResultKind] = SUBGROUPS
-    _schema: ClassVar[Mapping[str, Any]] = _LIMITS
+    without: ClassVar[str] = ".rest .share .p_value .p_adjusted"
 
     def _audit(self, combinations: _Combinations, options: Options) -> pl.DataFrame:
         return self._limits(combinations, options)
-
-
-class CalibrationOptions(TypedDict, total=False):
-    """The options of a call that a test of calibration takes."""
-
-    probs: ColumnLike | None
-    group_by: OuterGroups | None
-    case_weights: ColumnLike | None
-    frequency_weights: ColumnLike | None
-    pos_label: object
-    labels: Sequence[object] | None
-    conf_level: float
 
 
 @dataclass(frozen=True, repr=False)
@@ -441,7 +395,9 @@ class MulticalibrationTest(CalledOnData):
     subject: ClassVar[str] = "multicalibration_test()"
     kind: ClassVar[ResultKind] = MISCALIBRATION
     follows: ClassVar[frozenset[str]] = frozenset({"unknown"})
-    accepted: ClassVar[type[Any]] = CalibrationOptions
+    accepted: ClassVar[type[Any]] = accepting(
+        "probs group_by case_weights frequency_weights pos_label labels conf_level"
+    )
     features: tuple[Column, ...]
     depth: int
     policy: Policy
