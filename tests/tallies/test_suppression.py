@@ -82,7 +82,7 @@ def test_linear_programming_recovers_no_small_count() -> None:
 
 @pytest.mark.simulation
 def test_linear_programming_recovers_no_small_count_in_many_tables() -> None:
-    tables = int(os.environ.get("RANDOM_TABLES", "500"))
+    tables = int(os.environ.get("RANDOM_TABLES", "250"))
     assert attacked(tables, 1) > 2 * tables
 
 
