@@ -17,6 +17,7 @@ import polars as pl
 import pytest
 from conftest import as_polars, examples
 from hypothesis import HealthCheck, Phase, given, settings, strategies as st
+from plain_limits import wilson
 from public_names import public
 from scipy import stats
 from sklearn import linear_model, metrics
@@ -519,10 +520,11 @@ def test_calibration_curve_equals_plain_arithmetic(case: Case, bins: int, binnin
         part = case.part(group)
         share = share_at_or_below(part) if binning == "count" else lambda score: score
         for index, mine in sorted(in_bins(part, bins, share, upper=binning == "count").items()):
-            rate = mean([*map(float, mine.y)], mine.w)
+            rate = cast("float", mean([*map(float, mine.y)], mine.w))
             weight = [sum(mine.w)] if case.weighted else []
-            expected.append((group, index + 1, mean(mine.p, mine.w), rate, len(mine.y), *weight))
-    columns = ["group", ".bin", ".mean_score", ".event_rate", ".n"]
+            limits = (None, None) if case.weighted else tuple(wilson(rate * len(mine.y), len(mine.y)))
+            expected.append((group, index + 1, mean(mine.p, mine.w), rate, *limits, len(mine.y), *weight))
+    columns = ["group", ".bin", ".mean_score", ".event_rate", ".lower", ".upper", ".n"]
     assert curve.columns == ([*columns, ".weight"] if case.weighted else columns)
     assert curve.schema[".n"] == pl.Int64
     assert [row[:2] for row in curve.rows()] == [row[:2] for row in expected]
