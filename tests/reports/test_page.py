@@ -17,9 +17,9 @@ from conftest import CHROMIUM, in_a_browser
 from report_data import HOSTILE, LABELS, LOANS, TIMES, Page, patients
 
 import tidyfair as tf
+from tidyfair.audits.call_code import call_of
 from tidyfair.datasets import lending
 from tidyfair.reports.blocks import Facts, Section, Table
-from tidyfair.audits.call_code import call_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -42,6 +42,7 @@ from tidyfair.specs import (
     CallOptions,
     Column,
     ColumnLike,
+    Memberships,
     Options,
     Policy,
     Treatment,
@@ -592,7 +593,11 @@ def _features_of(name: str, features: object, *, after: str = "") -> tuple[Colum
         example = f'`{name}({after}["sex", "race"])`'
         msg = f"{name}() takes a list of features, such as {example}, not {in_short(features)}."
         raise ArgumentError(msg)
-    columns = tuple(Column.of(feature, "features") for feature in features)
+    given: list[Any] = []
+    for feature in features:
+        # a column of true and false for each group is a feature
+        given += feature.given if isinstance(feature, Memberships) and feature.has_columns else [feature]
+    columns = tuple(Column.of(feature, "features") for feature in given)
     if not columns:
         msg = f"{name}() needs the features that define subgroups; `features` is empty."
         raise ArgumentError(msg)
@@ -601,8 +606,8 @@ def _features_of(name: str, features: object, *, after: str = "") -> tuple[Colum
 
 @refuse_unknown_keywords
 def subgroup_search(
-    metric: Metric, features: Iterable[ColumnLike], *, depth: int = 2, min_n: int = 1, min_share: float = 0.0,
-    unknown: Treatment = "apart", unknown_values: Iterable[object] | None = None,
+    metric: Metric, features: Iterable[ColumnLike | Memberships], *, depth: int = 2, min_n: int = 1,
+    min_share: float = 0.0, unknown: Treatment = "apart", unknown_values: Iterable[object] | None = None,
 ) -> SubgroupSearch:  # fmt: skip
     """Search all conjunctions of up to `depth` features for subgroups whose rate differs from that of all other rows.
 
@@ -664,8 +669,8 @@ def linear_subgroup(metric: Metric, features: Iterable[ColumnLike]) -> LinearSub
 
 @refuse_unknown_keywords
 def certify_subgroups(
-    metric: Metric, features: Iterable[ColumnLike], *, depth: int = 2, min_n: int = 30, min_share: float = 0.0,
-    unknown: Treatment = "apart", unknown_values: Iterable[object] | None = None,
+    metric: Metric, features: Iterable[ColumnLike | Memberships], *, depth: int = 2, min_n: int = 30,
+    min_share: float = 0.0, unknown: Treatment = "apart", unknown_values: Iterable[object] | None = None,
 ) -> SubgroupCertificate:  # fmt: skip
     """Certify that no conjunction of features is worse than all other rows by more than some epsilon.
 
@@ -706,7 +711,7 @@ def certify_subgroups(
 
 @refuse_unknown_keywords
 def multicalibration_test(
-    features: Iterable[ColumnLike], *, depth: int = 2, min_n: int = 30, min_share: float = 0.0,
+    features: Iterable[ColumnLike | Memberships], *, depth: int = 2, min_n: int = 30, min_share: float = 0.0,
     unknown: Treatment = "apart", unknown_values: Iterable[object] | None = None, power: float = 0.8,
 ) -> MulticalibrationTest:  # fmt: skip
     """Test whether scores are calibrated in all rows, in each group, and in all conjunctions of up to `depth` features.
