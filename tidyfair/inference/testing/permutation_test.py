@@ -73,12 +73,13 @@ class DisparityTest(RateTest):
             values.append(permutations.results)
             severity = families.distances(permutations) if is_distance else metric.aggregate.severity(values[-1])
             severities.append(severity)
+        if not values:
+            yield from (self._row(case) for _ in rows)
+            return
+        of_results, of_severities = np.concatenate(values), np.concatenate(severities)
         for outer, size in enumerate(rows):
-            if not values:
-                yield self._row(case)
-                continue
-            value, severity = (np.concatenate(parts)[:, outer] for parts in (values, severities))
-            yield self._row(case, value, severity, size, method, is_distance=is_distance)
+            drawn = of_results[:, outer], of_severities[:, outer]
+            yield self._row(case, *drawn, size, method, is_distance=is_distance)
 
     def _permutations(
         self, case: Case, shares: Sequence[Share], families: Families, *, varied: bool
@@ -88,12 +89,9 @@ class DisparityTest(RateTest):
         reads_rows = bool(tally.clusters) or tally.weights is not None or not is_of_labels(metric)
         # fewer where each of them takes time
         one_by_one = reads_rows or metric.aggregate.calls_python
-        times, random = (
-            options.replicates_of_rows if one_by_one else options.replicates,
-            generator(options.seed, "groups"),
-        )
         options_of_draws: dict[str, Any] = {
-            "times": times, "random": random, "varied": varied and not families.have_variance,
+            "times": options.replicates_of_rows if one_by_one else options.replicates,
+            "random": generator(options.seed, "groups"), "varied": varied and not families.have_variance,
             "with_variances": varied and families.have_variance and not families.are_rates,
         }  # fmt: skip
         if reads_rows:
