@@ -86,7 +86,6 @@ _RESULTS = {
     "inference.labels_needed": ("GROUPS",),
     "inference.linear_subgroup": ("HALVES",),
     "inference.missing_truth": ("MISSING_TRUTH",),
-    "inference.model_frontier": ("FRONTIER",),
     "inference.monitor": ("LOOK", "LOOKS", "GROUPS_OF_LOOKS"),
     "inference.multicalibration_test": ("MISCALIBRATION",),
     "inference.paired_groups": ("PAIRED", "COCHRANS_Q"),

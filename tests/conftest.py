@@ -114,10 +114,10 @@ def script(name: str) -> Any:
 
 
 @pytest.fixture(autouse=True)
-def wide_terminal(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+def wide_terminal(request: pytest.FixtureRequest) -> None:
     """A terminal in which no table of tests of the command line wraps; some of them choose another width."""
     if request.path.parent.name == "cli":
-        monkeypatch.setenv("COLUMNS", "160")
+        request.getfixturevalue("monkeypatch").setenv("COLUMNS", "160")
 
 
 def records(library: str) -> list[dict[str, Any]]:
@@ -282,9 +282,15 @@ WAREHOUSES: dict[str, Callable[[pl.DataFrame], Any]] = {"sqlite": warehouses.sql
 ENGINES = {**EAGER, "lazy": _lazy, **ELSEWHERE}
 
 
-@pytest.fixture(params=list(ENGINES))
+@pytest.fixture(params=["polars", "pandas", "lazy", "duckdb"])
 def engine(request: pytest.FixtureRequest) -> Callable[[pl.DataFrame], Any]:
-    """Turns a polars frame into a frame of another kind: one test, all engines."""
+    """Turns a polars frame into one of each way of reading: as it is, converted, by a query of polars, and of SQL."""
+    return ENGINES[request.param]
+
+
+@pytest.fixture(params=list(ENGINES))
+def every_engine(request: pytest.FixtureRequest) -> Callable[[pl.DataFrame], Any]:
+    """Turns a polars frame into a frame of each kind there is, for what kinds of frames might do differently."""
     return ENGINES[request.param]
 
 

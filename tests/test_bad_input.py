@@ -41,8 +41,8 @@ def test_text_of_crossed_columns_says_how_they_are_crossed(loans: DataFrame) -> 
     )
 
 
-def test_unknown_column_suggests_a_name(loans: DataFrame, engine: Callable[[DataFrame], Any]) -> None:
-    data = engine(loans)
+def test_unknown_column_suggests_a_name(loans: DataFrame, every_engine: Callable[[DataFrame], Any]) -> None:
+    data = every_engine(loans)
     assert message(lambda: FAIR(data, "truht", "estimate")) == snapshot(
         "ColumnError: `truth`: there is no column 'truht'. Did you mean 'truth'? Columns: 'truth', 'estimate', 'score', 'sex', 'race', 'fold', 'weight'."
     )
@@ -416,11 +416,11 @@ def test_group_by_the_compared_feature(loans: DataFrame) -> None:
     ids=str,
 )
 def test_negative_missing_and_infinite_weights(
-    loans: DataFrame, bad: float | None, reason: str, engine: Callable[[DataFrame], Any]
+    loans: DataFrame, bad: float | None, reason: str, every_engine: Callable[[DataFrame], Any]
 ) -> None:
     weighted = loans.with_columns(weight=pl.Series([bad, *loans["weight"][1:]], dtype=pl.Float64))
-    data = engine(weighted)
-    if engine in (EAGER["pandas"], ELSEWHERE["dask"]) and math.isnan(bad or 0):
+    data = every_engine(weighted)
+    if every_engine in (EAGER["pandas"], ELSEWHERE["dask"]) and math.isnan(bad or 0):
         reason = "missing"  # which pandas says with NaN
     result = message(lambda: FAIR(data, "truth", "estimate", case_weights="weight"))
     assert result == (
@@ -430,11 +430,11 @@ def test_negative_missing_and_infinite_weights(
 
 
 @pytest.mark.parametrize("weight", [2**62, 1e200, 1e-90], ids=str)
-def test_weights_too_large_to_sum(loans: DataFrame, weight: float, engine: Callable[[DataFrame], Any]) -> None:
+def test_weights_too_large_to_sum(loans: DataFrame, weight: float, every_engine: Callable[[DataFrame], Any]) -> None:
     # sums of integers would wrap around, products of floats leave what a float can hold
     heavy = loans.with_columns(weight=pl.lit(weight))
-    data = engine(heavy)
-    if weight == 2**62 and engine in (ELSEWHERE["duckdb"], ELSEWHERE["table"]):
+    data = every_engine(heavy)
+    if weight == 2**62 and every_engine in (ELSEWHERE["duckdb"], ELSEWHERE["table"]):
         # sums of DuckDB have 128 bits
         assert FAIR(data, "truth", "estimate", case_weights="weight").equals(FAIR(loans, "truth", "estimate"))
         return
@@ -875,9 +875,9 @@ def test_scores_outside_0_to_1(loans: pl.DataFrame) -> None:
     assert tf.roc_auc(odds, "truth", probs="score").equals(tf.roc_auc(loans, "truth", probs="score"))
 
 
-def test_infinite_and_text_scores(loans: pl.DataFrame, engine: Callable[[DataFrame], Any]) -> None:
+def test_infinite_and_text_scores(loans: pl.DataFrame, every_engine: Callable[[DataFrame], Any]) -> None:
     infinite = loans.with_columns(score=pl.when(pl.col("fold") == 1).then(float("inf")).otherwise("score"))
-    data, unbounded = engine(loans), engine(infinite)
+    data, unbounded = every_engine(loans), every_engine(infinite)
     assert message(lambda: SCORED(unbounded, "truth", probs="score")) == snapshot(
         "ColumnError: `probs`: the column 'score' holds infinite values; metrics need finite numbers."
     )

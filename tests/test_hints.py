@@ -406,7 +406,7 @@ def test_functions_suggest_a_keyword_for_a_misspelt_one(name: str) -> None:
 
 
 COMPARE_GROUPS = (
-    "check", "compare_periods", "disparity_test", "model_frontier", "monitor", "pairwise", "probability", "stratified",
+    "check", "compare_periods", "disparity_test", "monitor", "pairwise", "probability", "stratified",
     "verdict_sensitivity", "worst_groups",
 )  # fmt: skip
 SEARCH_GROUPS = ("certify_subgroups", "linear_subgroup", "probabilistic_groups", "subgroup_search")

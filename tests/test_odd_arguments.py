@@ -117,10 +117,10 @@ CALLED: dict[str, tuple[Callable[..., object], dict[str, Any]]] = {
         ),
         {"features": ["g"], "depth": 1, "min_n": 1, "conf_level": 0.9},
     ),
-    "a frontier": (
-        tf.inference.model_frontier(tf.accuracy, FAIRNESS),
+    "many models": (
+        tf.compare_models(tf.accuracy, FAIRNESS, adjust="max_t"),
         {
-            "data": PEOPLE, "truth": "y", "models": ["p"], "baseline": (pl.col("s") > 0.2).alias("q"),
+            "data": PEOPLE, "truth": "y", "others": ["p"], "one": (pl.col("s") > 0.2).alias("q"),
             "conf_level": 0.9, "seed": 1, "pos_label": 1, "labels": [0, 1],
         },
     ),

@@ -13,7 +13,7 @@ import pytest
 
 from tidyfair.datasets import lending
 from tidyfair.errors import ProxyWarning
-from tidyfair.inference import disparity_test, model_frontier, probabilistic_groups
+from tidyfair.inference import compare_models, disparity_test, probabilistic_groups
 from tidyfair.intervals.progress import in_progress
 from tidyfair.metrics.classification import accuracy, selection_rate
 from tidyfair.metrics.fairness import demographic_parity
@@ -120,7 +120,8 @@ def test_tests_show_their_progress(terminal: Terminal) -> None:
 def test_comparison_of_many_models_shows_its_progress(terminal: Terminal) -> None:
     data = lending(500).with_columns(pl.col("repaid") == "yes")
     models = [(pl.col("score") >= cut / 100).alias(f"at {cut}") for cut in range(30, 80, 5)]
-    model_frontier(accuracy, demographic_parity("race"))(data, "repaid", models=models, baseline=models[0])
+    choice = compare_models(accuracy, demographic_parity("race"), adjust="max_t")
+    choice(data, "repaid", one=models[0], others=models[1:])
     assert "simulating: " in terminal.getvalue()
     assert "comparing models: " in terminal.getvalue()
 

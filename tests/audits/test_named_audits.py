@@ -95,7 +95,7 @@ def test_an_audit_is_the_same_of_any_frame(
     name: str, loans: pl.DataFrame, usual: Callable[[str], tdf.types.FiledAudit]
 ) -> None:
     expected = usual(name)
-    frames: list[Any] = [loans.to_pandas(), loans.to_arrow(), loans.lazy()]
+    frames: list[Any] = [loans.to_pandas(), loans.lazy()]
     others = [filed(name, data) for data in frames]
     for other in others:
         for table, frame in expected.published_tables().items():
@@ -322,8 +322,13 @@ def test_a_small_sample_of_two_has_no_correction() -> None:
     assert result.filter(pl.col(".group") == "b")[".disparity"].item() is None
 
 
-@pytest.mark.parametrize("name", NAMES)
-@pytest.mark.parametrize("feature", ["accuracy", "roc_auc", "net_benefit", "base_rate", ".n", ".note", "Group", "n"])
+@pytest.mark.parametrize(
+    ("name", "feature"),
+    [
+        *((name, "accuracy") for name in NAMES),
+        *(("model_card", name) for name in ("roc_auc", "net_benefit", "base_rate", ".n", ".note", "Group", "n")),
+    ],
+)
 def test_features_called_like_metrics_or_columns_have_their_table(
     name: str, feature: str, loans: pl.DataFrame, by_sex: Callable[[str], tdf.types.FiledAudit]
 ) -> None:

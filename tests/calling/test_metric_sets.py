@@ -57,9 +57,9 @@ def test_result_is_tidy(loans: DataFrame) -> None:
 
 
 def test_every_engine_gives_the_same_result_in_its_own_kind(
-    loans: DataFrame, engine: Callable[[DataFrame], Any]
+    loans: DataFrame, every_engine: Callable[[DataFrame], Any]
 ) -> None:
-    data = engine(loans)
+    data = every_engine(loans)
     expected = FAIR(loans, "truth", "estimate", group_by="fold", case_weights="weight", on_undefined="ignore")
     result = FAIR(data, "truth", "estimate", group_by="fold", case_weights="weight", on_undefined="ignore")
     assert type(result) is answer_kind(data)
@@ -104,12 +104,12 @@ def test_input_frame_is_unchanged(loans: DataFrame, engine: Callable[[DataFrame]
     assert_frame_equal(as_polars(data), loans, check_row_order=False)
 
 
-def test_expressions_may_replace_columns(loans: DataFrame, engine: Callable[[DataFrame], Any]) -> None:
+def test_expressions_may_replace_columns(loans: DataFrame, every_engine: Callable[[DataFrame], Any]) -> None:
     metric = tf.demographic_parity((pl.col("weight") > 1).alias("heavy"))
     expected = tf.demographic_parity("heavy")(loans.with_columns(heavy=pl.col("weight") > 1), estimate="estimate")
-    result = metric(engine(loans), estimate=pl.col("estimate"))
+    result = metric(every_engine(loans), estimate=pl.col("estimate"))
     assert_frame_equal(as_polars(result), expected)
-    late = tf.accuracy(engine(loans), "truth", "estimate", group_by=(pl.col("fold") * 10).alias("tenfold"))
+    late = tf.accuracy(every_engine(loans), "truth", "estimate", group_by=(pl.col("fold") * 10).alias("tenfold"))
     assert as_polars(late)["tenfold"].to_list() == [10, 20]
 
 
@@ -168,9 +168,9 @@ def test_threshold_equals_labels_by_hand(loans: DataFrame, engine: Callable[[Dat
     assert value(tf.selection_rate(loans, probs="score", threshold=0)) == 1.0
 
 
-def test_missing_scores_are_dropped(loans: DataFrame, engine: Callable[[DataFrame], Any]) -> None:
+def test_missing_scores_are_dropped(loans: DataFrame, every_engine: Callable[[DataFrame], Any]) -> None:
     holes = loans.with_columns(score=pl.Series([None, float("nan"), *loans["score"][2:]]))
-    data, rest = engine(holes), loans[2:]
+    data, rest = every_engine(holes), loans[2:]
     assert value(as_polars(tf.selection_rate(data, probs="score", threshold=0.5))) == value(
         tf.selection_rate(rest, probs="score", threshold=0.5)
     )
@@ -203,8 +203,8 @@ def test_na_rm_false_makes_disparity_null(loans: DataFrame, engine: Callable[[Da
 # Edge cases
 
 
-def test_zero_rows(loans: DataFrame, engine: Callable[[DataFrame], Any]) -> None:
-    nobody = engine(loans.head(0))
+def test_zero_rows(loans: DataFrame, every_engine: Callable[[DataFrame], Any]) -> None:
+    nobody = every_engine(loans.head(0))
     result = as_polars(FAIR(nobody, "truth", "estimate", on_undefined="ignore", explain=True))
     assert result[".estimate"].to_list() == [None] * 5
     assert result[".status"].to_list() == ["zero_denominator"] * 2 + ["no_groups"] * 3
@@ -235,13 +235,13 @@ def test_one_row_and_one_group(loans: DataFrame) -> None:
     assert actual.select(".estimate", ".status").row(0) == (None, "too_few_groups")
 
 
-def test_null_is_a_group(loans: DataFrame, engine: Callable[[DataFrame], Any]) -> None:
+def test_null_is_a_group(loans: DataFrame, every_engine: Callable[[DataFrame], Any]) -> None:
     loans = loans.with_columns(sex=pl.when(pl.col("race") == "rare").then(None).otherwise("sex"))
-    groups = as_polars(tf.demographic_parity("sex").by_group(engine(loans), estimate="estimate"))
+    groups = as_polars(tf.demographic_parity("sex").by_group(every_engine(loans), estimate="estimate"))
     assert groups[".group"].to_list() == ["f", "m", "null"]
     both = loans.with_columns(sex=pl.when(pl.col("fold") == 1).then(pl.lit("null")).otherwise("sex"))
     # a group that is called null is another one than the rows without a group
-    groups = as_polars(tf.demographic_parity("sex").by_group(engine(both), estimate="estimate"))
+    groups = as_polars(tf.demographic_parity("sex").by_group(every_engine(both), estimate="estimate"))
     assert {'"null"', "null"} <= set(groups[".group"])
 
 
@@ -299,15 +299,15 @@ def test_pandas_intervals_are_groups_in_order() -> None:
     assert tf.sens(ordered, "t", "e")[".estimate"][0] == tf.sens(data, "t", "e")[".estimate"][0]
 
 
-def test_nan_is_missing_in_expressions_on_every_engine(engine: Callable[[DataFrame], Any]) -> None:
+def test_nan_is_missing_in_expressions_on_every_engine(every_engine: Callable[[DataFrame], Any]) -> None:
     data = pl.DataFrame(
         {"x": [0.1, 0.9, float("nan"), None, 0.7, 0.2], "y": [0, 1, 1, 0, 1, 0], "e": [0, 1, 1, 1, 0, 0]}
     )
     high = (pl.col("x") > 0.5).alias("high")
-    groups = as_polars(tf.accuracy.difference(high).by_group(engine(data), "y", "e", pos_label=1))
+    groups = as_polars(tf.accuracy.difference(high).by_group(every_engine(data), "y", "e", pos_label=1))
     # people whose group is not known are listed and not compared
     assert groups.select(".group", ".n", ".estimate").rows() == [("false", 2, 1.0), ("true", 2, 0.5), ("null", 2, None)]
-    assert as_polars(tf.base_rate.by_group(engine(data), high, pos_label=True))[".n"].item() == 4
+    assert as_polars(tf.base_rate.by_group(every_engine(data), high, pos_label=True))[".n"].item() == 4
 
 
 def test_expressions_with_python_functions(loans: DataFrame) -> None:
@@ -321,11 +321,11 @@ def test_outer_key_may_have_an_empty_name(loans: DataFrame) -> None:
     assert tf.accuracy(loans.rename({"fold": ""}), "truth", "estimate", group_by="").columns[0] == ""
 
 
-def test_columns_may_have_internal_names(loans: DataFrame, engine: Callable[[DataFrame], Any]) -> None:
+def test_columns_may_have_internal_names(loans: DataFrame, every_engine: Callable[[DataFrame], Any]) -> None:
     names = {"truth": "n", "estimate": "tp", "sex": ".metric", "race": "truth", "weight": "w", "fold": "k0"}
     odd = loans.rename(names)
     fair = tf.metric_set(tf.accuracy, tf.demographic_parity(".metric"), tf.demographic_parity("truth", ".metric"))
-    data = engine(odd)
+    data = every_engine(odd)
     result = as_polars(fair(data, "n", "tp", group_by="k0", case_weights="w"))
     plain = tf.metric_set(tf.accuracy, tf.demographic_parity("sex"), tf.demographic_parity("race", "sex"))
     expected = plain(loans, "truth", "estimate", group_by="fold", case_weights="weight")
@@ -749,12 +749,12 @@ def test_every_reserved_name_is_used() -> None:
     columns = {column for table in TABLES.values() for column in table(data, ["part"]).columns}
     # these do not take outer groups
     truth, guess = ((pl.col(name) == "yes").alias(f"is {name}") for name in ("repaid", "approved"))
-    models: dict[str, Any] = {"models": [(pl.col("score") >= 0.6).alias("later")], "baseline": guess.alias("in use")}
-    frontier = tf.inference.model_frontier(tf.accuracy, tf.demographic_parity("sex"))(data, truth, **models)
-    choice = tf.compare_models(tf.accuracy, margin=0.1)(data, truth, one=guess, others=models["models"])
+    models: dict[str, Any] = {"one": guess, "others": [(pl.col("score") >= 0.6).alias("later")]}
+    at_once = tf.compare_models(tf.accuracy, adjust="max_t")(data, truth, **models)
+    choice = tf.compare_models(tf.accuracy, margin=0.1)(data, truth, **models)
     policy = tf.audits.AuditPolicy(features=("part",))(data, estimate="approved", pos_label="yes")
     survey = tf.sens(data, **LABELS, design=tf.surveys.design(weights="weight"), interval="auto")
-    assert columns.union(frontier.columns, choice.columns, policy.columns, survey.columns) >= RESERVED
+    assert columns.union(at_once.columns, choice.columns, policy.columns, survey.columns) >= RESERVED
 
 
 def test_infinite_value_is_not_undefined() -> None:

@@ -328,6 +328,7 @@ def test_metrics_command_explains_every_metric(
     assert "There is no metric 'recal'. Did you mean 'recall'?" in capsys.readouterr().err
 
 
+@pytest.mark.usefixtures("undrawn")
 def test_report_command_makes_interactive_pages(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     file, html = tmp_path / "loans.parquet", tmp_path / "page.html"
     lending(300).write_parquet(file)
@@ -747,6 +748,7 @@ def test_compare_with_weights_and_groups(tmp_path: Path, capsys: pytest.CaptureF
     assert "'newer' is named twice" in called(capsys, *call[:5], "newer", *call[6:])[2]
 
 
+@pytest.mark.usefixtures("undrawn")
 def test_compare_with_several_models(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     strict = (pl.col("score") > 0.8).replace_strict({True: "yes", False: "no"}, return_dtype=pl.String)
     data = _two_models(tmp_path)[0].with_columns(strict=strict)
@@ -811,6 +813,7 @@ def _cells(shown: str, *starts: str) -> list[str]:
     return [cell for line in lines if tuple(line[: len(starts)]) == starts for cell in line[len(starts) :]]
 
 
+@pytest.mark.usefixtures("undrawn")
 def test_min_n_hides_groups_and_leaves_them_out(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     data = lending(500).with_columns(model=pl.col("repaid"))
     file, groups, card = written(data, tmp_path), tmp_path / "groups.csv", tmp_path / "card.md"
@@ -842,6 +845,7 @@ def test_min_n_hides_groups_and_leaves_them_out(tmp_path: Path, capsys: pytest.C
     assert _cells(out, "demographic_parity", "race")[0] == f"{enough['.estimate'].item() * 100:.1f} points"
 
 
+@pytest.mark.usefixtures("undrawn")
 @pytest.mark.usefixtures("undrawn")
 def test_metric_flag_adds_a_comparison(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch

@@ -119,7 +119,7 @@ def test_expected_change_of_distances_to_the_whole_draws_the_whole_too() -> None
 def test_drift_is_detected_and_no_drift_is_rarely_rejected() -> None:
     drifted = people((500, {"a": 0.5, "b": 0.5}), (500, {"a": 0.5, "b": 0.5}), (500, {"a": 0.5, "b": 0.2}))
     result = PARITY(drifted, **CALL)
-    assert result.select(".before", ".period").rows() == [(1, 2), (2, 3)]
+    assert result.select(".before", "month").rows() == [(1, 2), (2, 3)]
     assert result[".p_value"][0] > 0.05
     assert result[".p_value"][1] < 0.01
     samples = pl.concat(people((300, EQUAL), (60, EQUAL), seed=seed).with_columns(run=seed) for seed in range(1, 61))

@@ -532,6 +532,7 @@ def test_error_rate_at_the_limit_of_a_ratio() -> None:
         assert 0 < float((verdicts == word).mean()) <= often
 
 
+@pytest.mark.simulation
 def test_familywise_error_rate_at_the_limit() -> None:
     random = np.random.default_rng(9)
     count, rows, failing = 40, 300, 0
@@ -895,9 +896,9 @@ OWN_DISTANCES: list[tuple[Any, dict[str, float]]] = [
 @pytest.mark.parametrize(("aggregate", "limit"), OWN_DISTANCES, ids=lambda item: repr(item)[:30])
 def test_spread_aggregates_have_three_verdicts(aggregate: Any, limit: dict[str, Any]) -> None:
     gate = tf.check(tf.demographic_parity("g", aggregate=aggregate), **limit)
-    assert [verdict(gate(data, estimate="e", times=200)) for data in (FAIR, UNFAIR, UNKNOWN)] == [PASS, FAIL, UNSURE]
+    assert [verdict(gate(data, estimate="e", times=50)) for data in (FAIR, UNFAIR, UNKNOWN)] == [PASS, FAIL, UNSURE]
     # few people who are alike do not show that groups are
-    assert verdict(gate(people(a=(4, 4), b=(4, 4), c=(4, 4)), estimate="e", times=200)) == UNSURE
+    assert verdict(gate(people(a=(4, 4), b=(4, 4), c=(4, 4)), estimate="e", times=50)) == UNSURE
 
 
 def test_custom_signed_aggregate_fails_on_either_side() -> None:

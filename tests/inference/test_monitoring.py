@@ -201,25 +201,25 @@ def test_periods_are_looks_at_all_rows_up_to_their_end() -> None:
     watch = monitor(tf.metric_set(tf.accuracy.difference("g"), PARITY), below=0.1, period="day")
     looks = watch(DATA, "y", "p", group_by="day")
     assert looks[".look"].to_list() == [1, 2, 3, 4, 5, 6] * 2
-    assert looks[".period"].to_list() == [0, 1, 2, 3, 4, 5] * 2
+    assert looks["day"].to_list() == [0, 1, 2, 3, 4, 5] * 2
     once, seen = monitor(watch.metrics, below=0.1), tf.Accumulator(watch.metrics, "y", "p")
     for day in range(6):
         seen.update(DATA.filter(day=day))
-        own = looks.filter(pl.col(".period") == day).drop(".period", ".look", ".since")
+        own = looks.filter(pl.col("day") == day).drop("day", ".look", ".since")
         assert_frame_equal(own, once.compute(seen.state))
         groups = watch.by_group(DATA, "y", "p", group_by="day").filter(pl.col(".look") == day + 1)
-        assert_frame_equal(groups.drop(".period", ".look", ".since"), once.compute_by_group(seen.state))
+        assert_frame_equal(groups.drop("day", ".look", ".since"), once.compute_by_group(seen.state))
 
 
 def test_series_have_looks_of_their_own() -> None:
     data = DATA.filter((pl.col("site") == "x") | (pl.col("day") > 2))
     looks = monitor(tf.accuracy, above=0.3, period="day")(data, "y", "p", group_by=["day", "site"])
-    assert looks.filter(site="y").select(".period", ".look").rows() == [(3, 1), (4, 2), (5, 3)]
-    last = looks.filter((pl.col("site") == "x") & (pl.col(".period") == 5)).drop("site", ".period", ".look", ".since")
+    assert looks.filter(site="y").select("day", ".look").rows() == [(3, 1), (4, 2), (5, 3)]
+    last = looks.filter((pl.col("site") == "x") & (pl.col("day") == 5)).drop("site", "day", ".look", ".since")
     alone = monitor(tf.accuracy, above=0.3, conf_level=1 - 0.05 / 6)(data.filter(site="x"), "y", "p")
     assert_frame_equal(last, alone.drop(".conf_level"))
     # before the second site turned up, there was more error for the first
-    first = looks.filter((pl.col("site") == "x") & (pl.col(".period") == 2)).drop("site", ".period", ".look", ".since")
+    first = looks.filter((pl.col("site") == "x") & (pl.col("day") == 2)).drop("site", "day", ".look", ".since")
     sooner = data.filter((pl.col("site") == "x") & (pl.col("day") < 3))
     alone = monitor(tf.accuracy, above=0.3, conf_level=1 - 0.05 / 2)(sooner, "y", "p")
     assert_frame_equal(first, alone.drop(".conf_level"))
@@ -229,13 +229,13 @@ def test_group_that_turns_up_later_joins_the_comparison() -> None:
     data = DATA.filter((pl.col("g") != "c") | (pl.col("day") > 3))
     looks = monitor(PARITY, below=0.1, period="day")(data, **BY_DAY)
     sooner = data.filter(pl.col("day") < 4)
-    assert_frame_equal(looks[3:4].drop(".period", ".look", ".since"), monitor(PARITY, below=0.1)(sooner, **CALL))
+    assert_frame_equal(looks[3:4].drop("day", ".look", ".since"), monitor(PARITY, below=0.1)(sooner, **CALL))
     threshold, counts = np.array([math.log(2 * 3 / 0.05)]), hits_and_rows(sooner)
     pair = Pair(totals(*counts["a"]), totals(*counts["b"]))
     other = Pair(totals(*counts["b"]), totals(*counts["a"]))
     limits = [each.lower_limit(DIFFERENCE, threshold).item() for each in (pair, other)]
     assert looks[".upper"][3] == pytest.approx(-min(limits))
-    assert_frame_equal(looks[5:].drop(".period", ".look", ".since"), monitor(PARITY, below=0.1)(data, **CALL))
+    assert_frame_equal(looks[5:].drop("day", ".look", ".since"), monitor(PARITY, below=0.1)(data, **CALL))
 
 
 @pytest.mark.parametrize("first", [2, 3, 5])
@@ -273,7 +273,7 @@ def test_groups_of_several_columns_and_missing_values_are_followed() -> None:
     parity = tf.demographic_parity("g", "h", unknown="group")
     watch = monitor(parity, below=0.1, period="when")
     looks = watch(data, estimate="p", group_by="when")
-    assert looks[".period"].to_list() == data["when"].unique().sort().to_list()
+    assert looks["when"].to_list() == data["when"].unique().sort().to_list()
     groups = watch.by_group(data, estimate="p", group_by="when").filter(pl.col(".look") == 6)
     counted = parity.by_group(data, estimate="p")
     assert groups.select(".group", ".n").rows() == counted.select(".group", ".n").rows()
@@ -342,7 +342,7 @@ def test_each_look_for_changes_is_at_the_rows_since_a_period() -> None:
     # rows that were left behind are not called upon again
     assert looks[".since"].is_sorted()
     for row in looks.rows(named=True):
-        since, period = row[".since"], row[".period"]
+        since, period = row[".since"], row["day"]
         error = 0.05 * share_of_window(since)
         rows = daily_counts(hits, 300).filter(pl.col("day").is_between(since, period))
         alone = monitor(PARITY, below=0.1, groups=2, conf_level=1 - error)(rows, **CALL, frequency_weights="n")

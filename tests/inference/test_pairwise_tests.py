@@ -758,7 +758,7 @@ def test_many_groups_are_compared_and_too_many_refused_before_that() -> None:
 
 
 def test_pairs_of_thousands_of_groups_take_seconds() -> None:
-    random, groups = np.random.default_rng(8), 3_000
+    random, groups = np.random.default_rng(8), 1_500
     rows = random.integers(5, 100, groups)
     hits = random.binomial(rows, 0.4)
     people = pl.DataFrame(
@@ -766,9 +766,9 @@ def test_pairs_of_thousands_of_groups_take_seconds() -> None:
     )
     start = time.process_time()
     result = tf.inference.pairwise(tf.demographic_parity("g"))(people, estimate="p", frequency_weights="n")
-    # about four seconds; a pair after the other took twenty and more
-    assert time.process_time() - start < 10
-    assert len(result) == 4_498_500
+    # about a second; a pair after the other took five and more
+    assert time.process_time() - start < 3
+    assert len(result) == 1_124_250
     for row in result.sample(20, seed=1).iter_rows(named=True):
         of_pair = [int(row[name]) for name in (".group", ".other")]
         counts = hits[of_pair]

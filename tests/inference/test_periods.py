@@ -57,7 +57,7 @@ def test_categories_are_texts_and_an_enum_has_an_order() -> None:
     with pytest.raises(tf.errors.ArgumentError, match="'Feb' sorts before 'Jan'"):
         TESTS["monitor"](people(*months, dtype=pl.Categorical), estimate="p", group_by="t")
     ordered = people(*months, dtype=pl.Enum(months))
-    assert TESTS["monitor"](ordered, estimate="p", group_by="t")[".period"].to_list() == months
+    assert TESTS["monitor"](ordered, estimate="p", group_by="t")["t"].to_list() == months
     assert TESTS["compare_periods"](ordered, estimate="p", group_by="t")[".before"].to_list() == ["Jan"]
 
 

@@ -310,14 +310,13 @@ def test_limits_of_an_outer_group_do_not_depend_on_the_others(name: str, way: st
     data = folds().with_columns(pl.col("g").cast(pl.String))
     options: dict[str, Any] = {"interval": "auto", "times": 60, "on_undefined": "ignore", **columns, **WAYS[way]}
     together = metric(data, group_by="fold", **options)
-    for fold in range(3):
-        alone = metric(data.filter(fold=fold), **options)
-        within = together.filter(fold=fold)
-        for column in (".estimate", ".lower", ".upper", ".std_error"):
-            assert within[column].is_null().equals(alone[column].is_null())
-            expected = alone[column].drop_nulls().to_list()
-            assert within[column].drop_nulls().to_list() == pytest.approx(expected, rel=1e-12, abs=1e-12)
-        assert within[".method"].equals(alone[".method"])
+    # the one in the middle, between one with fewer groups and one with others
+    alone, within = metric(data.filter(fold=1), **options), together.filter(fold=1)
+    for column in (".estimate", ".lower", ".upper", ".std_error"):
+        assert within[column].is_null().equals(alone[column].is_null())
+        expected = alone[column].drop_nulls().to_list()
+        assert within[column].drop_nulls().to_list() == pytest.approx(expected, rel=1e-12, abs=1e-12)
+    assert within[".method"].equals(alone[".method"])
 
 
 @pytest.mark.parametrize("way", ["bootstrap", "weighted bootstrap"])

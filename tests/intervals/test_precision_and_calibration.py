@@ -84,7 +84,7 @@ def test_errors_of_areas_are_those_of_finite_differences(name: str, way: str) ->
 
 @pytest.mark.parametrize("name", AREAS)
 def test_errors_of_areas_are_near_those_of_rows_that_are_left_out(name: str) -> None:
-    data = scored(2, 400, digits=6)
+    data = scored(2, 300, digits=6)
     truth, score = data["t"].to_numpy(), data["s"].to_numpy()
     ones = np.ones(len(data))
     without = []

@@ -6,7 +6,7 @@ import json
 import re
 import sys
 from functools import cache
-from itertools import pairwise
+from itertools import cycle, pairwise
 from typing import TYPE_CHECKING, Any
 from xml.etree import ElementTree as ET
 
@@ -105,8 +105,8 @@ MADE: dict[str, Callable[[], Any]] = {
         tf.accuracy(LOANS, **LABELS, group_by="fold"),
         tf.accuracy(LOANS, "repaid", OTHER, pos_label="yes", group_by="fold"),
     ),
-    "frontier": lambda: tf.inference.model_frontier(tf.accuracy, tf.demographic_parity("race"))(
-        LOANS.with_columns(OTHER), "repaid", models=["other"], baseline="approved", pos_label="yes"
+    "many models": lambda: tf.compare_models(tf.accuracy, tf.demographic_parity("race"), adjust="max_t")(
+        LOANS.with_columns(OTHER), "repaid", one="approved", others=["other"], pos_label="yes"
     ),
     "known by probability": _known_by_probability,
     "certificate": lambda: tf.inference.certify_subgroups(tf.selection_rate, ["sex", "race"])(LOANS, **DECIDED),
@@ -141,9 +141,13 @@ RESULTS: dict[str, Callable[[], Any]] = {name: cache(make) for name, make in MAD
 
 
 @cache
-def specification(name: str, width: int = 896) -> dict[str, Any]:
-    """The chart of a result as it is written."""
+def _drawn_as(name: str, width: int) -> dict[str, Any]:
     return tf.autoplot(RESULTS[name](), width=width).to_dict()
+
+
+def specification(name: str, width: int = 896) -> dict[str, Any]:
+    """The chart of a result as it is written, each made once."""
+    return _drawn_as(name, width)
 
 
 def layers_of(chart: Any) -> list[dict[str, Any]]:
@@ -207,8 +211,11 @@ def test_axes_hold_all_values_and_limits(name: str, width: int) -> None:
             assert all(low <= float(value) <= high for value in values if value is not None), columns
 
 
-@pytest.mark.parametrize("width", [240, 896])
-@pytest.mark.parametrize("name", RESULTS)
+WIDE = ("verdicts", "groups", "models", "groups over thresholds", "roc", "crossed groups", "monitor by period")
+"""One of each shape of picture."""
+
+
+@pytest.mark.parametrize(("name", "width"), [*((name, 240) for name in RESULTS), *((name, 896) for name in WIDE)])
 def test_labels_of_axes_have_room(name: str, width: int) -> None:
     root = ET.fromstring(vl_convert.vegalite_to_svg(specification(name, width)))  # noqa: S314 - drawn here
     anchors = {"start": 0, "middle": 0.5, "end": 1}
@@ -227,43 +234,28 @@ def test_labels_of_axes_have_room(name: str, width: int) -> None:
             assert abs(y - other_y) >= 12 or end < start, name
 
 
-@pytest.mark.parametrize("width", [350, 640, 896])
-def test_pictures_are_as_wide_as_asked(width: int) -> None:
-    for name in (
-        "verdicts",
-        "groups",
-        "models",
-        "groups over thresholds",
-        "roc",
-        "crossed groups",
-        "monitor by period",
-    ):
+def test_pictures_are_as_wide_as_asked() -> None:
+    for name, width in zip(WIDE, cycle((350, 640, 896)), strict=False):
         written = themed_svg(tf.autoplot(RESULTS[name](), width=width), "a")
         assert float(re.findall(r'width="([\d.]+)"', written)[0]) == width, name
     with pytest.raises(tf.errors.ArgumentError, match="`width` is"):
         tf.autoplot(RESULTS["verdicts"](), width=100)
 
 
-def test_axes_of_a_frontier_name_its_metrics() -> None:
-    written = json.dumps(specification("frontier"), ensure_ascii=False)
-    assert '"title": "Accuracy"' in written
-    assert "Demographic parity (difference in selection rates) by race" in written
-    # a narrow picture has the short name
-    narrow = json.dumps(specification("frontier", 350), ensure_ascii=False)
-    assert "Demographic parity by race" in narrow
-    without_names = RESULTS["frontier"]().drop(".performance_metric", ".disparity_metric", ".by")
-    assert '"title": "Performance"' in json.dumps(tf.autoplot(without_names).to_dict())
-
-
 def test_titles_of_a_frontier_name_models_that_are_less_discriminatory_and_not_worse() -> None:
-    verdicts = ["baseline", "less discriminatory", "less discriminatory, worse performance", "more discriminatory"]
-    found = pl.concat([RESULTS["frontier"]()] * 2)[:4].with_columns(
-        pl.Series(".model", ["one", "two", "three", "four"]), pl.Series(".verdict", verdicts)
+    choice = tf.compare_models(tf.accuracy, tf.demographic_parity("race"), adjust="max_t")
+    models = [pl.col("approved").alias(name) for name in ("two", "three", "four")]
+    found = choice(LOANS, "repaid", one=OTHER, others=models, pos_label="yes")
+
+    def title(*verdicts: str) -> str:
+        shown = found.with_columns(pl.Series(".verdict", verdicts))
+        return str(tf.autoplot(shown, kind="frontier", width=800).to_dict()["title"]["text"])
+
+    assert (
+        title("worse", "not shown", "better", "better", "better", "better") == "three and four are less discriminatory"
     )
-    title = str(tf.autoplot(found, width=800).to_dict()["title"]["text"])
-    assert title == "two is less discriminatory"
-    better = found.with_columns(pl.col(".verdict").replace(verdicts[3], "less discriminatory, better performance"))
-    assert str(tf.autoplot(better, width=800).to_dict()["title"]["text"]) == "two and four are less discriminatory"
+    assert title("worse", "equivalent", "better", "better", "better", "worse") == "three is less discriminatory"
+    assert title("better", "better", "better", "worse", "worse", "not shown") == "Accuracy and disparities of models"
 
 
 def test_wide_titles_are_one_line() -> None:
@@ -948,8 +940,13 @@ def test_metrics_of_the_same_title_are_told_apart_by_their_names() -> None:
 # For print
 
 
-@pytest.mark.parametrize(("width", "millimeters"), [("column", 88), ("two columns", 180), ("120 mm", 120)])
-@pytest.mark.parametrize("name", ["groups", "verdicts", "crossed groups", "thresholds", "models", "calibration"])
+@pytest.mark.parametrize(
+    ("name", "width", "millimeters"),
+    [
+        ("groups", "column", 88), ("verdicts", "two columns", 180), ("crossed groups", "120 mm", 120),
+        ("thresholds", "column", 88), ("models", "two columns", 180), ("calibration", "120 mm", 120),
+    ],
+)  # fmt: skip
 def test_letters_of_printed_pictures_have_7_to_9_points(name: str, width: str, millimeters: int) -> None:
     root = ET.fromstring(themed_svg(tf.autoplot(RESULTS[name](), width=width), "a"))  # noqa: S314 - drawn here
     assert float(root.get("width", "0")) == pytest.approx(millimeters / 25.4 * 96, rel=0.06)
@@ -1020,7 +1017,7 @@ def test_the_frontier_of_a_comparison_has_models_that_no_other_is_better_than() 
         dominated = any(x >= own[0] and y <= own[1] and (x, y) != own for x, y in others)
         assert row["front"] is not dominated
         assert row["base"] is (row["series"] == "approved")
-    for name in ("pairs", "frontier"):
+    for name in ("pairs", "resamples of models"):
         with pytest.raises(tf.errors.ArgumentError, match="A frontier is drawn of `compare_models`"):
             tf.autoplot(RESULTS[name](), kind="frontier")
     with pytest.raises(tf.errors.ArgumentError, match="a metric of all rows and a disparity"):

@@ -296,7 +296,8 @@ def test_more_notes_than_marks_have_doubled_ones() -> None:
 
 @pytest.mark.parametrize("name", RESULTS)
 def test_every_result_is_a_table_without_names_of_code(name: str) -> None:
-    rows = _rows_of(tf.as_table(RESULTS[name]()))
+    # curves have hundreds of rows, and one head
+    rows = _rows_of(tf.as_table(RESULTS[name]()[:40]))
     texts = [re.sub("<.*?>", "", cell) for row in rows for cell in row]
     own = {"age_band", "total_rates"}
     assert not [text for text in texts if "_" in text and text not in own]

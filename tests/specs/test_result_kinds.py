@@ -141,10 +141,10 @@ RESULTS: dict[str, tuple[ResultKind, Callable[[], Any]]] = {
     "smallest_difference of groups": (
         kinds.SMALLEST, lambda: inference.smallest_difference(PARITY.by_group(LOANS, **IN_FOLDS), times=20)
     ),
-    "model_frontier": (
-        kinds.FRONTIER,
-        lambda: inference.model_frontier(tf.accuracy, PARITY)(
-            LOANS.with_columns(OTHER), "repaid", models=["other"], baseline="approved", pos_label="yes"
+    "compare_models at once": (
+        kinds.MODELS,
+        lambda: tf.compare_models(tf.accuracy, PARITY, adjust="max_t")(
+            LOANS.with_columns(OTHER), "repaid", one="approved", others=["other"], pos_label="yes"
         ),
     ),
     "summarize": (kinds.SUMMARIES, lambda: inference.summarize(FAIR(LOANS, **QUIET, group_by="fold"))),

@@ -20,7 +20,6 @@ from conftest import (
     EAGER,
     ELSEWHERE,
     ENGINES,
-    REFERENCES,
     WAREHOUSES,
     as_polars,
     partitioned,
@@ -102,26 +101,22 @@ CASES: dict[str, tuple[Any, dict[str, Any]]] = {
 }
 
 
-def answers_of(name: str, data: Any) -> list[pl.DataFrame]:
-    """The results of a case, and the values of its groups."""
-    metric, call = CASES[name]
-    return [metric(data, **call, explain=True), metric.by_group(data, **call)]
-
-
 @cache
-def answers_of_polars(name: str) -> list[pl.DataFrame]:
-    return answers_of(name, LOANS)
+def answer_of_polars(name: str) -> pl.DataFrame:
+    metric, call = CASES[name]
+    return metric(LOANS, **call, explain=True)
 
 
 @pytest.mark.parametrize("name", CASES)
 @pytest.mark.filterwarnings("ignore")
 def test_every_engine_equals_polars(there: Any, name: str) -> None:
-    for result, expected in zip(answers_of(name, there), answers_of_polars(name), strict=True):
-        assert isinstance(result, pl.DataFrame)
-        # keys of another engine may be wider numbers
-        keys = [key for key in result.columns if not key.startswith(".")]
-        keyed = result.with_columns(pl.col(key).cast(expected.schema[key]) for key in keys)
-        assert_frame_equal(keyed, expected, rel_tol=1e-9, abs_tol=1e-12)
+    metric, call = CASES[name]
+    result, expected = metric(there, **call, explain=True), answer_of_polars(name)
+    assert isinstance(result, pl.DataFrame)
+    # keys of another engine may be wider numbers
+    keys = [key for key in result.columns if not key.startswith(".")]
+    keyed = result.with_columns(pl.col(key).cast(expected.schema[key]) for key in keys)
+    assert_frame_equal(keyed, expected, rel_tol=1e-9, abs_tol=1e-12)
 
 
 @pytest.mark.filterwarnings("ignore")
@@ -138,7 +133,6 @@ def test_hypothesis_tests_checks_and_model_comparison_equal_polars(there: Any) -
 
 # Every cell, and every metric
 
-SETS = sorted(path.stem for path in (REFERENCES / "data").glob("*.parquet"))
 COUNTED: dict[str, tuple[Any, dict[str, Any]]] = {
     "labels": (
         tf.metric_set(tf.accuracy, tf.demographic_parity("race"), tf.equalized_odds("sex", "age_band")),
@@ -152,10 +146,10 @@ COUNTED: dict[str, tuple[Any, dict[str, Any]]] = {
 }
 
 
-@pytest.mark.parametrize("name", SETS)
-def test_cells_of_reference_data_equal_polars(engine: Callable[[pl.DataFrame], Any], name: str) -> None:
+@pytest.mark.parametrize("name", ["a400_weighted", "c1000_nopos"])
+def test_cells_of_reference_data_equal_polars(every_engine: Callable[[pl.DataFrame], Any], name: str) -> None:
     rows = reference_data(name)
-    data = engine(rows)
+    data = every_engine(rows)
     for metric, call in COUNTED.values():
         result, expected = (metric.tally(item, **call) for item in (data, rows))
         by = expected.counted_by
@@ -280,9 +274,9 @@ TRAPS: dict[str, pl.Series] = {
 
 
 @pytest.mark.parametrize("name", TRAPS)
-def test_group_keys_of_every_type(engine: Callable[[pl.DataFrame], Any], name: str) -> None:
+def test_group_keys_of_every_type(every_engine: Callable[[pl.DataFrame], Any], name: str) -> None:
     people = pl.DataFrame({"key": TRAPS[name], "y": [1, 0, 1, 1, 0, 0] * 4, "p": [1, 1, 0, 1, 0, 1, 0, 0] * 3})
-    data = engine(people)
+    data = every_engine(people)
     # databases have levels as text, in the order of the alphabet
     in_order, about = name != "levels", [".estimate", ".n"]
     expected, result = (as_polars(tf.demographic_parity("key").by_group(item, "y", "p")) for item in (people, data))
@@ -293,9 +287,9 @@ def test_group_keys_of_every_type(engine: Callable[[pl.DataFrame], Any], name: s
 
 
 @pytest.mark.filterwarnings("ignore::tidyfair.errors.UndefinedWarning")
-def test_empty_table(engine: Callable[[pl.DataFrame], Any]) -> None:
+def test_empty_table(every_engine: Callable[[pl.DataFrame], Any]) -> None:
     empty = LOANS.clear()
-    result = FAIR(engine(empty), **LABELS, labels=["no", "yes"])
+    result = FAIR(every_engine(empty), **LABELS, labels=["no", "yes"])
     expected = FAIR(empty, **LABELS, labels=["no", "yes"])
     assert_frame_equal(as_polars(result), expected, check_dtypes=False)
 
@@ -303,9 +297,9 @@ def test_empty_table(engine: Callable[[pl.DataFrame], Any]) -> None:
 NAMES = ["select", '"a b"', "x;drop", "it's", "a.b", "`", "g ", "%s", "{0}", "group", "n", "k0"]
 
 
-def test_column_names_may_be_sql_keywords(engine: Callable[[pl.DataFrame], Any]) -> None:
+def test_column_names_may_be_sql_keywords(every_engine: Callable[[pl.DataFrame], Any]) -> None:
     plain = pl.DataFrame({name: [index * row % 7 % 2 for row in range(20)] for index, name in enumerate(NAMES, 2)})
-    data = engine(plain)
+    data = every_engine(plain)
     for position in range(0, len(NAMES), 3):
         truth, estimate, key = NAMES[position : position + 3]
         metrics = tf.metric_set(tf.accuracy, tf.demographic_parity(key))
@@ -316,14 +310,14 @@ def test_column_names_may_be_sql_keywords(engine: Callable[[pl.DataFrame], Any])
         assert ordered[".estimate"].to_list() == wanted[".estimate"].to_list()
 
 
-def test_column_names_differing_only_in_case(engine: Callable[[pl.DataFrame], Any]) -> None:
+def test_column_names_differing_only_in_case(every_engine: Callable[[pl.DataFrame], Any]) -> None:
     people = pl.DataFrame({"y": [1, 0] * 8, "p": [1, 0, 0, 1] * 4, "sex": list("aabb") * 4, "Sex": list("abab") * 4})
-    if engine not in (*EAGER.values(), ENGINES["lazy"], ELSEWHERE["dask"]):
+    if every_engine not in (*EAGER.values(), ENGINES["lazy"], ELSEWHERE["dask"]):
         # names of databases are equal whatever their case: DuckDB renames one of the two, Spark has two of one name
         with pytest.raises(Exception, match=r"no column 'Sex'. Did you mean 'sex'|Reference `Sex` is ambiguous"):
-            tf.accuracy(engine(people), "y", "p", group_by="Sex")
+            tf.accuracy(every_engine(people), "y", "p", group_by="Sex")
         return
-    data = engine(people)
+    data = every_engine(people)
     for name in ("sex", "Sex"):
         expected, result = (as_polars(tf.accuracy(item, "y", "p", group_by=name)) for item in (people, data))
         assert result.rows() == expected.rows()

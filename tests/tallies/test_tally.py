@@ -20,9 +20,9 @@ if TYPE_CHECKING:
 FAIR = tf.metric_set(tf.accuracy, tf.kap, tf.equalized_odds("sex"), tf.demographic_parity("sex", "race"))
 
 
-def test_cells_hold_counts_and_weights(loans: DataFrame, engine: Callable[[DataFrame], Any]) -> None:
+def test_cells_hold_counts_and_weights(loans: DataFrame, every_engine: Callable[[DataFrame], Any]) -> None:
     tally = tf.demographic_parity("sex").tally(
-        engine(loans), "truth", "estimate", group_by="fold", case_weights="weight"
+        every_engine(loans), "truth", "estimate", group_by="fold", case_weights="weight"
     )
     assert tally.cells.columns == ["k0", "k1", "truth", "estimate", "n", "w", "w2"]
     assert tally.cells["n"].sum() == loans.height
@@ -102,18 +102,18 @@ def test_enum_keys_give_the_same_counts(loans: DataFrame, labels: Any) -> None:
     assert_frame_equal(result.with_columns(as_text), expected.with_columns(as_text), check_row_order=False)
 
 
-def test_integer_weights_are_exact(engine: Callable[[DataFrame], Any]) -> None:
+def test_integer_weights_are_exact(every_engine: Callable[[DataFrame], Any]) -> None:
     weights = [2**53 + 1, 1]
     data = pl.DataFrame({"t": [1, 1], "e": [1, 1], "w": weights})
-    tally = tf.accuracy.tally(engine(data), "t", "e", case_weights="w")
+    tally = tf.accuracy.tally(every_engine(data), "t", "e", case_weights="w")
     assert tally.cells["w"].to_list() == [sum(weights)]
     assert tally.cells["w"].dtype == pl.Int64
 
 
-def test_weights_may_be_boolean(loans: DataFrame, engine: Callable[[DataFrame], Any]) -> None:
+def test_weights_may_be_boolean(loans: DataFrame, every_engine: Callable[[DataFrame], Any]) -> None:
     masked = loans.with_columns(keep=pl.col("fold") == 1)
     kept = tf.accuracy(loans.filter(fold=1), "truth", "estimate")
-    result = tf.accuracy(engine(masked), "truth", "estimate", case_weights="keep")
+    result = tf.accuracy(every_engine(masked), "truth", "estimate", case_weights="keep")
     assert_frame_equal(as_polars(result), kept)
 
 

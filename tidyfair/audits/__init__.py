@@ -3,6 +3,7 @@
 # pyright: reportUnusedImport=false
 from tidyfair.metrics.other_names import suggestions as _suggestions
 from tidyfair.audits.audit_results import Answer, AuditResults, Significance, is_percent
+from tidyfair.audits.call_code import call_of
 from tidyfair.audits.credit import SegmentedTable, StandardizedTable
 from tidyfair.audits.filing import FiledAudit, NAMED_AUDITS, audit, facts_of_audit
 from tidyfair.audits.named_audits import ComparisonTable, NamedAudit, ValuesTable

@@ -11,14 +11,16 @@ import math
 from collections.abc import Mapping, Sequence, Set as AbstractSet
 from dataclasses import dataclass
 from functools import cached_property
+from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
 import numpy as np
 import polars as pl
 
+from tidyfair.audits.evidence_files import Arguments, StoredCounts, write_evidence_of
 from tidyfair.audits.usual_metrics import UsualMetrics
 from tidyfair.calling import GroupwiseMetric, Metric, metric_set
-from tidyfair.errors import Status, without_notices
+from tidyfair.errors import ArgumentError, Status, without_notices
 from tidyfair.inference.gates import Gate
 from tidyfair.inference.testing import disparity_test
 from tidyfair.intervals import adjusted, share_of
@@ -75,9 +77,9 @@ class AuditResults:
     @classmethod
     def of(
         cls, metrics: UsualMetrics, data: Any, truth: Any, estimate: Any, options: Mapping[str, Any],
-        gate: Gate | None = None, margin: float | None = None,
+        gate: Gate | None = None, *, margin: float | None = None, counts: StoredCounts | None = None,
     ) -> AuditResults:  # fmt: skip
-        """Count the rows that metrics and a gate read, with the options of a call."""
+        """Count the rows that metrics and a gate read, with the options of a call; of evidence, its `counts`."""
         reading: dict[str, Any] = {"interval": "auto", "on_undefined": "ignore"}
         counting: dict[str, Any] = {}
         for name, value in options.items():
@@ -91,8 +93,11 @@ class AuditResults:
         if margin is not None:
             shares = any(all(map(is_percent, parity.metrics)) for parity in metrics.parities)
             margin = number("margin", margin, 0, 1 if shares else math.inf, inside=True)
-        counted = metrics.everything(*(gate.metrics if gate else ())).tally(data, truth, estimate, **counting)
+        every = metrics.everything(*(gate.metrics if gate else ()))
+        counted = every.tally(data, truth, estimate, **counting)
         counted.check_all_rows_are_shown()
+        if counts is not None:
+            counted = counts.tally(counted, every)
         return cls(metrics, counted, reading, counting, margin=margin)
 
     @property
@@ -235,6 +240,20 @@ class AuditResults:
         reading = {name: value for name, value in self.reading.items() if name not in {"interval", "conf_level"}}
         return gate.compute(self.tally, **reading)
 
+    def save_evidence(
+        self, path: str | Path, data: Any, call: Arguments, gate: Gate | None = None, *, rows: bool = False
+    ) -> None:
+        """Write the results, and what they rest on, into a file that `verify_evidence` verifies.
+
+        `call` has the arguments besides the data, and `rows` says whether values of rows may be written.
+        """
+        if self.at_thresholds:
+            msg = "evidence: metrics that weigh errors by the threshold are counted anew at each; give one `threshold`."
+            raise ArgumentError(msg)
+        features = [by.features for by in self.metrics.bys if by.policy == self.policy]
+        arguments = {"by": features, "groups": self.policy.stated, "metrics": self.metrics.results, "gate": gate}
+        write_evidence_of(path, {**arguments, **call}, data, results_of_metrics, keeps_rows=rows)
+
     @property
     def _reading_groups(self) -> dict[str, Any]:
         return {**self.reading, "simultaneous": True} if self.simultaneous else {**self.reading}
@@ -262,6 +281,19 @@ class AuditResults:
         cuts = values[cut].unique().drop_nulls().sort()
         lists = pl.when(pl.col(cut).is_null()).then(pl.lit(cuts).implode()).otherwise(pl.concat_list(cut))
         return values.with_columns(lists.alias(cut)).explode(cut)
+
+
+def results_of_metrics(arguments: Arguments, data: Any, counts: StoredCounts) -> dict[str, pl.DataFrame]:
+    """The results of metrics, the values of their groups, and the verdicts of a gate, for evidence."""
+    call = dict(arguments)
+    metrics, gate, by = (call.pop(name, None) for name in ("metrics", "gate", "by"))
+    policy = Policy.of("evidence", **call.pop("groups", {}))
+    shown = metric_set(metrics or gate.metrics)
+    usual = UsualMetrics.of(by, "labels", metrics=shown, policy=policy) if by else UsualMetrics(shown, shown)
+    truth, estimate = call.pop("truth", None), call.pop("estimate", None)
+    audit = AuditResults.of(usual, data, truth, estimate, call, gate, counts=counts)
+    results = {} if metrics is None else {"results": audit.results, "groups": audit.groups}
+    return results if gate is None else {**results, "verdicts": audit.verdicts(gate)}
 
 
 @dataclass(frozen=True)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar, cast
 
 import polars as pl
@@ -71,6 +71,10 @@ class StandardizedTable(AuditTable):
         data, values, group_by = call.data, call.counting["probs"], call.counting.get("group_by")
         if self.of_residuals:
             data, values, group_by = _with_residuals(source, call), Column(_RESIDUAL), source.group_by or None
+        if call.counts is not None:
+            columns = [values if isinstance(values, str) else values.name]
+            columns += [call.counting["case_weights"]] if call.counting.get("case_weights") is not None else []
+            data, group_by = call.rows(open_frame(data).to_polars(), *columns), source.group_by or None
         read = open_frame(data).read({"value": ("probs", Column.of(values, "probs"))})["value"]
         if len(read) == read.null_count():
             names = [Column.of(call.counting["probs"], "probs").name]
@@ -149,6 +153,7 @@ class SegmentedTable(AuditTable):
         compared = [self.metric.difference(*by, to=reference_of(call, by), **groups) for by in call.features]
         reading = {name: value for name, value in call.reading.items() if name not in {"times", "seed"}}
         test = stratified(*compared, within=call.within, adjust="none")
+        by_segment = [self.metric.difference(*by, *_listed(call.within)) for by in call.features]
         option = next((option for option in CUTS if is_list(call.counting.get(option))), None)
         cuts = [None]
         if option is not None:
@@ -157,7 +162,7 @@ class SegmentedTable(AuditTable):
         frames: list[pl.DataFrame] = []
         for cut in cuts:
             counting = call.counting if option is None else {**call.counting, option: cut}
-            frame = open_frame(test(call.data, call.truth, call.estimate, **counting, **reading)).to_polars()
+            frame = test.compute(replace(call, counting=counting).tally([*compared, *by_segment]), **reading)
             if option is not None:
                 frame = frame.insert_column(frame.columns.index(".strata"), pl.lit(cut).alias(f".{option}"))
             frames.append(frame)
@@ -175,6 +180,10 @@ class SegmentedTable(AuditTable):
             f"{self.metric.name} by group within segments, Mantel and Haenszel's difference from a group that is named "
             "and ratio to it, with tests of no difference and of segments that are alike"
         )
+
+
+def _listed(columns: Any) -> list[Any]:
+    return list(columns) if is_list(columns) else [columns]
 
 
 def adverse_impact_of_credit(frame: pl.DataFrame) -> pl.DataFrame:

@@ -13,6 +13,7 @@ from tidyfair.audits.chai import applied_model_card
 from tidyfair.audits.credit import lending_adverse_impact
 from tidyfair.audits.effect_sizes import columns_of_features
 from tidyfair.audits.employment import eeoc_uniform_guidelines, nyc_ll144
+from tidyfair.audits.evidence_files import Arguments, StoredCounts, write_evidence_of
 from tidyfair.audits.named_audits import AuditCall, AuditTable, NamedAudit, unknown_rows
 from tidyfair.audits.pay import eu_pay_transparency
 from tidyfair.audits.prediction_models import clinical_tripod_ai, eu_ai_act_data, model_card
@@ -119,6 +120,8 @@ class FiledAudit:
     _suppression: Suppression | None = None
     facts: Mapping[str, str] = field(default_factory=dict[str, str])
     """The facts of an audit by name: auditor, model, version, data and date."""
+    _called: tuple[Any, Arguments] = (None, {})
+    """The data and the arguments of the call."""
 
     def published(self, name: str | None = None) -> Any:
         """A table as it is published, rounded, as a frame of the caller's kind: the first, or that of a name."""
@@ -214,6 +217,22 @@ class FiledAudit:
         """
         return save_document(file, {".html": self.page, ".md": self.markdown})
 
+    def save_evidence(self, path: str | Path, *, rows: bool = False) -> None:
+        """Write the tables, and all that they rest on, into a file that `audits.verify_evidence` verifies.
+
+        Args:
+            path: Name of the file.
+            rows: Write the values of rows where tables need them: pay, and scores unless `score_bins` is given.
+
+        Raises:
+            ArgumentError: For what a file cannot hold: an audit of your own, expressions, dtypes that JSON lacks, and
+                rows.
+        """
+        data, arguments = self._called
+        source = open_frame(data, arguments.get("group_by"))
+        call = {**arguments, "group_by": source.group_by or None}
+        write_evidence_of(path, call, source.to_polars(), results_of_audit, keeps_rows=rows)
+
     def _repr_html_(self) -> str:
         return self.html()
 
@@ -293,16 +312,40 @@ def audit(
     if by is None:
         msg = 'audit() compares groups: name the feature, `by="column"`, or a list of them, `by=["sex", "race"]`.'
         raise ArgumentError(msg)
-    named = _named(name).with_groups(unknown=unknown, unknown_values=unknown_values, min_n=min_n, min_share=min_share)
-    if "threshold" in keywords:
-        keywords["threshold"] = with_event(keywords["threshold"], keywords.get("pos_label"))
+    facts = facts_of_audit(auditor, model, model_version, dataset, date)
+    arguments = {
+        "audit": _named(name), "truth": truth, "estimate": estimate, "by": by, "to": to, "within": within,
+        "complementary": complementary, "unknown": unknown, "unknown_values": unknown_values, "min_n": min_n,
+        "min_share": min_share, "suppress_below": suppress_below, "facts": facts, **keywords,
+    }  # fmt: skip
+    named, call, made = _called(arguments, data)
+    frames = {table.name: table.frame(call, named) for table in made} | {_UNKNOWN: unknown_rows(call, named)}
+    source = open_frame(data, call.counting.get("group_by"))
+    tables = {key: source.restore(frame) for key, frame in frames.items()}
+    conf_level: float = call.reading.get("conf_level", 0.95)
+    own_name = named.name if NAMED_AUDITS.get(named.name) == _named(name) else named
+    values = None if unknown_values is None else named.unknown_values
+    called = data, {**arguments, "audit": own_name, "unknown_values": values}
+    return FiledAudit(named, tables, frames, tuple(made), conf_level, call.suppression, facts, called)
+
+
+def _called(
+    arguments: Arguments, data: Any, counts: StoredCounts | None = None
+) -> tuple[NamedAudit, AuditCall, list[AuditTable]]:
+    """The audit that arguments ask for, its call, and the tables that can be made."""
+    of_groups = ("unknown", "unknown_values", "min_n", "min_share")
+    named = _named(arguments["audit"]).with_groups(**{name: arguments.get(name) for name in of_groups})
+    of_call = ("truth", "estimate", "to", "within", "complementary")
+    options = {name: value for name, value in arguments.items() if name in CallOptions.__annotations__}
+    if "threshold" in options:
+        options["threshold"] = with_event(options["threshold"], options.get("pos_label"))
     call = AuditCall(
-        data=data, truth=truth, estimate=estimate, features=_features(by), to=to, within=within,
-        complementary=complementary,
-        counting={key: value for key, value in keywords.items() if key in CountOptions.__annotations__},
-        reading={key: value for key, value in keywords.items() if key not in CountOptions.__annotations__},
+        data=data, features=_features(arguments["by"]), counts=counts,
+        counting={key: value for key, value in options.items() if key in CountOptions.__annotations__},
+        reading={key: value for key, value in options.items() if key not in CountOptions.__annotations__},
+        **{name: arguments.get(name) for name in of_call},
     )  # fmt: skip
-    if to is not None and not any(table.takes_reference for table in named.tables):
+    if call.to is not None and not any(table.takes_reference for table in named.tables):
         msg = f"audit(): {named.name} has a fixed reference and does not accept `to`."
         raise ArgumentError(msg)
     for argument, meaning in (("within", "segments"), ("complementary", "components of pay")):
@@ -310,15 +353,16 @@ def audit(
             msg = f"audit(): {named.name} has no {meaning} and does not accept `{argument}`."
             raise ArgumentError(msg)
     made = named.tables_of(call)
-    if suppress_below is not None:
-        call = call.suppressing(made, named, suppress_below)
+    if arguments.get("suppress_below") is not None:
+        call = call.suppressing(made, named, arguments["suppress_below"])
+    return named, call, made
+
+
+def results_of_audit(arguments: Arguments, data: Any, counts: StoredCounts) -> dict[str, pl.DataFrame]:
+    """The tables of a named audit, for evidence; with suppressed counts without the rows of unknown groups."""
+    named, call, made = _called(arguments, data, counts)
     frames = {table.name: table.frame(call, named) for table in made}
-    frames[_UNKNOWN] = unknown_rows(call, named)
-    source = open_frame(data, call.counting.get("group_by"))
-    tables = {key: source.restore(frame) for key, frame in frames.items()}
-    facts = facts_of_audit(auditor, model, model_version, dataset, date)
-    conf_level: float = call.reading.get("conf_level", 0.95)
-    return FiledAudit(named, tables, frames, tuple(made), conf_level, call.suppression, facts)
+    return frames if call.suppression is not None else frames | {_UNKNOWN: unknown_rows(call, named)}
 
 
 def facts_of_audit(

@@ -10,6 +10,7 @@ from typing import Any, ClassVar, Literal, Self, cast
 
 import polars as pl
 
+from tidyfair.audits.evidence_files import StoredCounts
 from tidyfair.audits.published import PublishedColumn, PublishedTable
 from tidyfair.audits.reference_tables import GroupComparison, compare_groups
 from tidyfair.calling import GroupwiseMetric, Metric, metric_set, metric_tweak
@@ -18,7 +19,7 @@ from tidyfair.escapes import display
 from tidyfair.evaluation import labels_with_scores
 from tidyfair.intervals import Scale
 from tidyfair.metrics.classification import instances
-from tidyfair.specs import By, Column, Options, Policy, Treatment, crossed_text, key_columns
+from tidyfair.specs import By, Column, Options, Policy, Treatment, crossed_text, key_columns, names_of
 from tidyfair.specs.result_kinds import UNKNOWN_ROWS
 from tidyfair.tallies import Cut, Suppression, Tally, open_frame
 
@@ -61,15 +62,32 @@ class AuditCall:
     reading: Mapping[str, Any]
     suppression: Suppression | None = None
     """The groups that no table shows, because of small counts."""
+    counts: StoredCounts | None = None
+    """What the audit counts, if it is written as evidence, or read from it."""
 
-    def tally(self, metrics: Iterable[Metric | GroupwiseMetric], *, without: Collection[str] = ()) -> Tally:
-        """The tally of some metrics, counted without some of the options."""
+    def tally(
+        self, metrics: Sequence[Metric | GroupwiseMetric], *, without: Collection[str] = (),
+        complete: NamedAudit | None = None,
+    ) -> Tally:  # fmt: skip
+        """The tally of some metrics, counted without some of the options, and of the `complete` rows of an audit."""
         counting: dict[str, Any] = {name: value for name, value in self.counting.items() if name not in without}
         if counting.get("cluster") is None:
             # intervals need to see how much sums vary from part to part
             counting["parts"] = 0
         tally = metric_set(*metrics).tally(self.data, self.truth, self.estimate, **counting)
-        return replace(tally, suppression=self.suppression)
+        if complete is not None:
+            bys = [metric.by for metric in metrics if isinstance(metric, GroupwiseMetric)]
+            tally = complete.with_complete_rows(tally, bys)
+        tally = replace(tally, suppression=self.suppression)
+        return tally if self.counts is None else self.counts.tally(tally, metrics)
+
+    def rows(self, frame: pl.DataFrame, *columns: str) -> pl.DataFrame:
+        """Rows that a table reads one by one: with evidence only some columns, and those of groups."""
+        if self.counts is None:
+            return frame
+        names = [name for feature in map(read_feature, self.features) for name in names_of(feature.columns)]
+        outer = open_frame(self.data, self.counting.get("group_by")).outer
+        return self.counts.rows(frame, [*columns, *names, *names_of(outer)])
 
     def suppressing(self, tables: Iterable[AuditTable], audit: NamedAudit, below: int) -> AuditCall:
         """The same call without small counts and what gives them away in any of its tables."""
@@ -81,8 +99,8 @@ class AuditCall:
                 )
                 raise ArgumentError(msg)
         members = [instances.difference(*by, **audit.group_options) for by in crossings(self.features)]
-        bys = [member.by for member in members]
-        tally = audit.with_complete_rows(self.tally(members), bys).suppressed(bys, below)
+        tally = replace(self, counts=None).tally(members, complete=audit)
+        tally = tally.suppressed([member.by for member in members], below)
         tally.check_all_rows_are_shown()
         return replace(self, suppression=tally.suppression)
 
@@ -230,8 +248,7 @@ class ComparisonTable(AuditTable):
         comparison = cast("GroupComparison", compared)
         if self.cut == "median":
             call = call.above_median()
-        tally = call.tally(comparison.metrics)
-        tally = audit.with_complete_rows(tally, [metric.by for metric in comparison.metrics])
+        tally = call.tally(comparison.metrics, complete=audit)
         frame = comparison.compute(tally, explain=True, **call.reading)
         if audit.complete_rows:
             # the rows of a feature alone would not be those that it has unknown
@@ -541,9 +558,11 @@ def crossings(features: tuple[tuple[Any, ...], ...]) -> tuple[tuple[Any, ...], .
 def unknown_rows(call: AuditCall, audit: NamedAudit) -> pl.DataFrame:
     """The rows of each outer group, and how many of them are of unknown groups, by feature and of any feature."""
     every = [instances.difference(*by, unknown_values=audit.unknown_values) for by in crossings(call.features)]
-    metrics = metric_set(instances, *every)
-    groups = metrics.by_group(call.data, group_by=call.counting.get("group_by"), on_undefined="ignore")
-    groups = open_frame(groups).to_polars()
+    members = [instances, *every]
+    others = call.counting.keys() - {"group_by"}
+    groups = metric_set(*members).compute_by_group(
+        replace(call, truth=None, estimate=None).tally(members, without=others), on_undefined="ignore"
+    )
     outer, is_unknown = key_columns(groups), pl.col(".status") == Status.UNKNOWN.value
     # people may be in several groups
     rows = pl.col(".n").filter(pl.col(".by").is_null()).sum().over(pl.lit(0), *outer)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal, TypeAlias
 
@@ -25,8 +26,8 @@ _LARGE_GAP = 0.05 - 1e-12
 _BANDS = 4
 
 
-def _with_pay(call: AuditCall, table: str, pay: Pay) -> tuple[pl.DataFrame, list[Any]]:
-    """The rows with their pay, null for those without any, and the columns of outer groups."""
+def _with_pay(call: AuditCall, table: str, pay: Pay, within: Sequence[Any] = ()) -> tuple[pl.DataFrame, list[Any]]:
+    """The rows with their pay, null for those without any, and the columns of outer groups and categories."""
     call.refuse_weights(table, "estimate")
     source = open_frame(call.data, call.counting.get("group_by"))
     refuse_reserved("group_by", source.outer)
@@ -52,7 +53,8 @@ def _with_pay(call: AuditCall, table: str, pay: Pay) -> tuple[pl.DataFrame, list
         "complementary": pl.when(level.is_not_null() & (received > 0)).then(received),
         "receiver": pl.when(level.is_not_null()).then((received > 0).cast(pl.Float64)),
     }
-    return rows.with_columns(read.select(parts[pay].alias(_PAY)).to_series()), source.group_by
+    rows = call.rows(rows.with_columns(read.select(parts[pay].alias(_PAY)).to_series()), _PAY, *within)
+    return rows, [*source.group_by, *within]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -68,9 +70,8 @@ class PayGapTable(AuditTable):
         policy = Policy.of("audit()", **audit.group_options)
         to = {read_feature(feature).text: reference_of(call, feature) for feature in call.features}
         value = pl.col("value").median() if self.statistic == "median" else pl.col("value").mean()
-        rows, group_by = _with_pay(call, self.name, self.pay)
-        if "within" in self.needs:
-            group_by += call.within if is_list(call.within) else [call.within]
+        categories: Any = call.within if is_list(call.within) else [call.within]
+        rows, group_by = _with_pay(call, self.name, self.pay, categories if "within" in self.needs else ())
         frame = relative_gaps(
             PAY_GAPS, rows, Column(_PAY), by=list(call.features), to=to, value=value, group_by=group_by, policy=policy
         )

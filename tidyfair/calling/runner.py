@@ -98,12 +98,18 @@ class Run:
     def results(self, data: object, options: Options) -> Any:
         """A tidy frame of the caller's kind."""
         source = open_frame(data, _outer_groups(options))
-        return source.restore(with_level(self._results(self._counted(source, options), options), options.conf_level))
+        results = self._results(self._counted(source, options), options)
+        if options.interval is not None:
+            results = with_level(results, options.conf_level)
+        return source.restore(results)
 
     def groups(self, data: object, options: Options) -> Any:
         """The values of the groups, as a tidy frame of the caller's kind."""
         source = open_frame(data, _outer_groups(options))
-        return source.restore(with_level(self._groups(self._counted(source, options), options), options.conf_level))
+        groups = self._groups(self._counted(source, options), options)
+        if options.interval is not None:
+            groups = with_level(groups, options.conf_level)
+        return source.restore(groups)
 
     def results_of(self, tally: Tally, options: Options) -> pl.DataFrame:
         """The results computed from a tally."""
@@ -196,7 +202,10 @@ class Run:
         plan = self._plan(options, source.outer, source.sides, is_kept=False)
         # what is suppressed depends on all tables together
         passes = plan.passes(source) if plan.may_have_passes and options.suppress_below is None else [plan]
-        return [(self.suppressed(count(source, part), options), part.specs) for part in passes]
+        counted: list[_Counted] = [(count(source, part), part.specs) for part in passes]
+        if options.suppress_below is None:
+            return counted
+        return [(self.suppressed(tally, options), specs) for tally, specs in counted]
 
     def _plan(
         self, options: Options, outer: tuple[Column, ...] = (), sides: Privileged | None = None, *, is_kept: bool = True
@@ -540,13 +549,13 @@ def _warn_of_direction(tally: Tally, evaluated: Evaluated, options: Options) -> 
 
 def _sides(tally: Tally, specs: Sequence[MetricSpec]) -> list[tuple[Privileged, pl.DataFrame]]:
     """The conditions that pool rows into sides, with the keys that they read."""
-    conditions: dict[Privileged, None] = {}
+    conditions: dict[Privileged, Tally] = {}
     for spec in specs:
         if spec.by is not None and spec.by.sides is not None:
-            conditions[spec.by.sides] = None
+            conditions[spec.by.sides] = tally.of_feature(spec.by)
     if tally.sides is not None:
-        conditions[tally.sides] = None
-    return [(sides, tally.keys_of_cells(sides.columns)) for sides in conditions]
+        conditions[tally.sides] = tally
+    return [(sides, counted.keys_of_cells(sides.columns)) for sides, counted in conditions.items()]
 
 
 def _constant(evaluated: Evaluated) -> list[str]:

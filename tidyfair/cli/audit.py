@@ -66,23 +66,8 @@ def audit(options: Namespace) -> int:
     """An audit of a file of predictions: one that has a name, or the usual metrics."""
     if vars(options)["as"] is not None:
         return file_named_audit(options)
-    for flag in ("to", "within", "complementary"):
-        if getattr(options, flag) is not None:
-            msg = f"`{flag}` goes with `as`, the name of an audit."
-            raise ArgumentError(msg)
     outputs = Outputs.of(options)
-    if "html" not in outputs.files and (named := [flag for flag in FACTS if getattr(options, flag) is not None]):
-        msg = f"`{named[0]}` stands on a page: write one by `html`, or the table of an audit by `as`."
-        raise ArgumentError(msg)
-    is_report = options.command == "report"
-    pages = [flag for flag in (("html", "markdown") if is_report else ("html",)) if flag in outputs.files]
-    if pages and options.group_by:
-        flags = " and ".join(f"`{flag}`" for flag in pages)
-        msg = (
-            f"A page is about one set of predictions, and `group_by` makes several: leave it out with {flags}, or "
-            "write the values of each to a file with `output`."
-        )
-        raise ArgumentError(msg)
+    pages = _pages(options, outputs)
     inputs = read_inputs(options)
     for cut in CUTS:
         if pages and isinstance(inputs.counting.get(cut), list):
@@ -92,9 +77,11 @@ def audit(options: Namespace) -> int:
     # a page has notes of its own on what is undefined
     has_tables = not pages or outputs.files.keys() > {*pages}
     notes = [*(audited.remarks_on_results() if has_tables else ()), *audited.remarks_on_rows()]
+    write_evidence = partial(audited.results.save_evidence, data=inputs.data, call=_call(inputs), gate=audited.gate)
+    outputs.write_evidence(write_evidence)
     page = cache(lambda: _page(audited))
     contents: dict[str, Callable[[], Content]] = {"html": lambda: page().html()}
-    if is_report:
+    if options.command == "report":
         contents["markdown"] = lambda: page().markdown()
     contents |= {
         "output": lambda: audited.results.results,
@@ -106,16 +93,40 @@ def audit(options: Namespace) -> int:
     return outputs.finish(partial(_document, audited), contents, brief=brief, notes=notes, code=code)
 
 
+def _pages(options: Namespace, outputs: Outputs) -> list[str]:
+    """The flags of the files that are pages; refuses what does not go with the usual metrics, or with pages."""
+    for flag in ("to", "within", "complementary"):
+        if getattr(options, flag) is not None:
+            msg = f"`{flag}` goes with `as`, the name of an audit."
+            raise ArgumentError(msg)
+    if "html" not in outputs.files and (named := [flag for flag in FACTS if getattr(options, flag) is not None]):
+        msg = f"`{named[0]}` stands on a page: write one by `html`, or the table of an audit by `as`."
+        raise ArgumentError(msg)
+    flags = ("html", "markdown") if options.command == "report" else ("html",)
+    pages = [flag for flag in flags if flag in outputs.files]
+    if pages and options.group_by:
+        msg = (
+            f"A page is about one set of predictions, and `group_by` makes several: leave it out with "
+            f"{' and '.join(f'`{flag}`' for flag in pages)}, or write the values of each to a file with `output`."
+        )
+        raise ArgumentError(msg)
+    return pages
+
+
+def _call(inputs: Inputs) -> dict[str, Any]:
+    """The arguments of the call, besides the data."""
+    return {"truth": inputs.truth, "estimate": inputs.estimate, **inputs.counting, **inputs.reading}
+
+
 def _page(audited: _Audited) -> Report:
     """The report, which ends with the command line that made it."""
     options, inputs = audited.options, audited.inputs
     need_packages()
-    call = {"truth": inputs.truth, "estimate": inputs.estimate, **inputs.counting, **inputs.reading}
     results = replace(audited.results, simultaneous=False) if options.simultaneous else audited.results
     facts = facts_of_audit(**{name: getattr(options, name) for name in FACTS})
     title = "Audit of predictions" if options.title is None else options.title
     return page_of(
-        results, inputs.data, call, audited.gate, title=title, facts=facts, code=options.line,
+        results, inputs.data, _call(inputs), audited.gate, title=title, facts=facts, code=options.line,
         interactive=bool(options.interactive),
     )  # fmt: skip
 
@@ -162,7 +173,7 @@ class _Audited:
         gate = _gate(options, inputs, metrics)
         call = inputs.counting | inputs.reading
         data, truth, estimate = inputs.data, inputs.truth, inputs.estimate
-        results = AuditResults.of(metrics, data, truth, estimate, call, gate, options.margin)
+        results = AuditResults.of(metrics, data, truth, estimate, call, gate, margin=options.margin)
         metrics.results.run.check_occurs(results.tally, results.options)
         verdicts = None
         if gate is not None:

@@ -144,7 +144,8 @@ _TABLE = (
 _MARKDOWN = "write {}; - prints it; the file of $GITHUB_STEP_SUMMARY is appended to, other files are replaced"
 _TERMINAL = "the tables as Markdown, of which the terminal then shows only the verdicts of --fail-if"
 _JSON = "write {} as one JSON document, where numbers that JSON cannot hold are null; - prints it"
-_EVIDENCE = "write digests, the call, tallies, values of groups and verdicts, which `tidyfair verify` verifies"
+_EVIDENCE = "write digests, the call, tallies, results and verdicts into a .json file, which `tidyfair verify` verifies"
+_ROWS = "with --evidence: write values of rows where results need them, such as pay, and scores without --score-bins"
 _POLICY = "TOML file of what an audit must hold: features, crossings, metrics, least_n, conf_level and limits"
 _file = partial(_own, metavar="FILE", reads="path")
 _ALL = ("audit", "report", "compare", "check")
@@ -204,6 +205,10 @@ FLAGS: Mapping[str, Sequence[CommandFlag]] = {
             "margin", _PREDICTIONS, "how far apart groups may be and count as alike, in the unit of the metrics "
             "(default: 0.05 between shares)", "NUMBER", reads="number",
         ),
+        _own(
+            "margin", ("compare",), "change up to which models are as good as each other, in the unit of the metrics; "
+            "says which values are equivalent, or not worse", "NUMBER", reads="number",
+        ),
         _flag("conf_level", _OPEN), _flag("times", _OPEN), _flag("seed", _OPEN), _flag("simultaneous", ("audit",)),
     ],
     "verdicts": [
@@ -253,7 +258,8 @@ FLAGS: Mapping[str, Sequence[CommandFlag]] = {
         _file("json", ("check", "verify"), _JSON.format("the verdicts")),
         _file("json", ("compare",), _JSON.format("the comparison and its verdicts")),
         _file("json", ("metrics",), _JSON.format("the list")),
-        _file("evidence", ("check",), _EVIDENCE),
+        _file("evidence", _PREDICTIONS, _EVIDENCE),
+        _own("evidence_rows", _PREDICTIONS, _ROWS, None, action="store_true"),
         _file("data", ("verify",), "the file of the data, whose digest is compared"),
     ],
     "named audits": [

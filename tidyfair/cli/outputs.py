@@ -62,8 +62,20 @@ class Outputs:
             msg = "`markdown` and `json` cannot both be printed: write one of them to a file."
             raise ArgumentError(msg)
         on_disk = {flag: file for flag, file in files.items() if flag not in printed}
-        check_outputs(on_disk, options.file, summary=_summary())
+        evidence = {} if options.evidence is None or options.command == "verify" else {"evidence": options.evidence}
+        check_outputs(on_disk | evidence, options.file, summary=_summary())
         return cls(files, options)
+
+    def write_evidence(self, write: Callable[..., object]) -> Any:
+        """Write evidence if a file is named, by a function of its name and of whether values of rows may be written."""
+        if self.options.evidence is None:
+            if self.options.evidence_rows:
+                msg = "`evidence_rows` goes with `evidence`, the name of a file."
+                raise ArgumentError(msg)
+            return None
+        written = write(self.options.evidence, rows=bool(self.options.evidence_rows))
+        tell(f"{self.options.evidence} is written.")
+        return written
 
     def finish(
         self, document: Callable[[], Document], contents: Mapping[str, Callable[[], Content]], *,

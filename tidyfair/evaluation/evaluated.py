@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -209,13 +209,13 @@ def evaluate_specs(
     With a list of cuts, class metrics are evaluated at each of them, and the others once. If the event does not occur,
     all values are null. `plans` are those of these metrics, if they are kept for several calls.
     """
-    if plans is None:
-        plans = EvaluationPlans(tuple(specs))
+    plans = EvaluationPlans(tuple(specs)) if plans is None else plans
+    if tally.margins:
+        alone = _evaluate_margins(tally, specs, options)
+        return [evaluated for own in alone for evaluated in own]
     if len(plans.apart) > 1:
-        evaluated: list[Evaluated] = []
-        for own in plans.apart:
-            evaluated += evaluate_specs(tally, own.specs, options, own)
-        return evaluated
+        apart = [evaluate_specs(tally, own.specs, options, own) for own in plans.apart]
+        return [evaluated for own in apart for evaluated in own]
     if tally.cut is not None:
         _check_risk_thresholds(specs, tally.cut)
     labels = NUMBERS
@@ -244,6 +244,13 @@ def evaluate_specs(
     others = EvaluationPlans(tuple(spec for spec in specs if spec.kind != "class"))
     evaluated = [_evaluate(tally.at_each_cut(), of_labels, labels, options, cut)] if of_labels.specs else []
     return evaluated + ([_evaluate(tally, others, labels, options, cut)] if others.specs else [])
+
+
+def _evaluate_margins(tally: Tally, specs: Sequence[MetricSpec], options: Options) -> Iterator[list[Evaluated]]:
+    """Evaluate the metrics of each feature on the tally of that feature alone."""
+    for by in dict.fromkeys(spec.by for spec in specs):
+        of_feature = [spec for spec in specs if spec.by == by]
+        yield evaluate_specs(replace(tally.of_feature(by), margins={}), of_feature, options)
 
 
 def _evaluate_forecast(
@@ -304,7 +311,8 @@ def _evaluate(
 ) -> Evaluated:
     """Evaluate the metrics of one tally, whose labels have been read."""
     specs, one_event = plans.specs, labels.event is not None
-    _check_order_of_labels(tally, labels, specs)
+    if not labels.in_order or tally.scores is not None:
+        _check_order_of_labels(tally, labels, specs)
     plan = plans.plan(options.estimator, one_event=one_event)
     members, by = None, plan.bys[-1]
     if by is not None and by.memberships is not None:

@@ -74,6 +74,8 @@ def evaluate(
         values = _mean_of_labels(values, formula, average, statistics.true(formula.reads))
     elif not average.by_label:
         values = _first_level(values)
+    if statistics.hidden is None and not formula.beyond:
+        return values
     return _without_hidden(values, formula, statistics)
 
 

@@ -28,6 +28,8 @@ from tidyfair.tallies import EXTREMES, LABELS, Copies, Members, Tally, centred, 
 
 _NUMBERS = ("estimate", "weight", "size", "n")
 """The columns of values that aggregates read."""
+_VARIANCES = ("variance", "effective", "denominator")
+"""The columns that say how far values vary."""
 _STEP = 1e-4
 """The distance by which a value is moved for a derivative."""
 
@@ -117,14 +119,15 @@ class Replicates:
     @classmethod
     def of_sums(
         cls, evaluated: Evaluated, specs: Collection[int], by: By | None, tally: Tally, sums: Mapping[str, Array],
-        drawn: tuple[Integers, Integers] | None = None,
+        drawn: tuple[Integers, Integers] | None = None, *, with_variances: bool = False,
     ) -> Replicates:  # fmt: skip
         """Values of some specs from arrays of replicates by cells of a tally, by the column of its cells.
 
         Of specs that read rows, `drawn` are those of all replicates, by their indices in a tally that has kept them,
-        and the replicate of each.
+        and the replicate of each. With the variances of values, or what they follow from, if asked for.
         """
         own, copies = _evaluator_of_groups(evaluated, specs, by, tally)
+        own = replace(own, with_variances=with_variances)
         times = len(next(iter(sums.values())))
 
         def repeated(evaluator: Evaluator, copies: Copies | None) -> Evaluator:
@@ -148,6 +151,7 @@ class Replicates:
         base = evaluated.values
         rows = np.flatnonzero(np.isin(base.array("spec"), list(specs)))
         names = [*_NUMBERS, *(name for name in CONTEXTS if name in base)]
+        names += _VARIANCES if evaluator.with_variances else ()
         columns = {name: np.full((times, len(rows)), np.nan) for name in names}
         cells, levels = base.array(GROUP_CELL)[rows].astype(np.int64), base.array(LEVEL)[rows]
         of_formulas, requested = Segments.of(base.array("requested")[rows]), list(evaluated.evaluator.tables)
@@ -158,7 +162,7 @@ class Replicates:
             (first, groups), (shift, every) = (own.group_cells.spans[by] for own in (evaluated, evaluator))
             label = evaluated.label_index(levels[run], labels, formula.average)
             for name in names:
-                numbers = values.extra.get(name) if name in CONTEXTS else getattr(values, name)
+                numbers = values.extra[name] if name in values.extra else getattr(values, name, None)
                 if numbers is not None:
                     of_replicates = numbers[shift : shift + every].reshape(times, groups, labels)
                     columns[name][:, run] = of_replicates[:, cells[run] - first, label]

@@ -10,7 +10,6 @@ if TYPE_CHECKING:
     from tidyfair.inference.feature_curves import *
     from tidyfair.inference.gates.checks import *
     from tidyfair.inference.models.cross_validation import *
-    from tidyfair.inference.models.frontier import *
     from tidyfair.inference.models.matched_pairs import *
     from tidyfair.inference.models.model_comparison import *
     from tidyfair.inference.monitoring.change_points import *
@@ -32,7 +31,6 @@ _NAMES = {
     "feature_curves": "feature_curve FeatureCurve",
     "gates.checks": "assert_fair check four_fifths Gate UnfairError",
     "models.cross_validation": "compare_resamples resamples summarize",
-    "models.frontier": "model_frontier ModelFrontier",
     "models.matched_pairs": "paired_groups PairedGroups",
     "models.model_comparison": "compare_models ModelComparison",
     "monitoring.change_points": "ChangeSearch",

@@ -46,7 +46,7 @@ _STEP = 1e-3
 """The part of the weights of a point by which a cell is moved for a derivative."""
 _DRAWS = 10_000
 _TINY = 1e-300
-_SHOWN = schema_of(".metric .by .at .estimate .lower .upper .std_error .effective_n")
+_SHOWN = schema_of(FEATURE_CURVE)
 _REFUSED = {
     **dict.fromkeys(("interval", "explain", "times", "score_bins", "keep_rows"), ": its band has a method of its own"),
     "on_undefined": ": a point without a value is null",

@@ -16,7 +16,7 @@ from tidyfair.calling import CALL, GroupwiseMetric, Metric, MetricSet, Run, colu
 from tidyfair.errors import ArgumentError
 from tidyfair.escapes import display, visible
 from tidyfair.evaluation import Evaluated
-from tidyfair.inference.result_frames import Content, frame_of_outer_groups, outer_keys_of
+from tidyfair.inference.result_frames import Content, Schema, frame_of_outer_groups, outer_keys_of, schema_of
 from tidyfair.metrics.fairness import new_groupwise_metric
 from tidyfair.specs import (
     ALL_GROUPS,
@@ -39,7 +39,7 @@ from tidyfair.specs.result_kinds import ResultKind, with_level
 from tidyfair.tallies import Source, Tally, check_tally, open_frame
 
 _INTERNAL = frozenset({
-    "accepted", "follows", "is_chosen_by_value", "judged", "kind", "refused", "subject",
+    "accepted", "follows", "is_chosen_by_value", "judged", "kind", "refused", "subject", "without",
 })  # fmt: skip
 """The names not offered by completion."""
 
@@ -55,6 +55,16 @@ _UNSUPPORTED = {
     "operating_point": "needs a fixed threshold: choose it on another sample, `operating_point(…, on=…)`",
 }
 """The steps of counting that only some results follow, and what the others say."""
+
+
+AUDITED = "probs threshold group_by pos_label labels"
+"""The options that all verbs on a rate accept."""
+
+
+def accepting(names: str) -> type[Any]:
+    """The type of options of a call, by their names."""
+    hints = SurveyCallOptions.__annotations__
+    return type("AcceptedOptions", (), {"__annotations__": {name: hints[name] for name in names.split()}})
 
 
 def _copy_of(function: Any) -> FunctionType:
@@ -88,6 +98,8 @@ class CalledOnData(ABC):
     """The options of metrics that are not accepted unless they are None, each with the end of its error message."""
     kind: ClassVar[ResultKind]
     """The kind of the result."""
+    without: ClassVar[str] = ""
+    """The columns of the kind that the result does not have."""
 
     def __init_subclass__(cls) -> None:
         """Have `help()` and editors show the keywords that the class accepts."""
@@ -112,6 +124,11 @@ class CalledOnData(ABC):
     @abstractmethod
     def _results(self, tally: Tally, options: Options) -> pl.DataFrame:
         """The result, computed from a tally."""
+
+    @property
+    def _schema(self) -> Schema:
+        """The columns of results beside the keys of outer groups."""
+        return schema_of(self.kind, without=self.without)
 
     def __repr__(self) -> str:
         """The metrics, the settings that are not off or empty, and the call to write."""
@@ -265,8 +282,6 @@ class GroupwiseOnData(CalledOnData):
 class RateOnData(CalledOnData):
     """A rate, counted by all values of some columns together, as a callable on dataframes."""
 
-    _schema: ClassVar[Mapping[str, Any]]
-    """The columns of results beside the keys of outer groups."""
     metric: Metric
 
     @property
@@ -275,7 +290,7 @@ class RateOnData(CalledOnData):
         """The columns by whose values rows are counted."""
 
     @abstractmethod
-    def _tables(self, evaluated: Evaluated, options: Options) -> Iterable[Content | pl.DataFrame]:
+    def _tables(self, evaluated: Evaluated, options: Options) -> Iterable[Content]:
         """The results of each outer group, in order."""
 
     @property
@@ -293,7 +308,8 @@ class RateOnData(CalledOnData):
         return self._compared.run
 
     def _check_call(self, keywords: Mapping[str, Any]) -> None:
-        refuse_unknown("argument", keywords, ["data", "truth", "estimate", *self.accepted.__annotations__])
+        columns = ["data", "truth", "estimate"] if self.metric.kind == "class" else ["data", "truth"]
+        refuse_unknown("argument", keywords, [*columns, *self.accepted.__annotations__])
 
     def _fixed(self) -> dict[str, Any]:
         return super()._fixed() | {"estimator": "binary"}

@@ -6,8 +6,7 @@ numerators of the groups are a multivariate hypergeometric draw.
 
 from __future__ import annotations
 
-from abc import abstractmethod
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, ClassVar, Literal, TypeAlias, cast, get_args
@@ -17,14 +16,16 @@ import polars as pl
 
 from tidyfair.calling import GroupwiseFactory, GroupwiseMetric, Metric, MetricSet, Run, metric_set
 from tidyfair.errors import ArgumentError, in_short
-from tidyfair.evaluation import GROUP_CELL, LEVEL, Evaluated
+from tidyfair.evaluation import GROUP_CELL, LEVEL, Evaluated, Replicates
 from tidyfair.inference.on_data import CalledOnTallies, GroupwiseOnData
-from tidyfair.inference.result_frames import Content, Schema, frame_of_outer_groups, outer_keys_of
-from tidyfair.intervals import adjusted, check_shuffled, generator, in_progress, share_of
+from tidyfair.inference.result_frames import Content, frame_of_outer_groups, outer_keys_of
+from tidyfair.intervals import adjusted, generator, in_progress, share_of
 from tidyfair.specs import (
     ALL_GROUPS,
+    CONTEXTS,
     MULTICLASS,
     ONE_LABEL,
+    Aggregate,
     Array,
     By,
     Column,
@@ -41,46 +42,14 @@ Family: TypeAlias = Literal["metric", "by", "all"]
 ADJUSTMENTS = ("holm", "bh", "by", "none")
 FAMILIES: tuple[Family, ...] = get_args(Family)
 _OUTER, _ROW = "\0outer", "\0row"
+_MOST_VALUES = 2**16
+"""The most values of groups that are compared at once, so that they stay in the cache."""
 REFUSED: dict[str, str] = dict.fromkeys(("interval", "explain", "on_undefined", "score_bins", "parts", "keep_rows"), "")
 """The options of metrics that no test accepts, and why."""
 REFUSED_OF_RATES: dict[str, str] = REFUSED | dict.fromkeys(
     ("case_weights", "cluster"), ": it counts rows; use `disparity_test` or intervals"
 )
 """The options of metrics that tests of rates do not accept, and why."""
-
-
-@dataclass(frozen=True, eq=False)
-class CountedRate:
-    """A rate, and its counts by stratum and group."""
-
-    numerator: Array
-    denominator: Array
-    name: str
-    among: frozenset[str]
-    holds: frozenset[str]
-    group_cells: Array
-    """The group cells of the groups."""
-
-    @property
-    def group_numerator(self) -> Array:
-        """The numerator of each group, all strata together."""
-        return self.numerator.sum(axis=0)
-
-    @property
-    def group_denominator(self) -> Array:
-        """The denominator of each group, all strata together."""
-        return self.denominator.sum(axis=0)
-
-    def shuffled(self, times: int, random: np.random.Generator) -> Array:
-        """The numerator of each group with group labels shuffled within strata, `times` over."""
-        check_shuffled(int(self.denominator.sum()))
-        drawn = np.zeros((times, self.denominator.shape[1]), dtype=np.int64)
-        for denominator, numerator in zip(self.denominator, self.numerator, strict=True):
-            if denominator.sum():
-                drawn += random.multivariate_hypergeometric(
-                    denominator, int(numerator.sum()), times, method="marginals"
-                )
-        return drawn
 
 
 @dataclass(frozen=True, eq=False)
@@ -107,31 +76,34 @@ class Case:
 
 
 @dataclass(frozen=True, eq=False)
-class OuterGroup:
-    """An outer group: the values of its groups, and the counts of each rate."""
+class CountedRate:
+    """A rate in an outer group, and its counts by stratum and group."""
 
     case: Case
-    outer: int
+    numerator: Array
+    denominator: Array
+    name: str
+    among: frozenset[str]
+    holds: frozenset[str]
+    group_cells: Array
+    """The group cells of the groups."""
+    random: np.random.Generator
+    """The random numbers of the outer group: the same for all, so that they do not depend on names."""
 
-    @cached_property
-    def rows(self) -> pl.DataFrame:
-        """The values of its groups."""
-        return self.case.evaluated.rows.filter(pl.col("outer") == self.outer)
+    @property
+    def group_numerator(self) -> Array:
+        """The numerator of each group, all strata together."""
+        return self.numerator.sum(axis=0)
 
-    @cached_property
-    def counts(self) -> list[CountedRate]:
-        """The counts of each rate."""
-        return rate_counts(self.case, self.outer)
-
-    @cached_property
-    def random(self) -> np.random.Generator:
-        """The random numbers: the same for all outer groups, so that they do not depend on names."""
-        return generator(self.case.options.seed, "rates")
+    @property
+    def group_denominator(self) -> Array:
+        """The denominator of each group, all strata together."""
+        return self.denominator.sum(axis=0)
 
     @property
     def texts(self) -> pl.Series:
-        """The names of the groups of all group cells."""
-        return self.case.evaluated.group_cells.text
+        """The names of the groups."""
+        return self.case.evaluated.group_cells.text[self.group_cells]
 
 
 def with_adjusted_p_values(table: pl.DataFrame, keys: list[str], method: str) -> pl.DataFrame:
@@ -149,6 +121,7 @@ class AdjustedTest(GroupwiseOnData, CalledOnTallies):
 
     refused: ClassVar[Mapping[str, str]] = REFUSED
     adjustments: ClassVar[tuple[str, ...]] = ADJUSTMENTS
+    without: ClassVar[str] = ".p_adjusted"
     within: tuple[Column, ...] = ()
     """The strata; none of most tests."""
     adjust: str = "none"
@@ -229,9 +202,15 @@ class RateTest(AdjustedTest):
             crossed.append(replace(metric, by=by, aggregate=difference(), less=(), metrics=metrics))
         return numbered(crossed, "\0crossed ")
 
-    @abstractmethod
     def _tables(self, case: Case) -> Iterator[pl.DataFrame]:
         """The tests of a metric, one or more tables with the keys of the outer groups first."""
+        outers = range(len(case.evaluated.group_cells.outer_keys))
+        tested = ((outer, self._content(rate)) for outer in outers for rate in rate_counts(case, outer))
+        yield frame_of_outer_groups(outer_keys_of(case.evaluated), self._schema, tested)
+
+    def _content(self, rate: CountedRate) -> Content:
+        """The tests of a rate in an outer group, where each outer group is tested on its own."""
+        raise NotImplementedError
 
 
 def check_tested(tally: Tally) -> None:
@@ -252,7 +231,7 @@ def rate_counts(case: Case, outer: int) -> list[CountedRate]:
     (spec,) = case.evaluated.specs
     is_counted = (pl.col("outer") == outer) & pl.col("rate").is_not_null() & ~pl.col("excluded")
     rows_of_rates = (case.crossed or case.evaluated).rows.filter(is_counted)
-    counts: list[CountedRate] = []
+    counts, random = list[CountedRate](), generator(case.options.seed, "rates")
     for name, formula in spec.formulas:
         share, rows = share_of(formula), rows_of_rates.filter(name=name)
         if share is None:
@@ -284,11 +263,59 @@ def rate_counts(case: Case, outer: int) -> list[CountedRate]:
         np.add.at(numerator, (stratum, group), numerators)
         np.add.at(denominator, (stratum, group), denominators)
         compared = denominator.sum(axis=0) >= case.metric.least_rows(int(denominator.sum()))
-        counted = CountedRate(
-            numerator[:, compared], denominator[:, compared], name, share.among, share.holds, group_cells[compared]
-        )
-        counts.append(counted)
+        tables = numerator[:, compared], denominator[:, compared]
+        counts.append(CountedRate(case, *tables, name, share.among, share.holds, group_cells[compared], random))
     return counts
+
+
+def drawn_together(counts: Sequence[CountedRate], draw: Callable[[CountedRate], Array]) -> list[Array]:
+    """The drawn numerators of each rate; rates of the same rows are drawn together."""
+    first_of_rows: dict[frozenset[str], int] = {}
+    drawn: list[Array] = []
+    for index, count in enumerate(counts):
+        first = first_of_rows.setdefault(count.among, index)
+        if first == index or counts[first].holds not in (count.holds, count.among - count.holds):
+            drawn.append(draw(count))
+        elif counts[first].holds == count.holds:
+            drawn.append(drawn[first])
+        else:
+            drawn.append(count.group_denominator - drawn[first])
+    return drawn
+
+
+def compared_draws(
+    evaluated: Evaluated, outer: int, counts: Sequence[CountedRate], drawn: Sequence[Array]
+) -> tuple[Array, Array]:
+    """The aggregate of each draw of the rates of an outer group, and last of the observed values; and its severity.
+
+    The compared groups, their reference and their weights stay the observed ones.
+    """
+    base, times = evaluated.values, len(drawn[0])
+    rows = np.flatnonzero(base.array("outer") == outer)
+    names, cells = evaluated.rows["name"].to_numpy()[rows], base.array(GROUP_CELL)[rows]
+    columns = [name for name in ("estimate", *CONTEXTS) if name in base]
+    tables: dict[str, Array] = {name: np.tile(base.array(name)[rows], (times + 1, 1)) for name in columns}
+    for count, numerators in zip(counts, drawn, strict=True):
+        index = np.flatnonzero((names == count.name) & np.isin(cells, count.group_cells))
+        group = np.searchsorted(count.group_cells, cells[index])
+        denominator, total = count.group_denominator, numerators.sum(axis=1, keepdims=True)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            values = {
+                "estimate": numerators[:, group] / denominator[group],
+                "overall": total / denominator.sum(),
+                "rest": (total - numerators[:, group]) / (denominator.sum() - denominator[group]),
+            }
+        # groups that are left out stay so
+        values["estimate"][:, np.isnan(tables["estimate"][-1, index])] = np.nan
+        for name, table in tables.items():
+            table[:-1, index] = values[name]
+    results, step = np.empty(times + 1), max(1, _MOST_VALUES // max(1, len(rows)))
+    for first in range(0, times + 1, step):
+        part = slice(first, first + step)
+        contexts = {name: table[part] for name, table in tables.items() if name != "estimate"}
+        replicates = Replicates.of_values(evaluated, rows, tables["estimate"][part], contexts)
+        results[part] = replicates.results[:, outer]
+    return results, cast("Aggregate", evaluated.specs[0].aggregate).severity(results)
 
 
 def numbered(metrics: Sequence[GroupwiseMetric], prefix: str = "\0") -> tuple[GroupwiseMetric, ...]:
@@ -296,23 +323,6 @@ def numbered(metrics: Sequence[GroupwiseMetric], prefix: str = "\0") -> tuple[Gr
     if prefix == "\0" and len({metric.name for metric in metrics}) == len(metrics):
         return tuple(metrics)
     return tuple(replace(metric, name=f"{prefix}{index}") for index, metric in enumerate(metrics))
-
-
-@dataclass(frozen=True, repr=False)
-class OuterGroupTest(RateTest):
-    """A test within each outer group on its own."""
-
-    _schema: ClassVar[Schema]
-    """The columns of results beside the keys of outer groups."""
-
-    def _tables(self, case: Case) -> Iterator[pl.DataFrame]:
-        outers = range(len(case.evaluated.group_cells.outer_keys))
-        tested = ((outer, content) for outer in outers for content in self._tested(OuterGroup(case, outer)))
-        yield frame_of_outer_groups(outer_keys_of(case.evaluated), self._schema, tested)
-
-    @abstractmethod
-    def _tested(self, outer_group: OuterGroup) -> Iterator[Content]:
-        """The tests of an outer group, as rows or columns of tables."""
 
 
 def reads_one_label(rows: pl.DataFrame) -> bool:

@@ -40,11 +40,11 @@ def counted_unknown(tally: Tally, metrics: Iterable[Metric | GroupwiseMetric], r
     keys = [*outer, ".metric", ".by"]
     nothing = pl.lit(None, pl.Int64).alias(UNKNOWN_ROWS), pl.lit(None, pl.Float64).alias(UNKNOWN_SHARE)
     counts = [results.clear().select(*keys, *nothing)]
-    sided = tally.on_sides()
-    outer_keys = [sided.cells[cell].alias(name) for cell, name in zip(sided.outer_names, outer, strict=True)]
     for metric in metrics:
         if metric.by is None or not has_unknown(metric):
             continue
+        sided = tally.of_feature(metric.by).on_sides()
+        outer_keys = [sided.cells[cell].alias(name) for cell, name in zip(sided.outer_names, outer, strict=True)]
         is_unknown = metric.by.is_unknown(metric.by.groups(sided.keys_of_cells(metric.by.columns)))
         every, unknown = sided.cells["n"].alias(UNKNOWN_SHARE), (sided.cells["n"] * is_unknown).alias(UNKNOWN_ROWS)
         rows = pl.DataFrame([*outer_keys, every, unknown])
@@ -62,14 +62,15 @@ def counted_unknown(tally: Tally, metrics: Iterable[Metric | GroupwiseMetric], r
 
 def with_unknown_in_each_group(tally: Tally, by: By) -> Iterator[Tally]:
     """The tally with the rows of unknown groups in each of the known groups in turn; nothing if these are many."""
-    names = tally.names(by.columns)
-    keys = tally.cells.select(names)
+    names, counted = tally.names(by.columns), tally.of_feature(by)
+    keys = counted.cells.select(names)
     known = keys.filter(~by.policy.is_unknown(keys)).unique().sort(names)
     if len(known) > _MOST_GROUPS:
         return
     for group in known.iter_rows(named=True):
-        rows = None if tally.rows is None else _moved(tally.rows, by, names, group)
-        yield replace(tally, cells=_moved(tally.cells, by, names, group), rows=rows)
+        rows = None if counted.rows is None else _moved(counted.rows, by, names, group)
+        moved = replace(counted, cells=_moved(counted.cells, by, names, group), rows=rows)
+        yield moved if counted is tally else replace(tally, margins={**tally.margins, by.text: moved})
 
 
 def _moved(frame: pl.DataFrame, by: By, names: list[str], group: Mapping[str, Any]) -> pl.DataFrame:

@@ -18,8 +18,8 @@ from tidyfair.intervals.proportions import (
 )  # fmt: skip
 from tidyfair.intervals.resampling import (
     DRAW, DrawnCells, DrawnUnits, MOST_CELLS, MOST_ROWS, MOST_SHUFFLED, Units, check_shuffled, drawn_labels,
-    drawn_units, generator, in_order, is_of_labels, kept_keys, label_pairs, placed, without_parts,
-    without_rows_of_cells,
+    drawn_units, generator, in_order, is_of_labels, kept_keys, label_pairs, placed, runs_of_replicates, with_pairs,
+    without_parts, without_rows_of_cells,
 )  # fmt: skip
 from tidyfair.intervals.shares import Share, is_mean, is_of_cells, odds_of, share_of, values_of_tables
 from tidyfair.intervals.survey import LeftOutPSUs, without_psus

@@ -63,6 +63,7 @@ OTHER_NAMES = {
     "make_derived_metric": "new_groupwise_metric",
     "matthews_corrcoef": "mcc",
     "mean_absolute_error": "mae",
+    "model_frontier": "compare_models",
     "mean_absolute_percentage_error": "mape",
     "mean_difference": "statistical_parity_difference",
     "mean_pinball_loss": "pinball_loss",

@@ -711,6 +711,8 @@ def _channels_of_verdicts(table: pl.DataFrame, width: float) -> Vega:
 # Lines
 
 _LEAST_LINES = 250
+_MOST_NAMED = 12
+"""The most models that all have their names beside them; of more, those on the frontier and the baseline have."""
 _LEAST_SQUARE, _LARGEST_SQUARE = 155, 420
 _SHARE_OF_HEIGHT, _LEAST_HEIGHT, _LARGEST_HEIGHT = 0.55, 170, 260
 MOST_BANDS = 3
@@ -896,7 +898,9 @@ def scatter(picture: Picture, width: float) -> tuple[list[Vega], int]:
             axes.layer("line", "estimate", table=frontier, color=ACCENT, strokeWidth=1.25, opacity=0.6),
             axes.layer("point", "estimate", channels=channels, filled=True, size=90, opacity=1),
         ]
-        for side, align, dx in ((table.filter("right"), "right", -9), (table.filter(~pl.col("right")), "left", 9)):
+        # names of many would cover each other
+        named = table if len(table) <= _MOST_NAMED else table.filter(pl.col("front") | pl.col("base"))
+        for side, align, dx in ((named.filter("right"), "right", -9), (named.filter(~pl.col("right")), "left", 9)):
             style: Vega = {"align": align, "dx": dx, "dy": -8, "fontSize": TEXT, "limit": inner / 2}
             layers += axes.text("series", {"y": axes.place("estimate")}, side, **style)
         y = fitting(picture.y, room, SMALL)

@@ -12,7 +12,7 @@ import polars as pl
 from tidyfair.errors import ArgumentError, Status
 from tidyfair.escapes import as_html, visible, visible_texts
 from tidyfair.evaluation import texts_of
-from tidyfair.metrics import capitalized, in_prose, short_title
+from tidyfair.metrics import capitalized, in_prose
 from tidyfair.reports.plots import (
     CUT_TITLES,
     OUTER,
@@ -46,11 +46,11 @@ from tidyfair.tallies import open_frame
 __all__ = ["as_table"]
 
 _EVERYBODY, _GROUP = "All rows", "group"
-_SUBJECTS = (".error", ".component", ".truth", ".predicted", ".bin", ".smallest", ".model", ".subgroup")
+_SUBJECTS = (".error", ".component", ".truth", ".predicted", ".bin", ".smallest", ".subgroup")
 """Columns that name what a row is about, beside metrics, groups, models and periods."""
 _IN_NAMES = {
     *_SUBJECTS, ".metric", ".by", ".level", ".group", ".other", ".reference", ".scale", ".before", ".period",
-    ".period_lower", ".period_upper", ".model_one", ".model_other", ".performance_metric", ".disparity_metric",
+    ".period_lower", ".period_upper", ".model_one", ".model_other",
     ".base_metric", ".metrics_left_out", *CUT_TITLES,
 }  # fmt: skip
 """Columns that are the names of rows or in headings."""
@@ -73,7 +73,6 @@ _HEADINGS = {
 _BETWEEN = ", "
 _MINUS = "\N{MINUS SIGN}"
 _MISSING = r"(^|, )null\b"
-_OF_METRICS = (".performance", ".disparity")
 _MARKS = "*\N{DAGGER}\N{DOUBLE DAGGER}\N{SECTION SIGN}\N{PILCROW SIGN}"
 """The marks of footnotes, in their order; then they are doubled."""
 
@@ -236,7 +235,7 @@ def _names(plot: PlotInput, frame: pl.DataFrame) -> list[_Name]:
     if plot.cut:
         names.append(name(CUT_TITLES[plot.cut], pl.col(plot.cut), f" at {CUT_TITLES[plot.cut]} "))
     if frame[".period"].count():
-        names.append(_Name("period", _periods(frame)))
+        names.append(_Name(plot.period or "period", _periods(frame)))
     if has_groups:
         group = pair_text() if frame[".other"].count() else crossed_text(".group")
         everybody = pl.when(pl.col(".by").is_null()).then(pl.lit(_EVERYBODY)).otherwise(pl.lit("All groups"))
@@ -358,10 +357,8 @@ def _heading(plot: PlotInput, frame: pl.DataFrame, name: str) -> str:
     """The heading of a column."""
     titles, has_groups = list(plot.titles.values()), frame[".group"].count() > 0
     model = {".one": ".model_one", ".other": ".model_other"}.get(name, "")
-    named = frame[f"{name}_metric" if f"{name}_metric" in frame.columns else model or ".model"].drop_nulls().unique()
-    if name in _OF_METRICS and len(named) == 1:
-        return short_title(named[0])
     if model:
+        named = frame[model].drop_nulls().unique()
         return named[0] if len(named) == 1 else "Other model"
     if name == ".disparity" and plot.scale:
         return plot.scale

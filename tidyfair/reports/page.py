@@ -5,11 +5,14 @@ It needs altair and vl-convert-python: `pip install 'tidyfair[report]'`.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import partial
 from html import escape
 from importlib import import_module
+from importlib.metadata import version
 from pathlib import Path
+from platform import python_version
 from typing import Any
 
 import polars as pl
@@ -19,6 +22,7 @@ from tidyfair.audits import (
     AuditResults,
     Feature,
     UsualMetrics,
+    call_of,
     facts_of_audit,
     html_page,
     kind_of,
@@ -31,11 +35,10 @@ from tidyfair.inference.gates import Gate
 from tidyfair.inference.partial_knowledge import worst_groups
 from tidyfair.intervals import in_progress, share_of
 from tidyfair.metrics import in_prose, short_title
-from tidyfair.reports.blocks import Content, Facts, Figure, Findings, Section, Table, html_of, markdown_of
+from tidyfair.reports.blocks import Code, Content, Facts, Figure, Findings, Section, Table, html_of, markdown_of
 from tidyfair.reports.findings import feature_in_words, finding_on, quoted_group, remarks_on, units_of, units_of_names
 from tidyfair.reports.interactive import Explorer, explorer_of, script_policy
 from tidyfair.reports.plots import PlotInput, by_words, direction_of
-from tidyfair.reports.reproduction import call_of, how_to_repeat
 from tidyfair.reports.sections import (
     GroupValues,
     data_section,
@@ -76,6 +79,7 @@ class Report:
     opening: tuple[Content, ...]
     """The facts, the verdicts, the findings, and the picture that shows them."""
     parts: tuple[Section, ...]
+    _save_evidence: Callable[..., None] | None = field(default=None, repr=False, compare=False)
 
     def html(self) -> str:
         """One page that needs no network, and runs no scripts but those of an interactive report."""
@@ -104,6 +108,22 @@ class Report:
             ArgumentError: For a file that ends neither in .html nor in .md, or that cannot be written.
         """
         return save_document(file, {".html": self.html, ".md": self.markdown})
+
+    def save_evidence(self, path: str | Path, *, rows: bool = False) -> None:
+        """Write the results, and all that they rest on, into a file that `audits.verify_evidence` verifies.
+
+        Args:
+            path: Name of the file.
+            rows: Write the values of rows where results need them, such as areas under curves without `score_bins`.
+
+        Raises:
+            ArgumentError: For a report of compared models, and what a file cannot hold: expressions, metrics of your
+                own, dtypes that JSON lacks, and rows.
+        """
+        if self._save_evidence is None:
+            msg = "save_evidence(): a report of compared models has no tallies; write evidence of the audit of each."
+            raise ArgumentError(msg)
+        self._save_evidence(path, rows=rows)
 
     def _repr_html_(self) -> str:
         # in a frame of its own, so that its style is not that of the notebook
@@ -210,7 +230,7 @@ def report(
     if interactive and "suppress_below" in options:
         msg = "report(): `interactive` shows counts along thresholds, so it does not go with `suppress_below`."
         raise ArgumentError(msg)
-    audit = AuditResults.of(usual, data, truth, estimate, options, gate, margin)
+    audit = AuditResults.of(usual, data, truth, estimate, options, gate, margin=margin)
     if audit.tally.cut is not None and audit.tally.cut.several:
         msg = f"report() is about one set of decisions: give one {audit.tally.cut.option}, not a list."
         raise ArgumentError(msg)
@@ -284,7 +304,7 @@ def page_of(
         data_section(audit),
         exclusions_section(audit, groups),
         definitions_section(audit.metrics),
-        how_to_repeat(code),
+        _how_to_repeat(code),
     ]
     opening: list[Content] = [facts_of(audit, facts)]
     if gate:
@@ -292,7 +312,7 @@ def page_of(
     opening += [Findings(tuple(findings), tuple(remarks_on(audit))), *values.figures_of(clearest)]
     if interactive:
         opening += explorer_of(audit, with_unknown, data, call, clearest.by)
-    return Report(title, tuple(opening), tuple(sections))
+    return Report(title, tuple(opening), tuple(sections), partial(audit.save_evidence, data=data, call=call, gate=gate))
 
 
 def _verdicts_of(gate: Gate, audit: AuditResults) -> list[Content]:
@@ -368,7 +388,7 @@ def page_of_models(
             named.append(pl.col("metric").map_elements(short_title, pl.String))
         shown = Table(table.with_columns(named), tuple(notes), " ".join(remarks), heads=heads)
         sections.append(Section(heading, (shown,)))
-    return Report(title, tuple(opening), (*sections, *([how_to_repeat(code)] if code else ())))
+    return Report(title, tuple(opening), (*sections, *([_how_to_repeat(code)] if code else ())))
 
 
 def _changes(result: pl.DataFrame) -> pl.DataFrame:
@@ -398,7 +418,8 @@ def findings_of_models(changes: pl.DataFrame) -> list[str]:
             names.setdefault(row.get(".verdict") or _verdict(row), {})[name] = None
         others = sum(map(len, (of for word, of in names.items() if word not in _SHOWN)))
         clauses = [f"{word} in {', '.join(names[word])}" for word in _SHOWN if names[word]]
-        clauses += [f"nothing is shown for {others} of {len(part)} values"] if others else []
+        every = f"any of {others}" if others == len(part) else f"{others} of {len(part)}"
+        clauses += [f"no change is shown in {every} values"] if others else []
         sentences.append(f"{part['.model_other'][0] or 'The other model'}: {'; '.join(clauses)}.")
     return sentences
 
@@ -415,6 +436,12 @@ def _verdict(row: Mapping[str, object]) -> str:
     if direction not in {"maximize", "minimize"}:
         return "different"
     return "better" if (lower > 0) == (direction == "maximize") else "worse"
+
+
+def _how_to_repeat(code: str) -> Section:
+    """The section with the code of the call and the versions that it ran with."""
+    used = ", ".join(f"{name} {version(name)}" for name in ("tidyfair", "polars", "narwhals", "numpy"))
+    return Section("How to repeat this audit", (Code(code), f"Made with {used}, on Python {python_version()}."))
 
 
 def need_packages() -> None:

@@ -16,6 +16,7 @@ import polars as pl
 from tidyfair.errors import ArgumentError, Status, in_short, listed
 from tidyfair.escapes import renamed
 from tidyfair.evaluation import texts_of
+from tidyfair.inference.models import gains, is_on_frontier
 from tidyfair.metrics import at_cut, capitalized, cut_in_words, in_prose, short_title, title_of
 from tidyfair.metrics.catalog import comparison_named, metric_named
 from tidyfair.reports.charts import (
@@ -97,6 +98,8 @@ class PlotInput:
     """The result; columns of results that it does not have are null."""
     outer: list[str]
     """Names of the outer keys. Their values are one column of text, so that no name of the user is in the way."""
+    period: str
+    """The name of the key that is a period, which is `.period` in the frame; empty where there is none."""
     cuts: list[str]
     """The columns of cuts and points that the result has."""
     expected: pl.DataFrame | None = None
@@ -109,11 +112,18 @@ class PlotInput:
         """A result, without options."""
         # the columns of curves can have the names of outer keys
         outer = list(takewhile(lambda name: name not in {*RESERVED, *kind.columns}, result.columns))
+        period = ""
+        if kind.has_periods:
+            if not outer:
+                msg = f"A result of the kind {kind.title!r} needs its column of periods before `.metric`; keep it."
+                raise ArgumentError(msg)
+            period = outer.pop()
+            result = result.rename({period: ".period"})
         frame = with_outer_text(result, outer)
         lacking = RESERVED.difference(frame.columns)
         nothing = pl.repeat(None, len(frame), dtype=pl.Null, eager=True)
         completed = frame.hstack([nothing.alias(name) for name in lacking])
-        return cls(kind, completed, outer, [name for name in CUTS if name not in lacking])
+        return cls(kind, completed, outer, period, [name for name in CUTS if name not in lacking])
 
     def with_units(self, units: Units) -> PlotInput:
         """The same with the unit of each row, which is empty for plain numbers."""
@@ -1065,17 +1075,23 @@ def _frontier_of_metrics(plot: PlotInput) -> Picture:
         raise ArgumentError(msg)
     names = performances[".metric"].unique(maintain_order=True).to_list()
     name = next((name for name in names if direction_of(name) != "neither"), names[0])
+    performance = performances.filter(pl.col(".metric") == name)
     parts: list[pl.DataFrame] = []
     for part in disparities.partition_by("panel", maintain_order=True):
-        values = part.join(performances.filter(pl.col(".metric") == name), on=".model_other", suffix="_x")
+        values = part.join(performance, on=".model_other", suffix="_x", maintain_order="left")
         base = values[:1].select("panel", series=".model_one", x=".one_x", estimate=".one")
         others = values.select("panel", series=".model_other", x=".other_x", estimate=".other")
         points = pl.concat([base, others]).with_columns(base=pl.int_range(pl.len()) == 0)
-        good = points.select(_gain(name, "x"), _gain(part[".metric"][0], "estimate")).rows()
-        # as good in both and better in one
-        front = [not any(other != one and other[0] >= one[0] and other[1] >= one[1] for other in good) for one in good]
-        parts.append(points.with_columns(front=pl.Series(front)))
+        sides = (("x", name), ("estimate", part[".metric"][0]))
+        good = (gains(points[column].cast(pl.Float64).to_numpy(), direction_of(metric)) for column, metric in sides)
+        parts.append(points.with_columns(front=pl.Series(is_on_frontier(*good))))
     titles = [f"{title_of(name)} and disparities of models", "Performance and disparities"]
+    if len(parts) == 1:
+        losers = performance.filter(pl.col(".verdict") == "worse")[".model_other"].to_list()
+        fairer = disparities.filter(pl.col(".verdict") == "better", ~pl.col(".model_other").is_in(losers))
+        if len(fairer):
+            verb = "is" if len(fairer) == 1 else "are"
+            titles.insert(0, f"{listed_names(fairer['.model_other'])} {verb} less discriminatory")
     return Picture(scatter, pl.concat(parts), titles, x=[title_of(name), short_title(name)])
 
 
@@ -1085,37 +1101,6 @@ def direction_of(metric: str) -> str:
     if known is not None:
         return known.better
     return str(compared.aggregate.direction if compared else "minimize")
-
-
-def _gain(metric: str, column: str) -> pl.Expr:
-    """The values of a metric or a disparity, so that larger ones are better."""
-    value = pl.col(column)
-    sides = {"maximize": value, "zero": -value.abs(), "one": -(value - 1).abs(), "neither": pl.lit(0.0)}
-    return sides.get(direction_of(metric), -value)
-
-
-def frontier_plot(plot: PlotInput) -> Picture:
-    """Models by their performance and their disparity."""
-    frame = plot.frame
-    table = table_of(
-        frame,
-        series=pl.col(".model").cast(pl.String),
-        x=".performance",
-        estimate=".disparity",
-        front=pl.col(".on_frontier").fill_null(value=False),
-        base=pl.int_range(pl.len()) == 0,
-    )
-    verdict = pl.col(".verdict")
-    better = frame.filter(verdict.str.starts_with("less") & ~verdict.str.ends_with("worse performance"))
-    titles = ["Performance and disparity of models"]
-    if len(better):
-        names = listed_names(better[".model"].cast(pl.String))
-        titles.insert(0, f"{names} {'is' if len(better) == 1 else 'are'} less discriminatory")
-    performance, disparity, by = frame.select(".performance_metric", ".disparity_metric", ".by").row(0)
-    x = [title_of(performance), short_title(performance)] if performance else ["Performance"]
-    by = f" by {by_words(by)}" if by else ""
-    y = [f"{title_of(disparity)}{by}", f"{short_title(disparity)}{by}"] if disparity else ["Disparity"]
-    return Picture(scatter, table, titles, ["the lower, the fairer"], x=x, y=y)
 
 
 def _curve(
@@ -1148,7 +1133,7 @@ PICTURES: Mapping[kinds.ResultKind, Drawing] = {
     kinds.CONFUSION: confusion_plot, kinds.COMPARISONS: comparison_plot, kinds.FOUR_FIFTHS: comparison_plot,
     kinds.STANDARDIZED: comparison_plot, kinds.QUANTILES: comparison_plot, kinds.PAIRS: pairs_plot,
     kinds.TESTS: tests_plot, kinds.SUBGROUPS: subgroups_plot, kinds.CERTIFICATE: subgroups_plot,
-    kinds.HALVES: halves_plot, kinds.MODELS: models_plot, kinds.FRONTIER: frontier_plot, kinds.LOOKS: looks_plot,
+    kinds.HALVES: halves_plot, kinds.MODELS: models_plot, kinds.LOOKS: looks_plot,
     kinds.CALIBRATION_CURVE: calibration_plot, kinds.CUMULATIVE_CURVE: cumulative_plot,
     kinds.FEATURE_CURVE: feature_plot,
     kinds.BOUNDS: _drawn(

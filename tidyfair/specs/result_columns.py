@@ -38,10 +38,9 @@ COLUMNS: Mapping[str, Mapping[str, str]] = {
         ".top_fraction": "the share of rows selected, if you gave a list",
         ".eval_time": "the evaluation time of a survival metric",
         ".quantile_level": "the level of the quantile",
-        ".model": "the column of the predictions of a model",
         ".model_one": "the column that `compare_models` got as `one=`",
         ".model_other": "the column that it got as `other=`",
-        ".period": "the period; of a search for a change, the first one with other values",
+        ".period": "the first period with other values",
         ".before": "the period before it",
         ".period_lower": "the first period from which on the change may be",
         ".period_upper": "the last one",
@@ -64,6 +63,10 @@ COLUMNS: Mapping[str, Mapping[str, str]] = {
         ".overall": "the value of all rows",
         ".rest": "the value of the rows outside the group",
         ".one": "the value of the first model",
+        ".one_lower": "the lower limit of the value of the first model",
+        ".one_upper": "its upper limit",
+        ".other_lower": "the lower limit of the value of the other model",
+        ".other_upper": "its upper limit",
         ".people": "the value by the labels of people alone",
         ".judge_labelled": "the value by the labels of the judge, of the rows that people labeled",
         ".judge": "the value by the labels of the judge, of all rows",
@@ -87,12 +90,10 @@ COLUMNS: Mapping[str, Mapping[str, str]] = {
         ".highest_score": "the highest score of the bin",
         ".score": "the score up to which rows are counted",
         ".cumulative_error": "the number of events minus the sum of scores up to a score, per row",
-        ".performance": "the metric by which models are compared",
-        ".performance_metric": "its name",
-        ".performance_change": "its change from the baseline",
-        ".disparity_metric": "the name of the disparity",
-        ".disparity_change": "its change from the baseline",
-        ".on_frontier": "true if no other model is better in one of both and as good in the other",
+        ".on_frontier": (
+            "of a disparity, true if no model is better in it or in the first metric of all rows, and as good in the "
+            "other"
+        ),
         ".coverage": "the share of the rows that a model decides about",
         ".risk": "the share of errors among these",
         ".overall_coverage": "the same share of all outer groups together",
@@ -141,12 +142,6 @@ COLUMNS: Mapping[str, Mapping[str, str]] = {
         ".disparity_upper_bound": "the largest disparity that agrees with the data",
         ".disparity_lower": "the lower limit of the disparity",
         ".disparity_upper": "the upper limit of the disparity",
-        ".performance_lower": "the lower limit of the performance",
-        ".performance_upper": "its upper limit",
-        ".performance_change_lower": "the lower limit of its change",
-        ".performance_change_upper": "the upper limit of its change",
-        ".disparity_change_lower": "the lower limit of the change of the disparity",
-        ".disparity_change_upper": "its upper limit",
         ".std_error": "the standard error",
         ".method": "the method of the interval",
         ".replicates_lost": "replicates without a value for some group",
@@ -172,9 +167,8 @@ COLUMNS: Mapping[str, Mapping[str, str]] = {
         ".limit": "the limit of a gate",
         ".verdict": (
             "`pass`, `fail` or `not enough evidence`; of a monitor `within`, `above the limit`, `below the limit` "
-            "or `undecided`; of `model_frontier` what is shown beside the baseline, such as `less discriminatory, "
-            "worse performance`, or `not told apart`; of `compare_models` `better`, `worse`, `equivalent`, "
-            "`not worse`, `different` or `not shown`"
+            "or `undecided`; of `compare_models` `better`, `worse`, `equivalent`, `not worse`, `different` or "
+            "`not shown`"
         ),
         ".margin": "the change up to which two models are as good as each other",
         ".with_unknown": "the verdict with unknown groups compared, too, where the known ones pass",

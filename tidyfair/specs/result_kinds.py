@@ -33,6 +33,8 @@ class ResultKind:
     """All columns of the library that a result may have, in their order."""
     limits: str = "CI"
     """What `.lower` and `.upper` are, as tables and pictures write it behind the level."""
+    has_periods: bool = False
+    """True if the last outer key is the period that a row is about."""
 
     def frame(self, table: pl.DataFrame) -> pl.DataFrame:
         """A table with its columns in the order of the kind; features of the user stay behind the column before."""
@@ -54,10 +56,10 @@ class ResultKind:
         return (columns & RESERVED).difference(self.columns)
 
 
-def _kind(title: str, known_by: str, columns: str, limits: str = "CI") -> ResultKind:
+def _kind(title: str, known_by: str, columns: str, limits: str = "CI", *, has_periods: bool = False) -> ResultKind:
     """A kind whose columns are written with spaces between them."""
     with_level = columns if ".conf_level" in columns else f"{columns} .conf_level"
-    return ResultKind(title, frozenset(known_by.split()), tuple(with_level.split()), limits)
+    return ResultKind(title, frozenset(known_by.split()), tuple(with_level.split()), limits, has_periods)
 
 
 def with_level(results: pl.DataFrame, conf_level: float) -> pl.DataFrame:
@@ -189,20 +191,13 @@ SMALLEST = _kind(
 )  # fmt: skip
 MODELS = _kind(
     "Two models on the same rows", ".metric .by .one .other .change",
-    f".metric .by .one .other .estimator {_CUTS} .n .only_one .only_other .std_error .groups_left_out .groups_outside "
-    ".left_out .unknown .unknown_share .with_unknown .model_one .model_other .change .lower .upper .p_value "
-    ".p_adjusted .margin " + _JUDGED,
+    f".metric .by .one .one_lower .one_upper .other .other_lower .other_upper .estimator {_CUTS} .n .n_missing "
+    ".only_one .only_other .std_error .groups_left_out .groups_outside .left_out .unknown .unknown_share .with_unknown "
+    f".model_one .model_other .change .lower .upper .p_value .p_adjusted .margin {_JUDGED} .on_frontier",
 )  # fmt: skip
 RESAMPLES = _kind(
     "Mean differences of two models over resamples", ".metric .by .difference .n .std_error",
     f".metric .by .group .level .estimator {_CUTS} .difference .n .std_error",
-)  # fmt: skip
-FRONTIER = _kind(
-    "Models by their performance and disparity", ".model .performance .disparity .on_frontier .verdict",
-    ".model .performance .performance_lower .performance_upper .disparity .disparity_lower .disparity_upper "
-    ".performance_change .performance_change_lower .performance_change_upper .disparity_change "
-    ".disparity_change_lower .disparity_change_upper .performance_metric .disparity_metric .by .on_frontier .verdict "
-    ".n .n_missing .groups_left_out", "simultaneous CI",
 )  # fmt: skip
 SUMMARIES = _kind(
     "Means over resamples", ".metric .by .mean .n .std_error",
@@ -213,18 +208,18 @@ LOOK = _kind(
     ".metric .by .n .estimate .lower .upper .limit .e_value .verdict .groups_left_out", "confidence sequence",
 )  # fmt: skip
 LOOKS = _kind(
-    "Verdicts of a monitor, period by period", ".metric .by .estimate .period .look .verdict",
-    ".period .metric .by .look .since .n .estimate .lower .upper .limit .e_value .verdict .groups_left_out",
-    "confidence sequence",
+    "Verdicts of a monitor, period by period", ".metric .by .estimate .look .verdict",
+    ".metric .by .look .since .n .estimate .lower .upper .limit .e_value .verdict .groups_left_out",
+    "confidence sequence", has_periods=True,
 )  # fmt: skip
 GROUPS_OF_LOOKS = _kind(
-    "Values of groups of a monitor, period by period", ".metric .by .group .estimate .period .look",
-    ".period .metric .by .group .look .since .n .estimate .lower .upper", "confidence sequence",
+    "Values of groups of a monitor, period by period", ".metric .by .group .estimate .look",
+    ".metric .by .group .look .since .n .estimate .lower .upper", "confidence sequence", has_periods=True,
 )  # fmt: skip
 PERIODS = _kind(
-    "Changes from one period to the next", ".metric .by .before .period .change .expected_lower",
-    ".period .before .metric .by .expected .expected_lower .expected_upper .p_value .adjustment .estimate_before "
-    ".estimate .change .p_adjusted",
+    "Changes from one period to the next", ".metric .by .before .change .expected_lower",
+    ".before .metric .by .expected .expected_lower .expected_upper .p_value .adjustment .estimate_before "
+    ".estimate .change .p_adjusted", has_periods=True,
 )  # fmt: skip
 CHANGES = _kind(
     "The period at which values change", ".metric .group .period .period_lower .change",
@@ -288,7 +283,7 @@ REQUIREMENTS = _kind(
 KINDS = (
     METRICS, VERDICTS, GROUPS, SHRUNKEN, WORST, BOUNDS, COMPARISONS, FOUR_FIFTHS, STANDARDIZED, QUANTILES, PAIRS,
     PAIRED, COCHRANS_Q, STRATA, TESTS, PROBABILITIES, SUBGROUPS, CERTIFICATE, HALVES, SENSITIVITY, MISSING_TRUTH,
-    SMALLEST, MODELS, RESAMPLES, FRONTIER, SUMMARIES, LOOK, LOOKS, GROUPS_OF_LOOKS, PERIODS, CHANGES,
+    SMALLEST, MODELS, RESAMPLES, SUMMARIES, LOOK, LOOKS, GROUPS_OF_LOOKS, PERIODS, CHANGES,
     COMPONENTS, ROC_CURVE, PR_CURVE, GAIN_CURVE, LIFT_CURVE, CALIBRATION_CURVE, CUMULATIVE_CURVE, MISCALIBRATION,
     RISK_COVERAGE_CURVE, FEATURE_CURVE, SURVIVAL_CURVE, CONFUSION, PAY_GAPS, PAY_BANDS, UNKNOWN_ROWS, REQUIREMENTS,
 )  # fmt: skip

@@ -57,7 +57,7 @@ _FILE = "\0file"
 """The internal column of the file of a row."""
 _NULL_PARTITION = "__HIVE_DEFAULT_PARTITION__"
 """The folder of rows whose partition column is null."""
-PAGES = {"html": ".html", "markdown": ".md", "json": ".json"}
+PAGES = {"html": ".html", "markdown": ".md", "json": ".json", "evidence": ".json"}
 """The extensions of documents, by the option that names their file."""
 _FORMULA = (
     r"^(?:[\s\x00\u{200b}\u{feff}]*[=+\-@\u{ff1d}\u{ff0b}\u{ff0d}\u{ff20}\u{fe66}\u{fe62}\u{fe63}\u{fe6b}]|[\t\r\n])"

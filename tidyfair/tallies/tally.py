@@ -41,7 +41,7 @@ from tidyfair.tallies.moments import (
     score_columns,
 )
 from tidyfair.tallies.source import SQUARED, WEIGHT
-from tidyfair.tallies.suppression import Suppression, TableKey, suppression_of
+from tidyfair.tallies.suppression import Suppression, TableKey, counts_by_labels, suppression_of
 from tidyfair.tallies.threads import check_threads
 from tidyfair.tallies.thresholds import ESTIMATE, Cut
 
@@ -146,6 +146,12 @@ class Tally:
     """True if sums and rows are those at the points of predictions."""
     suppression: Suppression | None = None
     """The groups whose small counts are not shown."""
+    margins: Mapping[str, Tally] = field(default_factory=dict[str, "Tally"])
+    """The tallies of each feature alone, where no tally of all together is known; this one is of all rows then."""
+
+    def of_feature(self, by: By | None) -> Tally:
+        """The tally that has the groups of a feature: this one, or that of the feature alone."""
+        return self.margins.get(by.text, self) if by is not None else self
 
     @property
     def role_of_weights(self) -> str:
@@ -341,17 +347,50 @@ class Tally:
         names = [name for name, key in zip(keys, sided.keys, strict=True) if key.role != "cluster"]
         labels = [name for name in sided.counted_by if name not in keys]
         features = {by.text: by for by in bys}
-        tables: dict[TableKey, Sequence[pl.Series]] = {}
+        examples, counts = counts_by_labels(sided.cells, names, labels)
+        sided = replace(sided, cells=sided.cells[examples])
+        every = pl.int_range(len(examples), eager=True)
+        tables: dict[TableKey, tuple[pl.Series, Sequence[pl.Series]]] = {}
         for is_outer in {False, bool(sided.outer_names)}:
             outer = sided.cells.select(key_names(sided.keys, "outer")).get_columns() if is_outer else []
-            tables[is_outer, None] = outer
+            tables[is_outer, None] = every, outer
             for by in features.values():
-                # the intervals of differences tell how many people two groups share
-                by.refuse_memberships("`suppress_below`", overlapping=True)
-                groups = by.groups(sided.keys_of_cells(by.columns))
-                tables[is_outer, by.text] = [*outer, *groups.get_columns()]
-        suppression = suppression_of(tables, sided.cells, names, labels, tuple(features.values()), below)
-        return replace(self, suppression=suppression)
+                read = sided.keys_of_cells(by.columns)
+                by.refuse_partly_unknown("`suppress_below`", read)
+                cells, groups = by.rows_by_group(read)
+                tables[is_outer, by.text] = cells, [*(key[cells] for key in outer), *groups.get_columns()]
+        return replace(self, suppression=suppression_of(tables, counts, tuple(features.values()), below))
+
+    def margin(self, by: By | None) -> tuple[Tally, pl.DataFrame]:
+        """The tally of a feature alone, or of all rows, and the keys of the groups that are suppressed in it."""
+        shown = set(self.names(by.columns)) if by is not None else set[str]()
+        others = [name for name in key_names(self.keys, "by") if name not in shown]
+        without = [pl.lit(None, self.kinds[name]).alias(name) for name in others]
+        rows = None if self.rows is None else self.rows.with_columns(without)
+        margin = add_up([replace(self, cells=self.cells.with_columns(without), rows=rows, suppression=None)])
+        keys = [*key_names(self.keys, "outer"), *(self.names(by.columns) if by is not None else ())]
+        if self.suppression is None:
+            return margin, margin.cells.clear().select(keys)
+        outer, groups = margin._table_keys(by)  # noqa: SLF001 - of the same class
+        is_hidden = self.suppression.is_hidden(
+            [*outer, *groups], len(margin.cells), by and by.text, is_outer=bool(outer)
+        )
+        hidden = margin.cells.filter(is_hidden).select(keys).unique().sort(keys, nulls_last=True)
+        return replace(margin, cells=margin.cells.filter(~is_hidden)), hidden
+
+    def with_hidden(self, by: By | None, hidden: pl.DataFrame, below: int) -> Tally:
+        """The tally of a feature alone with groups that are suppressed, of which only the keys are known."""
+        sums = [name for name in self.cells.columns if name not in self.counted_by]
+        cells = pl.concat([self.cells, hidden], how="diagonal").with_columns(pl.col(sums).fill_null(0))
+        outer, groups = replace(self, cells=cells)._table_keys(by)  # noqa: SLF001 - of the same class
+        keys = [key.tail(len(hidden)) for key in (*outer, *groups)]
+        suppression = Suppression.of_keys(below, (bool(outer), by and by.text), keys, len(hidden))
+        return replace(self, cells=cells, suppression=suppression)
+
+    def _table_keys(self, by: By | None) -> tuple[list[pl.Series], list[pl.Series]]:
+        """The keys of outer groups, and of the groups of a feature, of each cell."""
+        outer = self.cells.select(key_names(self.keys, "outer")).get_columns()
+        return outer, [] if by is None else by.groups(self.keys_of_cells(by.columns)).get_columns()
 
     def hidden_groups(self, by: By | None, example: Integers) -> Booleans | None:
         """The mask of the groups of a feature that are suppressed, each with a cell as an example; None without any."""

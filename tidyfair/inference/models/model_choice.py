@@ -5,15 +5,19 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, cast
 
+import numpy as np
 import polars as pl
 
 from tidyfair.calling import MetricSet
 from tidyfair.errors import ArgumentError, in_short, listed, nearest
-from tidyfair.specs import Column, is_list, number
+from tidyfair.specs import Array, Booleans, Column, is_list, number
 
 BETTER, WORSE, NOT_WORSE, EQUIVALENT = "better", "worse", "not worse", "equivalent"
 DIFFERENT, NOT_SHOWN = "different", "not shown"
 """The verdicts on a change; `different` is for metrics without a better value."""
+_SIGNS = {"maximize": 1.0, "minimize": -1.0}
+"""The signs of gains; other metrics have no better value, or one in between."""
+_ROW, _OF_ALL = "\0row", "\0of_all"
 
 
 def margins_of(margin: object, metrics: MetricSet) -> tuple[float, ...] | None:
@@ -66,6 +70,47 @@ def named_models(other: object, others: object) -> dict[str | None, Any]:
     return models
 
 
+def gains(values: Array, better: str) -> Array:
+    """Values turned round where smaller ones are better, or distances from 0 or 1 where these are best."""
+    sides = {"maximize": values, "minimize": -values, "zero": -abs(values), "one": -abs(values - 1)}
+    return sides.get(better, np.zeros_like(values))
+
+
+def is_on_frontier(performance: Array, disparity: Array) -> Booleans:
+    """Mask of the models that no other is better than in one of two gains and as good as in the other."""
+    one, other = performance[:, None], disparity[:, None]
+    beats = (one >= performance) & (other >= disparity) & ((one > performance) | (other > disparity))
+    return ~beats.any(axis=0) & np.isfinite(performance + disparity)
+
+
+def with_frontier(results: pl.DataFrame, metrics: MetricSet, outer: Sequence[str]) -> pl.DataFrame:
+    """Results of several models, of which each disparity says if no model is better beside the performance.
+
+    The performance is the first metric of all rows that has a better value. The model that others are compared with
+    is one of them.
+    """
+    better = {(metric.name, metric.by and metric.by.text): metric.better for metric in metrics}
+    performance = next((name for (name, by), side in better.items() if by is None and side in _SIGNS), None)
+    if performance is None:
+        return results.with_columns(pl.lit(None, pl.Boolean).alias(".on_frontier"))
+    is_performance = (pl.col(".metric") == performance) & pl.col(".by").is_null()
+    keys = [*outer, ".model_other"]
+    values = results.filter(is_performance).select(*keys, pl.col(".one", ".other").name.suffix(_OF_ALL))
+    numbered = results.with_row_index(_ROW).join(values, on=keys, how="left", nulls_equal=True).sort(_ROW)
+    tables: list[pl.DataFrame] = []
+    for rows in numbered.partition_by(*outer, ".metric", ".by", maintain_order=True):
+        metric, by = rows[0, ".metric"], rows[0, ".by"]
+        front = pl.lit(None, pl.Boolean)
+        if by is not None:
+            of_all, of_groups = (
+                gains(np.append(rows[f".one{suffix}"][:1], rows[f".other{suffix}"]).astype(float), better[key])
+                for suffix, key in ((_OF_ALL, (performance, None)), ("", (metric, by)))
+            )
+            front = pl.Series(is_on_frontier(of_all, of_groups)[1:])
+        tables.append(rows.with_columns(front.alias(".on_frontier")))
+    return pl.concat(tables).sort(_ROW).drop(_ROW, f".one{_OF_ALL}", f".other{_OF_ALL}")
+
+
 def with_verdicts(results: pl.DataFrame, metrics: MetricSet, margins: Sequence[float] | None) -> pl.DataFrame:
     """Results with the margin of each metric, and what the limits of its change show; metrics one after the other."""
     facts = pl.DataFrame(
@@ -74,7 +119,7 @@ def with_verdicts(results: pl.DataFrame, metrics: MetricSet, margins: Sequence[f
             ".by": [metric.by.text if metric.by else None for metric in metrics],
             ".margin": margins or (0.0,) * len(metrics),
             # smaller values are better where metrics are minimized; others have no better value
-            "\0sign": [{"maximize": 1.0, "minimize": -1.0}.get(metric.better) for metric in metrics],
+            "\0sign": [_SIGNS.get(metric.better) for metric in metrics],
         },
         schema={".metric": pl.String, ".by": pl.String, ".margin": pl.Float64, "\0sign": pl.Float64},
     ).with_row_index("\0order")

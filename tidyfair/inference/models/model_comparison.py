@@ -7,7 +7,7 @@ import math
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, Unpack, cast
+from typing import Any, Literal, Unpack, cast
 
 import numpy as np
 import polars as pl
@@ -28,10 +28,12 @@ from tidyfair.evaluation import (
     tidy_results,
 )
 from tidyfair.inference.contingency import mcnemar
+from tidyfair.inference.models.many_models import check_compared_jointly, compared_jointly
 from tidyfair.inference.models.model_choice import (
     margins_of,
     name_of,
     named_models,
+    with_frontier,
     with_verdicts,
 )
 from tidyfair.inference.on_data import refuse_given, refuse_points
@@ -82,6 +84,7 @@ from tidyfair.specs import (
     flag,
     formulas_of,
     names_of,
+    one_of,
     refuse_unknown_keywords,
     refuse_unknown_settings,
     show_keywords,
@@ -102,6 +105,11 @@ REFUSED_OF_MODELS = {
     ),
 }
 """The options of metrics that a comparison of models does not accept, and why."""
+_REFUSED_OF_MANY = {
+    name: ": its limits are of rows of equal weight; leave out `adjust`"
+    for name in SurveyCallOptions.__annotations__
+    if name not in {"pos_label", "labels", "conf_level", "seed"}
+}
 COMPARISON_CALL = "(data, truth, one=…, other=…)"
 _ADDED_ROWS = 2.0
 """Rows added for each true label, spread over the cells of both predictions: half a row per cell for two labels."""
@@ -124,6 +132,8 @@ class ModelComparison:
     """True where McNemar's p-values are mid-p-values."""
     margins: tuple[float, ...] | None = None
     """The change of each metric up to which models are as good as each other."""
+    adjust: str = "holm"
+    """How limits allow for several models."""
 
     @refuse_unknown_keywords
     @show_keywords(SurveyCallOptions, without=REFUSED_OF_MODELS)
@@ -154,19 +164,46 @@ class ModelComparison:
             scores. With a margin, or `others`, `.verdict` says what the limits show: `better`, `worse`, `equivalent`
             (the change is smaller than `.margin`), `not worse` (by the margin or more) or `not shown`; `different` in
             place of better and worse for metrics that have no better value. Limits and verdicts of `others` hold for
-            all models together (Bonferroni), and `.p_adjusted` allows for their number (Holm).
+            all models together, `.p_adjusted` allows for their number (Holm), and `.on_frontier` of a disparity says if
+            no model is better in it or in the first metric of all rows and as good in the other.
         """
+        if self.adjust == "max_t":
+            return self._jointly(data, truth, one, named_models(other, others), options)
         models = paired_with_each(self, data, truth, one, other, others, options)
         counted = [*models.values()]
         level = 1 - (1 - counted[0].options.conf_level) / len(counted)
         results = pl.concat([paired.compared(level) for paired in counted])
         results = self.in_reading_order(results, one, [*models])
+        outer = names_of(counted[0].pairs.sides[0].outer_columns)
         if others is not None:
-            families = [*names_of(counted[0].pairs.sides[0].outer_columns), ".metric", ".by"]
-            results = with_adjusted_p_values(results, families, "holm")
+            results = with_adjusted_p_values(results, [*outer, ".metric", ".by"], "holm")
         if others is not None or self.margins is not None:
             results = with_verdicts(results, self.metrics, self.margins)
+        if others is not None:
+            results = with_frontier(results, self.metrics, outer)
         return counted[0].source.restore(with_level(MODELS.frame(results), counted[0].options.conf_level))
+
+    def _jointly(
+        self, data: object, truth: TruthLike | None, one: Prediction, others: Mapping[str | None, Prediction],
+        options: SurveyCallOptions,
+    ) -> Frame:  # fmt: skip
+        """Compare the first model with all others, with limits from correlated draws of their errors."""
+        refuse_given('compare_models(adjust="max_t")', options, _REFUSED_OF_MANY | REFUSED_OF_MODELS)
+        checked = self.metrics.run.options(options, SurveyCallOptions, truth=truth)
+        source = open_frame(data)
+        first = Column.of(one, "one")
+        if first.name in others:
+            msg = (
+                f"`others`: {first.name!r} is the model that others are compared with; leave it out, or name another "
+                "one with `.alias(…)`."
+            )
+            raise ColumnError(msg)
+        columns = [first, *(Column.of(model, "others") for model in others.values())]
+        results = compared_jointly(self.metrics, source, columns, replace(checked, on_undefined="ignore"))
+        names = pl.Series(".model_other", [*others] * len(self.metrics), dtype=pl.String)
+        results = results.with_columns(pl.lit(first.name).alias(".model_one"), names)
+        results = with_frontier(with_verdicts(results, self.metrics, self.margins), self.metrics, ())
+        return source.restore(with_level(MODELS.frame(results), checked.conf_level))
 
     @staticmethod
     def in_reading_order(results: pl.DataFrame, one: Prediction, others: Sequence[str | None]) -> pl.DataFrame:
@@ -182,6 +219,12 @@ class ModelComparison:
     ) -> PairedModels:  # fmt: skip
         """Count the rows with both predictions once, to compare them at several confidence levels."""
         refuse_given("compare_models()", options, REFUSED_OF_MODELS)
+        if self.adjust == "max_t":
+            msg = (
+                'compare_models(): `adjust="max_t"` is for limits of many models at once, and here each pair is '
+                "judged by itself; leave it out."
+            )
+            raise ArgumentError(msg)
         on_undefined = options.get("on_undefined", "warn")
         checked = self.metrics.run.options(options, SurveyCallOptions, truth=truth)
         checked = replace(checked, on_undefined="null" if on_undefined == "null" else "ignore")
@@ -693,6 +736,7 @@ def compare_models(
     *metrics: Metric | GroupwiseMetric | MetricSet,
     margin: float | Mapping[str, float] | None = None,
     mid_p: bool = True,
+    adjust: Literal["holm", "max_t"] = "holm",
 ) -> ModelComparison:
     """Compare two or more models on the same rows: the change of each metric and disparity from one to the others.
 
@@ -708,6 +752,12 @@ def compare_models(
             `{"accuracy": 0.01}`. It adds the verdict on each change.
         mid_p: Use mid-p-values in McNemar's test (Fagerland et al., 2013), which nearly keep the level and have more
             power; `False` gives the exact test.
+        adjust: How limits allow for several models: `"holm"`, by Bonferroni's and Holm's inequalities, or `"max_t"`, by
+            the largest of correlated draws of the errors of all models, for hundreds of models of which many are alike.
+            It is for metrics from counts of labels and their largest differences between groups (`difference()`), of
+            independent rows without weights; all models are compared on the rows with the predictions of all. Limits
+            of values (`.one_lower` … `.other_upper`) and of changes each hold for all models together. They are
+            normal, about values with half a row more in each cell, and wider for few rows.
 
     Raises:
         ArgumentError: For metrics of labels and scores together, and for those that rank or compare rows.
@@ -730,4 +780,6 @@ def compare_models(
                     'with `group_by="query"`, or the column of your lists, and give both to `compare_resamples`.'
                 )
                 raise ArgumentError(msg)
-    return ModelComparison(compared, flag("mid_p", mid_p), margins_of(margin, compared))
+    if one_of("adjust", adjust, ["holm", "max_t"]) == "max_t":
+        check_compared_jointly(compared)
+    return ModelComparison(compared, flag("mid_p", mid_p), margins_of(margin, compared), adjust)

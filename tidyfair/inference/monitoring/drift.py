@@ -49,16 +49,15 @@ class PeriodTest(RateTest):
     def _tables(self, case: Case) -> Iterator[pl.DataFrame]:
         keys = case.evaluated.group_cells.outer_keys
         check_periods("compare_periods", keys, self.period)
-        named = keys.rename({self.period: ".period"})
-        before = keys[self.period].alias(".before")
-        yield no_rows(named.with_columns(before), _CHANGED)
         others = keys.drop(self.period).columns
+        of_periods, before = keys.select(*others, self.period), keys[self.period].alias(".before")
+        yield no_rows(of_periods.with_columns(before), _CHANGED)
         numbered = keys.with_row_index(_OUTER)
         series = numbered.partition_by(others, maintain_order=True) if others else [numbered]
         for periods in series:
             for first, second in itertools.pairwise(periods[_OUTER].to_list()):
                 row = frame_of(self._tested(case, first, second), _CHANGED)
-                yield named[second].with_columns(before[[first]]).join(row, how="cross")
+                yield of_periods[second].with_columns(before[[first]]).join(row, how="cross")
 
     def _tested(self, case: Case, before: int, after: int) -> dict[str, Any]:
         """The test of a period against the one before it."""
@@ -188,7 +187,8 @@ def compare_periods(
 
     Returns:
         A callable with the arguments of a metric, `times=` draws (10,000 by default) and their `seed=` among them. It
-        returns one row for each metric and period except the first: `.before` (the previous period), both values, their
+        returns one row for each metric and period except the first: the period in its own column, the previous one in
+        `.before`, both values, their
         `.change`, the mean change `.expected` by chance, the range of changes that are not significant at 1 -
         `conf_level` (`.expected_lower`, `.expected_upper`; null where the test is of the changes of groups), `.p_value`
         and `.p_adjusted`.
@@ -202,7 +202,7 @@ def compare_periods(
     >>> from tidyfair import demographic_parity
     >>> people = pl.DataFrame({"month": [1] * 4 + [2] * 4, "hired": [1, 0] * 4, "sex": list("ffmm") * 2})
     >>> test = compare_periods(demographic_parity("sex"), period="month")
-    >>> test(people, estimate="hired", group_by="month").select(".before", ".period", ".change").row(0)
+    >>> test(people, estimate="hired", group_by="month").select(".before", "month", ".change").row(0)
     (1, 2, 0.0)
 
     >>> weeks = pl.DataFrame({"week": range(20)}).join(pl.DataFrame({"sex": list("ffffmmmm")}), how="cross")

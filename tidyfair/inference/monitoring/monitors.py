@@ -323,6 +323,8 @@ class Looks:
 
     keys: pl.DataFrame
     """The keys of the outer group of each look, the period last."""
+    period: str | None
+    """The column of periods."""
     number: Array
     """The number of each look in its series, from 1."""
     look_of_outer: Array
@@ -342,10 +344,10 @@ class Looks:
         if period is not None:
             check_periods("monitor", outer_keys, period)
         series = outer_keys.drop(period or [], UNGROUPED, strict=False)
-        periods = outer_keys.select([] if period is None else pl.col(period).alias(".period"))
+        periods = outer_keys.select([] if period is None else [period])
         codes = KeyCodes(outer_keys)
         series_index = codes.index(series.columns).of_cell
-        period_index = codes.index([] if period is None else [period]).of_cell
+        period_index = codes.index(periods.columns).of_cell
         order = np.lexsort((period_index, series_index))
         series_index, period_index, every = series_index[order], period_index[order], np.arange(len(order))
         number = every - np.searchsorted(series_index, series_index) + 1
@@ -359,6 +361,7 @@ class Looks:
             share_of_error = 1 / (so_far * (so_far + 1))
         return cls(
             keys=pl.concat([series, periods], how="horizontal")[order],
+            period=period,
             number=number,
             look_of_outer=np.argsort(order),
             last=last,
@@ -392,9 +395,9 @@ class Looks:
         """A table by window with the keys and the numbers of the looks, and the first period of the window."""
         window, columns = table[_LOOK].to_numpy(), table.drop(_LOOK)
         keys = self.keys[self.last[window]]
-        if ".period" in keys.columns:
+        if self.period is not None:
             at = columns.columns.index(".n")
-            columns = columns.insert_column(at, self.keys[".period"][self.first[window]].alias(".since"))
+            columns = columns.insert_column(at, self.keys[self.period][self.first[window]].alias(".since"))
             columns = columns.insert_column(at, pl.Series(".look", self.number[self.last[window]], dtype=pl.Int64))
         return pl.concat([keys, columns], how="horizontal") if keys.width else columns
 

@@ -12,7 +12,7 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, ClassVar, TypedDict, cast
+from typing import Any, ClassVar, cast
 
 import numpy as np
 import polars as pl
@@ -20,8 +20,8 @@ import polars as pl
 from tidyfair.calling import Metric
 from tidyfair.errors import ArgumentError, ColumnError, ProxyWarning, Status, in_short, listed, warn
 from tidyfair.evaluation import CELLS, Evaluated, KeyCodes, LabelCounts, slice_of
-from tidyfair.inference.on_data import RateOnData
-from tidyfair.inference.result_frames import frame_of, schema_of
+from tidyfair.inference.on_data import AUDITED, RateOnData, accepting
+from tidyfair.inference.result_frames import Content
 from tidyfair.inference.testing import checked_rate
 from tidyfair.intervals import Share, difference_limits, in_progress, share_of, wilson, z_value
 from tidyfair.specs import (
@@ -29,7 +29,6 @@ from tidyfair.specs import (
     Column,
     ColumnLike,
     Options,
-    Privileged,
     are_columns,
     names_of,
     one_of,
@@ -51,23 +50,6 @@ _HIT, _MISS, _OTHER = range(3)
 """The kinds of rows: in the numerator; only in the denominator; in neither."""
 _UNSURE = 1.5
 """Standard errors within which the order of two shares is uncertain."""
-_SHOWN = schema_of("""
-    .metric .group .n_expected .estimate .lower_bound .upper_bound .lower .upper .reference .disparity
-    .disparity_lower_bound .disparity_upper_bound .disparity_lower .disparity_upper .status
-""")  # fmt: skip
-
-
-class ProbabilisticOptions(TypedDict, total=False):
-    """The options of a call that probabilistic groups take."""
-
-    probs: ColumnLike | None
-    threshold: float | None
-    group_by: ColumnLike | Privileged | Iterable[ColumnLike | Privileged] | None
-    case_weights: ColumnLike | None
-    frequency_weights: ColumnLike | None
-    pos_label: object
-    labels: Sequence[object] | None
-    conf_level: float
 
 
 @dataclass(frozen=True, repr=False)
@@ -91,8 +73,8 @@ class ProbabilisticGroups(RateOnData):
 
     subject: ClassVar[str] = "probabilistic_groups()"
     kind: ClassVar[ResultKind] = BOUNDS
-    accepted: ClassVar[type[Any]] = ProbabilisticOptions
-    _schema: ClassVar[Mapping[str, Any]] = _SHOWN
+    accepted: ClassVar[type[Any]] = accepting(f"{AUDITED} case_weights frequency_weights conf_level")
+    without: ClassVar[str] = ".limit .verdict"
     groups: tuple[str, ...]
     probabilities: tuple[Column, ...]
     """The column of each group."""
@@ -115,7 +97,7 @@ class ProbabilisticGroups(RateOnData):
         self._check_probabilities(tally)
         return super()._results(tally, options)
 
-    def _tables(self, evaluated: Evaluated, options: Options) -> Iterable[pl.DataFrame]:
+    def _tables(self, evaluated: Evaluated, options: Options) -> Iterable[Content]:
         outers, z = self._outcomes(evaluated), z_value(options.conf_level)
         self._warn(outers)
         return (self._table(outcomes, z) for outcomes in in_progress(outers, "bounding rates"))
@@ -208,7 +190,7 @@ class ProbabilisticGroups(RateOnData):
             )
         warn(message, ProxyWarning)
 
-    def _table(self, outcomes: _Outcomes, z: float) -> pl.DataFrame:
+    def _table(self, outcomes: _Outcomes, z: float) -> list[dict[str, Any]]:
         """The row of each group."""
         expected = outcomes.known_rows.sum(axis=0) @ outcomes.probabilities
         members, everybody = outcomes.probabilities.T, np.ones(len(outcomes.value))
@@ -237,7 +219,7 @@ class ProbabilisticGroups(RateOnData):
                 if other is not None and group != reference:
                     row |= rate.less(other, z)
             rows.append(row)
-        return frame_of(rows, _SHOWN)
+        return rows
 
 
 def _ends(probabilities: Array) -> tuple[float, float]:

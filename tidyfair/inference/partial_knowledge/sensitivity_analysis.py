@@ -8,7 +8,6 @@ group are needed.
 from __future__ import annotations
 
 import itertools
-import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, cast
@@ -19,7 +18,7 @@ import polars as pl
 from tidyfair.calling import Evaluable, GroupwiseFactory, GroupwiseMetric, Metric, MetricSet, Run, metric_set
 from tidyfair.errors import ArgumentError, in_short
 from tidyfair.evaluation import CELLS, Evaluated, LabelCounts, evaluate_specs
-from tidyfair.inference.gates import FAIL, PASS, UNSURE, Gate, Side, gate_of
+from tidyfair.inference.gates import Gate, Side, gate_of
 from tidyfair.inference.models import influences_of
 from tidyfair.inference.on_data import CalledOnTallies, refuse_several_cuts
 from tidyfair.inference.result_frames import frame_of, no_rows, outer_keys_of, schema_of, with_outer_key
@@ -76,9 +75,7 @@ _NO_EFFECT = 1e-12
 """Moves that add less to a value, and less relative to the most that one adds, add nothing but rounding errors."""
 _MANY_ROWS = 1e8
 """Moves in larger groups are compared in a group of so many rows, where what a row adds is no rounding error."""
-_SHOWN = schema_of("""
-    .metric .by .error .group .to .estimate .limit .verdict .becomes .share .rows .n .moved .lowest .highest
-""")  # fmt: skip
+_SHOWN = schema_of(SENSITIVITY)
 
 
 @dataclass(frozen=True)
@@ -173,26 +170,26 @@ class _Line:
 
 
 @dataclass(eq=False)
-class _Path:
-    """The disparity along a line, and the search for the fewest rows that turn the verdict."""
+class _Turn:
+    """The first change of the verdict along a line, and the rows between which it lies."""
 
     line: _Line
-    high: int
-    """Rows that turn it: at first those at which the disparity is farthest on the way to another verdict."""
-    expected: float
-    """The rows at which it has come as far as the limit is from the interval; infinite if it does not."""
-    reach: float
-    low: int = 0
+    low: int
     """Rows that do not turn it."""
-    becomes: str | None = None
+    high: int
+    """Rows that turn it."""
+    becomes: str
     """The verdict with `high` rows."""
 
-    def probe(self, rounds: int) -> int:
-        """The number of rows tried next: where the verdict is expected to turn, then around it, then halfway."""
-        guess = {0: self.expected, 1: self.expected * (1.1 if self.low > 0 else 0.9)}.get(rounds, math.inf)
-        if self.low < guess < self.high:
-            return min(max(round(guess), self.low + 1), self.high - 1)
-        return (self.low + self.high) // 2
+    @property
+    def subject(self) -> tuple[str, int]:
+        """The kind of error, and the group in which it happens."""
+        return self.line.error, self.line.group
+
+    @property
+    def is_found(self) -> bool:
+        """True where the rows are as near as they are counted."""
+        return self.high - self.low <= max(1, self.high // _PRECISION)
 
 
 @dataclass(frozen=True, eq=False)
@@ -244,8 +241,8 @@ class _Study:
         reads_truth = any("truth" in formula.reads for formula in formulas_of(self.metric))
         return (WRONG_TRUTH, MISSING_TRUTH, WRONG_GROUP) if reads_truth else (WRONG_GROUP,)
 
-    def judged(self, scenarios: Sequence[Array], *, interval: bool = True) -> pl.DataFrame:
-        """The results of some scenarios, in their order, with verdicts if there are intervals."""
+    def judged(self, scenarios: Sequence[Array]) -> pl.DataFrame:
+        """The verdicts on some scenarios, in their order."""
         stacked = np.stack([np.concatenate([cells, self.unknown]) for cells in scenarios])
         scenario, group, cell = (stacked > 0).nonzero()
         pairs = list(CELLS.values())
@@ -255,14 +252,11 @@ class _Study:
             pl.Series(_ESTIMATE, [pairs[index][1] for index in cell], dtype=pl.Boolean),
             pl.Series(_ROWS, stacked[scenario, group, cell]),
         )
-        run = self.gate.metrics.run
         options = Options(
-            **_COLUMNS, labels=[False, True], pos_label=True, on_undefined="ignore", explain=True,
-            interval="auto" if interval else None,
-        )  # fmt: skip
-        tally = run.count(open_frame(data, options.group_by), options)
-        results = self.gate.judged(tally, options) if interval else run.results_of(tally, options)
-        return results.sort(_SCENARIO)
+            **_COLUMNS, labels=[False, True], pos_label=True, on_undefined="ignore", explain=True, interval="auto"
+        )
+        tally = self.gate.metrics.run.count(open_frame(data, options.group_by), options)
+        return self.gate.judged(tally, options).sort(_SCENARIO)
 
     # Kinds of errors
 
@@ -303,12 +297,7 @@ class _Study:
     def table(self) -> pl.DataFrame:
         """One row for each kind of error and group, with the fewest rows that turn the verdict."""
         now = self.judged([self.cells]).row(0, named=True)
-        lines = list(dict.fromkeys(self.lines()))
-        fewest: dict[tuple[str, int], _Path] = {}
-        if lines and now[".estimate"] is not None:
-            for path in self._turning(self._best_paths(lines, now), now[".verdict"]):
-                key = path.line.error, path.line.group
-                fewest[key] = min(fewest.get(key, path), path, key=lambda path: path.high)
+        fewest = self._fewest_rows(now[".verdict"]) if now[".estimate"] is not None else {}
         common = {name: now[name] for name in (".metric", ".by", ".estimate", ".limit", ".verdict")}
         table: list[dict[str, Any]] = []
         for error in self.errors:
@@ -319,10 +308,10 @@ class _Study:
                 if error == MISSING_TRUTH:
                     row |= self._bounds(group)
                 if (error, group) in fewest:
-                    path = fewest[error, group]
-                    line, rows = path.line, path.high
+                    turn = fewest[error, group]
+                    line, rows = turn.line, turn.high
                     row |= {
-                        ".to": None if line.to is None else self.texts[line.to], ".becomes": path.becomes,
+                        ".to": None if line.to is None else self.texts[line.to], ".becomes": turn.becomes,
                         ".share": rows / exposed[group], ".rows": rows, ".moved": line.in_words(rows, self.cells),
                     }  # fmt: skip
                 table.append(row)
@@ -330,63 +319,38 @@ class _Study:
                 table.append(common | {".error": error, ".n": sum(exposed)} | self._bounds(None))
         return frame_of(table, _SHOWN)
 
-    def _best_paths(self, lines: Sequence[_Line], now: Mapping[str, Any]) -> list[_Path]:
-        """Of each kind of error, group and way to another verdict the line on which fewest rows are expected to do."""
-        steps = max(_FEWEST_STEPS, min(_MOST_STEPS, _MOST_SCENARIOS // len(lines)))
-        # up to all rows that can be moved
-        most = [int(self.cells[line.group, [*dict(line.moves)]].sum()) for line in lines]
-        sizes = [np.unique(np.linspace(0, rows, steps + 1).astype(int)) for rows in most]
-        scenarios = [
-            line.applied(self.cells, rows)
-            for line, sizes_of_line in zip(lines, sizes, strict=True)
-            for rows in sizes_of_line
-        ]
-        values = self.judged(scenarios, interval=False)[".estimate"].to_numpy()
-        ends = np.cumsum([len(sizes_of_line) for sizes_of_line in sizes])
-        best: dict[tuple[str, int, int], _Path] = {}
-        for line, sizes_of_line, along in zip(lines, sizes, np.split(values, ends[:-1]), strict=True):
-            for way, needed in self._ways(now).items():
-                path = _path(line, sizes_of_line, way * (along - now[".estimate"]), needed)
-                key = line.error, line.group, way
-                if path.reach > 0:
-                    # the fewest expected rows and, where they are equal, the one that reaches farthest
-                    best[key] = min(best.get(key, path), path, key=lambda path: (path.expected, -path.reach))
-        return list(best.values())
-
-    def _ways(self, now: Mapping[str, Any]) -> dict[int, float]:
-        """The directions in which the disparity may leave its verdict, and how far it has to go."""
-        away = 1 if self.gate.limits[0][0] == "below" else -1
-        lower, upper, limit = now[".lower"], now[".upper"], now[".limit"]
-        far, near = (upper, lower) if away == 1 else (lower, upper)
-        to_fail = math.nan if near is None else away * (limit - near)
-        to_pass = math.nan if far is None else away * (far - limit)
-        ways = {PASS: {away: -to_pass}, FAIL: {-away: -to_fail}, UNSURE: {away: to_fail, -away: to_pass}}
-        return ways[now[".verdict"]]
-
-    def _turning(self, paths: Sequence[_Path], verdict: str) -> list[_Path]:
-        """The paths that turn the verdict, with the fewest rows that do; all are halved together."""
-        at_end = self._verdicts(paths, [path.high for path in paths])
-        for path, verdict_at_end in zip(paths, at_end, strict=True):
-            path.becomes = verdict_at_end
-        turning = [path for path in paths if path.becomes not in (verdict, None)]
-        for rounds in in_progress(itertools.count(), "searching"):
-            waiting = [path for path in turning if path.high - path.low > max(1, path.high // _PRECISION)]
+    def _fewest_rows(self, verdict: str) -> dict[tuple[str, int], _Turn]:
+        """For each kind of error and group the line on which fewest rows turn the verdict; all are halved together."""
+        turns, fewest = self._turns(list(dict.fromkeys(self.lines())), verdict), dict[tuple[str, int], _Turn]()
+        for _ in in_progress(itertools.count(), "searching"):
+            for turn in turns:
+                fewest[turn.subject] = min(fewest.get(turn.subject, turn), turn, key=lambda turn: turn.high)
+            # lines that cannot do with fewer rows need no search
+            waiting = [turn for turn in turns if not turn.is_found and turn.low < fewest[turn.subject].high]
             if not waiting:
-                break
-            probes = [path.probe(rounds) for path in waiting]
-            for path, rows, seen in zip(waiting, probes, self._verdicts(waiting, probes), strict=True):
+                return fewest
+            middles = [(turn.low + turn.high) // 2 for turn in waiting]
+            scenarios = [turn.line.applied(self.cells, rows) for turn, rows in zip(waiting, middles, strict=True)]
+            for turn, rows, seen in zip(waiting, middles, self.judged(scenarios)[".verdict"], strict=True):
                 if seen == verdict:
-                    path.low = rows
+                    turn.low = rows
                 else:
-                    path.high, path.becomes = rows, seen
-        return turning
+                    turn.high, turn.becomes = rows, seen
+        return fewest
 
-    def _verdicts(self, paths: Sequence[_Path], rows: Sequence[int]) -> list[str | None]:
-        """The verdicts with so many rows moved along each path."""
-        if not paths:
-            return []
-        scenarios = [path.line.applied(self.cells, count) for path, count in zip(paths, rows, strict=True)]
-        return self.judged(scenarios)[".verdict"].to_list()
+    def _turns(self, lines: Sequence[_Line], verdict: str) -> list[_Turn]:
+        """The first change of the verdict along each line that has one, by steps up to all rows that can be moved."""
+        steps = max(_FEWEST_STEPS, min(_MOST_STEPS, _MOST_SCENARIOS // max(1, len(lines))))
+        most = [int(self.cells[line.group, [*dict(line.moves)]].sum()) for line in lines]
+        sizes = [np.unique(np.linspace(0, rows, steps + 1).astype(int)).tolist() for rows in most]
+        along = [(line, *ends) for line, rows in zip(lines, sizes, strict=True) for ends in itertools.pairwise(rows)]
+        turns: dict[_Line, _Turn] = {}
+        scenarios = [line.applied(self.cells, high) for line, _, high in along]
+        seen: list[str | None] = self.judged(scenarios)[".verdict"].to_list() if along else []
+        for (line, low, high), becomes in zip(along, seen, strict=True):
+            if becomes not in (verdict, None):
+                turns.setdefault(line, _Turn(line, low, high, becomes))
+        return list(turns.values())
 
     # Bounds of what is missing
 
@@ -445,18 +409,6 @@ def _range_bounds(low: Array, high: Array, *, ratio: bool) -> tuple[float, float
     gaps = high[:, None] - low
     np.fill_diagonal(gaps, 0)
     return max(0.0, float(low.max() - high.min())), max(0.0, float(gaps.max()))
-
-
-def _path(line: _Line, sizes: Array, along: Array, needed: float) -> _Path:
-    """The way of a disparity along a line, from its distances from where it is."""
-    known, expected = np.nan_to_num(along, nan=-math.inf), math.inf
-    last, reached = int(known.argmax()), np.flatnonzero(known >= needed)
-    if len(reached) and needed > 0:
-        at = max(int(reached[0]), 1)
-        before, after = known[at - 1], known[at]
-        part = (needed - before) / (after - before) if math.isfinite(before) and after > before else 1.0
-        expected = float(sizes[at - 1] + part * (sizes[at] - sizes[at - 1]))
-    return _Path(line, int(sizes[last]), expected, float(known[last]))
 
 
 @refuse_unknown_keywords

@@ -2,8 +2,8 @@
 
 # pyright: reportUnusedImport=false
 from tidyfair.inference.contingency import fisher
-from tidyfair.inference.rate_tests import with_adjusted_p_values
+from tidyfair.inference.rate_tests import compared_draws, drawn_together, with_adjusted_p_values
 from tidyfair.inference.testing.pairwise_tests import PairwiseTest, pairwise, stratified
-from tidyfair.inference.testing.permutation_test import by_chance, compared_draws, disparity_test, drawn_together
+from tidyfair.inference.testing.permutation_test import by_chance, disparity_test
 from tidyfair.inference.testing.studentized import farthest, slack
 from tidyfair.inference.testing.subgroups import checked_rate

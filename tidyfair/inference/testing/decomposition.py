@@ -19,9 +19,8 @@ import polars as pl
 from tidyfair.calling import Metric
 from tidyfair.errors import ArgumentError, listed
 from tidyfair.evaluation import GROUP_CELL, Evaluated, named_groups, texts_of
-from tidyfair.inference.on_data import RateOnData
-from tidyfair.inference.result_frames import schema_of
-from tidyfair.inference.testing.subgroups import AuditOptions, checked_rate
+from tidyfair.inference.on_data import AUDITED, RateOnData, accepting
+from tidyfair.inference.testing.subgroups import checked_rate
 from tidyfair.intervals import newcombe, placed, student_limits, z_value
 from tidyfair.specs import (
     Array,
@@ -44,17 +43,6 @@ _ROUNDED = 1e-14
 """Errors that are smaller are those of rounding."""
 _MOST_NUMBERS = 2**21
 """The most counts of samples without a unit that are held at once."""
-_SHOWN = schema_of("""
-    .metric .by .group .other .n .n_other .method .std_error .component .estimate .lower .upper
-""")  # fmt: skip
-
-
-class DecompositionOptions(AuditOptions, total=False):
-    """The options of a call that a decomposition takes."""
-
-    frequency_weights: ColumnLike | None
-    cluster: ColumnLike | None
-    conf_level: float
 
 
 @dataclass(frozen=True, repr=False)
@@ -67,8 +55,7 @@ class Decomposition(RateOnData):
 
     subject: ClassVar[str] = "decompose()"
     kind: ClassVar[ResultKind] = COMPONENTS
-    accepted: ClassVar[type[Any]] = DecompositionOptions
-    _schema: ClassVar[Mapping[str, Any]] = _SHOWN
+    accepted: ClassVar[type[Any]] = accepting(f"{AUDITED} frequency_weights cluster conf_level")
     between: Column
     features: tuple[Column, ...]
     to: object = None

@@ -15,8 +15,9 @@ import polars as pl
 from tidyfair.calling import GroupwiseMetric, MetricSet, Run, metric_set
 from tidyfair.errors import ArgumentError, Status
 from tidyfair.evaluation import GROUP_CELL, Evaluated
-from tidyfair.inference.contingency import Standard, chi_squared, fisher, likelihood_ratio, within_strata
+from tidyfair.inference.contingency import Standard, Strata, chi_squared, fisher, likelihood_ratio
 from tidyfair.inference.gates import GroupsCompared
+from tidyfair.inference.on_data import accepting
 from tidyfair.inference.rate_tests import (
     ADJUSTMENTS,
     REFUSED,
@@ -24,14 +25,13 @@ from tidyfair.inference.rate_tests import (
     AdjustedTest,
     CountedRate,
     Family,
-    OuterGroup,
-    OuterGroupTest,
+    RateTest,
     check_tested,
     columns_of,
     groupwise,
     numbered,
 )
-from tidyfair.inference.result_frames import Content, Schema, frame_of, schema_of
+from tidyfair.inference.result_frames import Content, frame_of, schema_of
 from tidyfair.intervals import (
     EQUALITY,
     SCALES,
@@ -57,7 +57,6 @@ from tidyfair.specs import (
     Array,
     ColumnLike,
     Contrast,
-    Design,
     JudgedCallOptions,
     Options,
     difference,
@@ -71,10 +70,7 @@ from tidyfair.tallies import Tally
 
 __all__ = ["PairwiseTest", "StratifiedTest", "pairwise", "stratified"]
 
-_PAIRS = schema_of("""
-    .group .other .level .estimator .n .n_other .estimate .estimate_other .scale .disparity .lower .upper .std_error
-    .method .statistic .df .p_value .p_adjusted .test .adjustment .status
-""")  # fmt: skip
+_PAIRS = schema_of(PAIRS, without=".metric .by .limit .verdict") | schema_of(".adjustment")
 _TESTS = {"chi_squared": chi_squared, "g": likelihood_ratio}
 """The tests of two groups by their counts, but Fisher's."""
 _USUAL_LEVEL = 0.95
@@ -84,11 +80,6 @@ _BLOCK = 2**18
 """The pairs that are worked out at once."""
 _MANY_GROUPS = 100
 """With more groups, all remaining pairs are assumed to be equal."""
-_STRATIFIED = schema_of("""
-    .metric .by .group .other .strata .crude .estimate .estimate_other .adjusted .lower .upper .std_error .statistic
-    .df .p_value .statistic_homogeneity .df_homogeneity .p_homogeneity .statistic_equal_odds .df_equal_odds
-    .p_equal_odds .pattern .ratio .ratio_lower .ratio_upper .odds_ratio .odds_ratio_lower .odds_ratio_upper .n .n_other
-""")  # fmt: skip
 
 
 @dataclass(frozen=True, eq=False)
@@ -174,12 +165,6 @@ def _blocks(pairs: int) -> Iterator[slice]:
         yield slice(start, start + _BLOCK)
 
 
-class PairOptions(JudgedCallOptions, total=False):
-    """The options of a call that a comparison of pairs takes."""
-
-    design: Design | None
-
-
 @dataclass(frozen=True, repr=False)
 class PairwiseTest(AdjustedTest, GroupsCompared):
     """Tests each pair of groups; made by `pairwise`."""
@@ -187,7 +172,7 @@ class PairwiseTest(AdjustedTest, GroupsCompared):
     subject: ClassVar[str] = "pairwise()"
     adjustments: ClassVar[tuple[str, ...]] = (*ADJUSTMENTS, "max_t")
     follows: ClassVar[frozenset[str]] = frozenset({"points"})
-    accepted: ClassVar[type[Any]] = PairOptions
+    accepted: ClassVar[type[Any]] = accepting(" ".join([*JudgedCallOptions.__annotations__, "design"]))
     refused: ClassVar[Mapping[str, str]] = {name: why for name, why in REFUSED.items() if name != "on_undefined"}
     kind: ClassVar[ResultKind] = PAIRS
     test: str = "fisher"
@@ -430,31 +415,30 @@ def check_single(function: str, metric: GroupwiseMetric) -> None:
 
 
 @dataclass(frozen=True, repr=False)
-class StratifiedTest(OuterGroupTest):
+class StratifiedTest(RateTest):
     """Compares groups within strata; made by `stratified`."""
 
     subject: ClassVar[str] = "stratified()"
     kind: ClassVar[ResultKind] = STRATA
     refused: ClassVar[Mapping[str, str]] = REFUSED_OF_RATES | dict.fromkeys(("times", "seed"), ": it draws nothing")
-    _schema: ClassVar[Schema] = _STRATIFIED
+    without: ClassVar[str] = (
+        ".p_adjusted .marginal_effect .marginal_effect_within .marginal_effect_lower .marginal_effect_upper"
+    )
     standard: Standard | None = None
 
-    def _tested(self, outer_group: OuterGroup) -> Iterator[Content]:
-        metric = outer_group.case.metric
-        check_single(self.subject, metric)
-        for count in outer_group.counts:
-            texts = outer_group.texts[count.group_cells].to_list()
-            reference = _reference(outer_group, count) if texts else 0
-            rows: list[dict[str, Any]] = []
-            for group, text in enumerate(texts):
-                if group != reference:
-                    names = {".metric": count.name, ".by": metric.by.text, ".group": text, ".other": texts[reference]}
-                    rows.append(names | self._compared(count, group, reference, outer_group.case.options.conf_level))
-            yield rows
+    def _content(self, rate: CountedRate) -> Content:
+        check_single(self.subject, rate.case.metric)
+        texts, rows = rate.texts.to_list(), list[dict[str, Any]]()
+        reference = _reference(rate) if texts else 0
+        for group, text in enumerate(texts):
+            if group != reference:
+                names = {".metric": rate.name, ".by": rate.case.metric.by.text, ".group": text}
+                rows.append(names | {".other": texts[reference]} | self._compared(rate, group, reference))
+        return rows
 
-    def _compared(self, count: CountedRate, group: int, reference: int, level: float) -> dict[str, Any]:
+    def _compared(self, count: CountedRate, group: int, reference: int) -> dict[str, Any]:
         """The crude difference of a group from the reference, and that within their common strata."""
-        denominator, numerator = count.group_denominator, count.group_numerator
+        denominator, numerator, level = count.group_denominator, count.group_numerator, count.case.options.conf_level
         crude = float(numerator[group] / denominator[group] - numerator[reference] / denominator[reference])
         is_common = (count.denominator[:, [group, reference]] > 0).all(axis=1)
         row: dict[str, Any] = {
@@ -465,8 +449,9 @@ class StratifiedTest(OuterGroupTest):
             return row | {".pattern": "no common stratum"}
         hits, other_hits = count.numerator[is_common][:, [group, reference]].T.astype(float)
         rows, other_rows = count.denominator[is_common][:, [group, reference]].T.astype(float)
-        row |= within_strata(hits, rows, other_hits, other_rows, level, self.standard)
-        differences = hits / rows - other_hits / other_rows
+        strata = Strata(hits, rows, other_hits, other_rows, self.standard)
+        row |= strata.columns(level)
+        differences = strata.differences
         pattern = "alike"
         if ((differences > 0).all() and crude < 0) or ((differences < 0).all() and crude > 0):
             pattern = "simpson"
@@ -475,16 +460,18 @@ class StratifiedTest(OuterGroupTest):
         return row | {".pattern": pattern}
 
 
-def _reference(outer_group: OuterGroup, count: CountedRate) -> int:
+def _reference(count: CountedRate) -> int:
     """The index of the reference of the metric among the groups of a rate, or else of the largest group."""
+    evaluated, metric = count.case.evaluated, count.case.metric
     is_reference = (pl.col("name") == count.name) & pl.col("is_reference")
-    references = set(outer_group.rows.filter(is_reference)[GROUP_CELL])
+    is_of_outer = pl.col("outer") == int(evaluated.group_cells.outer[count.group_cells[0]])
+    references = set(evaluated.rows.filter(is_reference, is_of_outer)[GROUP_CELL])
     for index, group_cell in enumerate(count.group_cells.tolist()):
         if group_cell in references:
             return index
-    metric, aggregate = outer_group.case.metric, outer_group.case.metric.aggregate
+    aggregate = metric.aggregate
     if references:
-        stated, text = metric.policy.stated, outer_group.texts[references.pop()]
+        stated, text = metric.policy.stated, evaluated.group_cells.text[references.pop()]
         minima = " or ".join(f"`{name}={stated[name]}`" for name in ("min_n", "min_share") if name in stated)
         msg = (
             f"{metric.name}: the reference {text!r} is below {minima or 'one row'} of the rows "

@@ -1,235 +1,143 @@
-"""Tallies with shuffled group labels: counts under the hypothesis that groups are equal.
+"""Permutations of group labels: the values that groups would have if they were equal.
 
-Shuffling draws the cells of each group from those of all without replacement, which costs cells, not rows; metrics of
-more than labels are shuffled row by row, or cluster by cluster. The number of a draw is one more outer key, and the
-last draw is the observed data. So is the number of a variant of the draw, which shows the variance of values.
+The counts of labels of groups are drawn without replacement from those of all groups, which costs cells, not rows: from
+the rows of the denominator of a rate, whose test is exact then, or from all rows. What reads more than labels is
+shuffled row by row, or cluster by cluster. Each permutation is a replicate of the evaluation, and the last of them is
+the observed data. Where formulas do not give the variance of values, each permutation has variants, that are replicates
+too: the sum of the squared distances of their values from those of the permutation is the variance, but for a factor.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
-from dataclasses import replace
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 import polars as pl
 
 from tidyfair.errors import ArgumentError, listed
-from tidyfair.intervals import DRAW, MOST_CELLS, MOST_ROWS, check_shuffled, in_order, in_progress, kept_keys, placed
-from tidyfair.specs import Array, By, Column, names_of
-from tidyfair.tallies import LABELS, Key, Tally, centred, key_names, merged, recounted, reduction_of, running
+from tidyfair.evaluation import CELLS, GROUP_CELL, KeyCodes, Replicates
+from tidyfair.inference.rate_tests import Case
+from tidyfair.intervals import (
+    MOST_ROWS,
+    check_shuffled,
+    in_order,
+    kept_keys,
+    placed,
+    runs_of_replicates,
+    with_pairs,
+)
+from tidyfair.specs import Array, By, Column, Integers, formulas_of, names_of
+from tidyfair.tallies import EXTREMES, LABELS, Key, Tally, centred, recounted, reduction_of
 
-VARIANT = "\0variant"
-"""The outer key that numbers variants: 0 as drawn, then others.
-
-The sum of the squared distances of the others from it is in proportion to the variance of the value.
-"""
 _PARTS, _PARTS_OF_SUMS = 20, 100
 """The numbers of random parts of the rows; the more, the less do errors depend on the parts."""
-_MOST_COUNTED, _MOST_EVALUATED = 2**19, 2**18
-"""The most rows that are counted at once, and cells that are evaluated, which limits the memory of draws."""
+_COPY, _ROW, _SLOT = "\0copy", "\0row", "\0slot"
+"""The columns that number the copies of rows, the rows, and the groups that a row may be in."""
 
 
-def shuffled_cells(
-    tally: Tally, by: By, within: Sequence[Column], *, times: int, random: np.random.Generator, varied: bool = True,
-    among: pl.DataFrame | None = None,
-) -> Iterator[Tally]:  # fmt: skip
-    """Tallies of labels with the groups of `by` shuffled in each outer group, within strata, or `among` some labels.
+@dataclass(frozen=True, eq=False)
+class Permutations:
+    """The values of groups in some permutations, and in the variants of each."""
 
-    In each variant, if there are any, one of the cells has one standard deviation of its count more rows.
+    replicates: Replicates
+    variants: int
+    """The replicates of each permutation: itself, and its variants."""
+
+    @property
+    def results(self) -> Array:
+        """The disparity of each permutation: permutations by outer groups."""
+        columns = {name: values[:: self.variants] for name, values in self.replicates.columns.items()}
+        return replace(self.replicates, columns=columns).results
+
+    def column(self, name: str) -> Array:
+        """A column of the values: permutations by variants by values."""
+        values = self.replicates.columns[name]
+        return values.reshape(-1, self.variants, values.shape[1])
+
+
+# Counts of labels
+
+
+def permuted_labels(
+    case: Case, within: Sequence[Column], blocks: Sequence[Collection[str]], *, times: int,
+    random: np.random.Generator, varied: bool, with_variances: bool = False,
+) -> Iterator[Permutations]:  # fmt: skip
+    """Permutations of the labels of an outer group, within strata, and among the cells of each of the blocks only.
+
+    Without blocks all labels are permuted together. In each variant, if there are any, one of the cells of each group
+    has one standard deviation of its count more rows.
     """
-    axes, shape, tables = _counts_of_strata(tally, by, within)
-    labels = axes[-1]
-    moves = np.ones(len(labels), dtype=bool)
-    if among is not None:
-        index = labels.join(among.with_row_index(), on=list(LABELS), how="left", maintain_order="left")["index"]
-        moves = index.is_not_null().to_numpy()
-    # the keys of all counts of a draw
-    indices = zip(axes, np.indices(shape), strict=True)
-    every = pl.DataFrame([key.gather(axis.ravel()) for frame, axis in indices for key in frame])
-    kept, names = kept_keys(tally, by.columns)
-    keys, size, total = _with_draws(kept), math.prod(shape), times + 1
-    numbers = max(1, size * (1 + len(labels) if varied else 1))
-    step, part = max(1, MOST_CELLS // numbers), max(1, _MOST_EVALUATED // numbers)
-    for first in in_progress(range(0, total, step), "shuffling"):
-        draws = min(step, total - first)
-        # the last draw is the observed data
-        shuffled = min(draws, times - first)
-        drawn = np.zeros((draws, *shape), dtype=np.int64)
-        for outer, table in tables:
-            counts = np.repeat(table[None], draws, axis=0)
-            counts[:shuffled, :, moves] = _shuffled(table[:, moves], shuffled, random)
-            drawn[:, outer] += counts
-        for start in range(0, draws, part):
-            counts = _varied(drawn[start : start + part]) if varied else drawn[start : start + part, None]
-            draw, variant, cell = np.indices((*counts.shape[:2], size)).reshape(3, -1)
-            cells = every[cell].with_columns(pl.Series("n", counts.ravel())).rename(names)
-            cells = _numbered(cells, len(kept), first + start + draw, variant).filter(pl.col("n") > 0)
-            yield replace(tally, cells=cells.select(*key_names(keys), *LABELS, "n"), keys=keys, rows=None)
-
-
-def _counts_of_strata(
-    tally: Tally, by: By, within: Sequence[Column]
-) -> tuple[list[pl.DataFrame], tuple[int, ...], list[tuple[int, Array]]]:
-    """The outer groups, the groups and the pairs of labels of a tally, their numbers, and the counts of each stratum.
-
-    A stratum is given by the number of its outer group, and its rows by group and labels.
-    """
-    outer, features = tally.outer_names, tally.names(by.columns)
-    strata = [*outer, *tally.names(within)]
-    cells = tally.cells.filter(_is_compared(tally.cells, by, features))
-    # sorted, so that draws depend on the seed and not on the order of rows
-    cells = (
-        cells.group_by(*strata, *features, *LABELS)
-        .agg(pl.col("n").sum())
-        .sort(*strata, *features, *LABELS, nulls_last=True)
-    )
-    (outer_index, outers), (group, groups), (label, labels) = (
-        placed(cells, names) for names in (outer, features, LABELS)
-    )
-    shape = (len(outers) if outer else 1, len(groups), len(labels))
-    stratum, counts = placed(cells, strata)[0], cells["n"].to_numpy()
-    tables: list[tuple[int, Array]] = []
-    for number in np.unique(stratum):
-        rows = np.flatnonzero(stratum == number)
-        table = np.zeros(shape[1:], dtype=np.int64)
-        np.add.at(table, (group[rows], label[rows]), counts[rows])
+    evaluated, by = case.evaluated, case.metric.by
+    tally = evaluated.evaluator.base_tally
+    drawn = with_pairs(tally, by.columns, tally.cells.select(LABELS).unique())
+    groups, pairs, _ = _numbers_of_cells(drawn, by, ())
+    # the place of each pair of labels of each group among the cells that are drawn
+    places = np.empty((int(groups.max(initial=-1)) + 1, int(pairs.max(initial=-1)) + 1), dtype=np.int64)
+    places[groups, pairs] = np.arange(len(groups))
+    group, pair, stratum = _numbers_of_cells(tally, by, within)
+    block = np.where(_is_compared(case, tally.cells), _blocks_of_cells(case, blocks), -1)
+    rows, unmoved = tally.cells["n"].to_numpy(), np.zeros(len(groups), dtype=np.int64)
+    np.add.at(unmoved, places[group[block < 0], pair[block < 0]], rows[block < 0])
+    tables: list[tuple[Array, Array]] = []
+    for number in np.unique(np.stack([stratum, block])[:, block >= 0], axis=1).T:
+        own = np.flatnonzero((stratum == number[0]) & (block == number[1]))
+        groups_of_table, row = np.unique(group[own], return_inverse=True)
+        pairs_of_table, column = np.unique(pair[own], return_inverse=True)
+        table = np.zeros((len(groups_of_table), len(pairs_of_table)), dtype=np.int64)
+        np.add.at(table, (row, column), rows[own])
         check_shuffled(int(table.sum()))
-        tables.append((int(outer_index[rows[0]]), table))
-    return [outers, groups, labels], shape, tables
-
-
-def _varied(drawn: Array) -> Array:
-    """The counts of each draw, and a variant for each cell, which has one standard deviation more rows."""
-    labels = drawn.shape[-1]
-    counts = np.repeat(drawn[:, None], 1 + labels, axis=1)
-    for label in range(labels):
-        counts[:, 1 + label, ..., label] += np.sqrt(drawn[..., label]).round().astype(np.int64)
-    return counts
-
-
-def shuffled_rows(
-    tally: Tally, by: By, within: Sequence[Column], *, times: int, random: np.random.Generator, varied: bool = True,
-    reads_sums: bool = False,
-) -> Iterator[Tally]:  # fmt: skip
-    """Tallies with the groups of `by` shuffled among the rows of each outer group, within strata, or among clusters.
-
-    In each variant, if there are any, a random part of the rows is left out; where only sums are read, from them.
-    """
-    if tally.rows is None:
-        msg = (
-            "The test of this metric permutes rows, but the tally has none: count with `keep_rows=True`, or test the "
-            "data."
+        tables.append((places[np.ix_(groups_of_table, pairs_of_table)], table))
+    variants = 1 + places.shape[1] if varied else 1
+    for start, end in runs_of_replicates(times + 1, variants * len(unmoved), "shuffling"):
+        counts, shuffled = np.tile(unmoved, (end - start, 1)), min(end, times) - start
+        for cells, table in tables:
+            counts[:shuffled, cells] += _drawn_tables(table, shuffled, random)
+            counts[shuffled:, cells] += table
+        counts = np.repeat(counts, variants, axis=0)
+        for variant in range(1, variants):
+            varied_counts = counts[variant::variants, pairs == variant - 1]
+            counts[variant::variants, pairs == variant - 1] += np.sqrt(varied_counts).round().astype(np.int64)
+        yield Permutations(
+            Replicates.of_sums(evaluated, [0], by, drawn, {"n": counts}, with_variances=with_variances), variants
         )
-        raise ArgumentError(msg)
-    keys, names = kept_keys(tally, by.columns)
-    units = _Units(tally, tally.rows, by, within)
-    columns, unit, parts = units.columns, units.unit, 0
-    size, variant, total = len(unit), np.zeros(len(unit), dtype=np.int64), times + 1
-    if varied and size:
-        parts = min(_PARTS_OF_SUMS if reads_sums else _PARTS, len(units.stratum))
-        part = (random.permutation(len(units.stratum)) % parts)[unit]
-        if reads_sums:
-            # sums are counted by part, in place of variants
-            variant = part
-        else:
-            kept = [np.arange(size), *(np.flatnonzero(part != left_out) for left_out in range(parts))]
-            row, variant = np.concatenate(kept), np.repeat(np.arange(parts + 1), list(map(len, kept)))
-            columns, unit = columns[row], unit[row]
-    if len(unit) * total > MOST_ROWS:
-        msg = f"Permuting {size} rows {times} times takes too long; reduce `times=`, or use fewer rows."
-        raise ArgumentError(msg)
-    # sums of parts are left out of those of each group, which makes cells of few rows
-    counted_at_once = _MOST_COUNTED // max(1, len(unit))
-    evaluated_at_once = _MOST_EVALUATED // max(1, len(units.groups) * parts)
-    step = max(1, min(counted_at_once, evaluated_at_once))
-    for first in in_progress(range(0, total, step), "shuffling"):
-        draws = min(step, total - first)
-        # the last draw is the observed data
-        group = units.shuffled(draws, min(draws, times - first), random)
-        group_columns = units.groups[group[:, unit].ravel()].get_columns()
-        rows = columns[np.tile(np.arange(len(unit)), draws)].hstack(group_columns).rename(names)
-        draw = np.repeat(np.arange(first, first + draws), len(unit))
-        rows = _numbered(rows, len(keys), draw, np.tile(variant, draws))
-        drawn = recounted(tally, rows, _with_draws(keys))
-        yield _with_parts_left_out(drawn, parts) if parts and reads_sums else drawn
 
 
-class _Units:
-    """Rows that are shuffled one by one, or clusters."""
-
-    def __init__(self, tally: Tally, rows: pl.DataFrame, by: By, within: Sequence[Column]) -> None:
-        """Number the rows or clusters of a tally, and their groups and strata."""
-        names = kept_keys(tally, by.columns)[1]
-        outer, features = tally.outer_names, tally.names(by.columns)
-        strata, clusters = [*outer, *tally.names(within)], key_names(tally.keys, "cluster")
-        rows = rows.filter(_is_compared(rows, by, features))
-        rows = in_order(tally, rows, [*names, *strata, *clusters])
-        self.columns = rows.drop({*strata, *clusters, *features} - {*outer})
-        """The columns that are counted, without those of groups."""
-        self.group, self.groups = placed(rows, features)
-        """The group of each unit, and the keys of groups."""
-        self.unit, self.stratum = np.arange(len(rows)), placed(rows, strata)[0]
-        """The number of the unit of each row, and the stratum of each unit."""
-        if clusters:
-            _check_clusters(tally, rows, clusters, by, within)
-            self.unit = placed(rows, [*strata, *clusters])[0]
-            first_row = np.unique(self.unit, return_index=True)[1]
-            self.stratum, self.group = self.stratum[first_row], self.group[first_row]
-        self.in_order = np.argsort(self.stratum, kind="stable")
-        """The units in the order of their strata."""
-
-    def shuffled(self, draws: int, shuffled: int, random: np.random.Generator) -> Array:
-        """The groups of units shuffled within strata; in draws after the first `shuffled` as observed."""
-        group = np.tile(self.group, (draws, 1))
-        numbers = random.random((shuffled, len(self.stratum)))
-        order = np.argsort(numbers + self.stratum, axis=-1)
-        group[:shuffled, self.in_order] = self.group[order]
-        return group
+def _numbers_of_cells(tally: Tally, by: By, within: Sequence[Column]) -> tuple[Integers, Integers, Integers]:
+    """The group, the pair of labels and the stratum of each cell, numbered in order; outer groups are strata."""
+    codes = KeyCodes(tally.cells)
+    outer = codes.index(tally.outer_names)
+    group, stratum = (codes.index(tally.names(columns), within=outer).of_cell for columns in (by.columns, within))
+    return group, codes.index(LABELS).of_cell, stratum
 
 
-def _with_parts_left_out(tally: Tally, count: int) -> Tally:
-    """The tally, and variants, each without the rows of one of the parts, which are the last key of the tally."""
-    last = f"k{len(tally.keys) - 1}"
-    by = [name for name in tally.counted_by if name != last]
-    cells = centred(tally.cells, by)
-    names = [name for name in cells.columns if name not in {*by, last}]
-    # every part has a cell, so that it can be left out of the others
-    parts = pl.DataFrame({last: pl.int_range(count, dtype=pl.Int32, eager=True)})
-    filled = cells.select(by).unique().join(parts, how="cross")
-    filled = filled.join(cells, on=[*by, last], how="left", nulls_equal=True)
-    filled = filled.with_columns(_filled(name, by) for name in names)
-    sums_of_others = [running(name).over(by) for name in names]
-    without = filled.with_columns(*sums_of_others, pl.col(last) + 1)
-    merging = [merge(pl.col(name)) for name, merge in merged(names).items()]
-    whole = cells.group_by(by).agg(merging)
-    whole = whole.with_columns(pl.lit(0, pl.Int32).alias(last))
-    columns = tally.cells.columns
-    both = pl.concat([whole.select(columns), without.select(columns)])
-    return replace(tally, cells=both.filter(pl.col("n") > 0), rows=None)
+def _blocks_of_cells(case: Case, blocks: Sequence[Collection[str]]) -> Integers:
+    """The block of each cell of a tally; -1 where it is in none, and 0 without blocks."""
+    labels, tally = case.evaluated.labels, case.evaluated.evaluator.base_tally
+    if not blocks:
+        return np.zeros(len(tally.cells), dtype=np.int64)
+    encoded = labels.encode(tally).select(LABELS)
+    if labels.event is None:
+        # all labels are read at once
+        reads = [name for name in LABELS if any(name in formula.reads for formula in formulas_of(case.metric))]
+        return encoded.select(pl.any_horizontal(pl.col(reads).is_null()).cast(pl.Int64)).to_series().to_numpy() * -1
+    block_of_pair = {CELLS[name]: number for number, block in enumerate(blocks) for name in block}
+    # null labels stay null
+    pairs = encoded.select(pl.col(LABELS) == labels.event).rows()
+    return np.array([block_of_pair.get(pair, -1) for pair in pairs], dtype=np.int64)
 
 
-def _filled(name: str, by: Sequence[str]) -> pl.Expr:
-    """A column of sums or centers with values for parts without rows."""
-    if reduction_of(name) == "sum":
-        return pl.col(name).fill_null(0)
-    if reduction_of(name) == "first":
-        return pl.col(name).drop_nulls().first().over(by)
-    return pl.col(name)
-
-
-def _is_compared(frame: pl.DataFrame, by: By, features: Sequence[str]) -> pl.Series:
-    """A mask of the rows of known groups and, of two sides, on one of them."""
-    if by.sides:
-        by.sides.check(frame[features])
-    groups = by.groups(frame[features])
-    # people in none of the groups that overlap are others, whose groups are shuffled, too
-    return by.is_compared(groups) if by.memberships is None else ~by.is_unknown(groups)
-
-
-def _shuffled(table: Array, draws: int, random: np.random.Generator) -> Array:
+def _drawn_tables(table: Array, draws: int, random: np.random.Generator) -> Array:
     """Draws of the counts of each group and cell with the margins of the table: a hypergeometric draw for each."""
     counts = np.zeros((draws, *table.shape), dtype=np.int64)
+    if table.shape[1] == 2:
+        counts[:, :, 0] = random.multivariate_hypergeometric(
+            table.sum(axis=1), int(table[:, 0].sum()), draws, method="marginals"
+        )
+        counts[:, :, 1] = table.sum(axis=1) - counts[:, :, 0]
+        return counts
     remaining = np.repeat(table.sum(axis=0)[None], draws, axis=0)
     for group, size in enumerate(table.sum(axis=1)):
         needed, others = np.full(draws, size), remaining.sum(axis=1)
@@ -239,6 +147,156 @@ def _shuffled(table: Array, draws: int, random: np.random.Generator) -> Array:
             needed -= counts[:, group, cell]
         remaining -= counts[:, group]
     return counts
+
+
+# Rows and clusters
+
+
+def permuted_rows(
+    case: Case, within: Sequence[Column], *, times: int, random: np.random.Generator, varied: bool,
+    with_variances: bool = False,
+) -> Iterator[Permutations]:  # fmt: skip
+    """Permutations of the groups of the rows, or clusters, of each outer group, within strata.
+
+    In each variant, if there are any, a random part of the rows, or clusters, is left out.
+    """
+    tally = case.evaluated.evaluator.base_tally
+    if tally.rows is None:
+        msg = (
+            "The test of this metric permutes rows, but the tally has none: count with `keep_rows=True`, or test the "
+            "data."
+        )
+        raise ArgumentError(msg)
+    copies = _Copies(case, tally, tally.rows, within)
+    reads_rows, parts = any(formula.is_of_rows for formula in formulas_of(case.metric)), 1
+    if varied and len(copies.slot):
+        parts = min(_PARTS if reads_rows else _PARTS_OF_SUMS, len(copies.slot))
+    part = (random.permutation(len(copies.slot)) % parts)[copies.unit]
+    variants, rows, cells = (1 + parts if varied else 1), len(copies.unit), len(copies.drawn.cells)
+    if rows * (variants if reads_rows else 1) * (times + 1) > MOST_ROWS:
+        msg = f"Permuting {rows} rows {times} times takes too long; reduce `times=`, or use fewer rows."
+        raise ArgumentError(msg)
+    numbers = max(rows * (variants if reads_rows else 1), cells * (variants + parts))
+    for start, end in runs_of_replicates(times + 1, numbers, "shuffling"):
+        copy = copies.shuffled(end - start, min(end, times) - start, random)
+        index = (np.arange(end - start)[:, None] * parts + part) * cells + copies.cell[copy]
+        shape = (end - start, parts, cells)
+        sums = {name: _with_variants(name, index, values[copy], shape, varied=varied) for name, values in copies.sums}
+        flat = {name: values.reshape(-1, cells) for name, values in sums.items()}
+        flat["n"] = flat["n"].astype(np.int64)
+        drawn = None
+        if reads_rows:
+            kept = [np.flatnonzero((part != variant - 1) | (variant == 0)) for variant in range(variants)]
+            variant = np.repeat(np.arange(variants), list(map(len, kept)))
+            chosen = copy[:, np.concatenate(kept)]
+            replicate = np.arange(end - start)[:, None] * variants + variant
+            drawn = chosen.ravel(), replicate.ravel()
+        replicates = Replicates.of_sums(
+            case.evaluated, [0], case.metric.by, copies.drawn, flat, drawn, with_variances=with_variances
+        )
+        yield Permutations(replicates, variants)
+
+
+class _Copies:
+    """The rows of a tally, those that are compared once for each group that they may be permuted into."""
+
+    def __init__(self, case: Case, tally: Tally, rows: pl.DataFrame, within: Sequence[Column]) -> None:
+        by = case.metric.by
+        keys, names = kept_keys(tally, by.columns)
+        outer, features = tally.outer_names, tally.names(by.columns)
+        strata, clusters = [*outer, *tally.names(within)], tally.cluster_names
+        rows = in_order(tally, rows, [*names, *strata, *clusters])
+        moves = pl.Series(_is_compared(case, rows))
+        self.unit, stratum = np.arange(len(rows)), placed(rows, strata)[0]
+        """The unit of each row: itself, or a cluster."""
+        if clusters:
+            _check_clusters(tally, rows.filter(moves), clusters, by, within)
+            self.unit = placed(rows, [*strata, *clusters])[0]
+        # the groups that are compared are numbered within their outer group
+        group = [*outer, *features]
+        groups = rows.filter(moves).select(group).unique().sort(group, nulls_last=True)
+        groups = groups.with_columns(
+            (pl.int_range(pl.len()).over(outer) if outer else pl.int_range(pl.len())).alias(_SLOT)
+        )
+        joining: Any = {"nulls_equal": True, "maintain_order": "left"}
+        first_row = np.unique(self.unit, return_index=True)[1]
+        slot = rows.join(groups, on=group, how="left", **joining)[_SLOT].fill_null(0)
+        self.slot = slot.to_numpy()[first_row]
+        """The number of the group of each unit, among those that it may be in."""
+        # what does not move is alone in its stratum
+        self._stratum = np.where(moves, stratum, len(rows) + np.arange(len(rows)))[first_row].astype(float)
+        self._in_order = np.argsort(self._stratum, kind="stable")
+        numbered = rows.drop({*strata, *clusters} - {*group}).with_row_index(_ROW)
+        moved = numbered.filter(moves).drop(features)
+        moved = moved.join(groups, on=outer, how="inner", **joining) if outer else moved.join(groups, how="cross")
+        unmoved = numbered.filter(~moves).with_columns(pl.lit(0, pl.Int64).alias(_SLOT))
+        copied = pl.concat([unmoved, moved.select(unmoved.columns)]).sort(_ROW, _SLOT)
+        self._first = np.searchsorted(copied[_ROW].to_numpy(), np.arange(len(rows)))
+        """The first copy of each row."""
+        name = f"k{len(keys)}"
+        copied = copied.drop(_ROW, _SLOT).rename(names).with_row_index(name)
+        counted = recounted(tally, copied, (*keys, Key(Column(_COPY), "cluster")))
+        cells = counted.cells.sort(name)
+        merged = [column for column in cells.columns[: cells.columns.index("n")] if column != name]
+        cells = centred(cells, merged)
+        index = KeyCodes(cells).index(merged)
+        self.cell = index.of_cell
+        """The cell that each copy is counted in."""
+        self.drawn = replace(counted, cells=cells[index.example], rows=copied)
+        sums = [column for column in cells.columns[cells.columns.index("n") :] if reduction_of(column) != "first"]
+        self.sums = [(column, cells[column].to_numpy().astype(float)) for column in sums]
+        """What is summed of each copy."""
+
+    def shuffled(self, draws: int, shuffled: int, random: np.random.Generator) -> Integers:
+        """The copy of each row with units shuffled within strata; in draws after the first `shuffled` as observed."""
+        slot = np.tile(self.slot, (draws, 1))
+        order = np.argsort(random.random((shuffled, len(self.slot))) + self._stratum, axis=-1)
+        slot[:shuffled, self._in_order] = self.slot[order]
+        return self._first + slot[:, self.unit]
+
+
+def _with_variants(name: str, index: Array, values: Array, shape: tuple[int, ...], *, varied: bool) -> Array:
+    """The sums, or ends, of values that are put at an index of draws by parts by cells: of all parts, or variants too.
+
+    In the first all parts are together, and then one after the other is left out.
+    """
+    extreme = EXTREMES.get(reduction_of(name))
+    merge, nothing = (np.add, 0.0) if extreme is None else (extreme, np.nan)
+    of_parts = np.full(math.prod(shape), nothing)
+    if extreme is None:
+        of_parts = np.bincount(index.ravel(), values.ravel(), len(of_parts))
+    else:
+        extreme.at(of_parts, index.ravel(), values.ravel())
+    of_parts = of_parts.reshape(shape)
+    up_to: Array = merge.accumulate(of_parts, axis=1)
+    if not varied:
+        return up_to
+    down_to = merge.accumulate(of_parts[:, ::-1], axis=1)[:, ::-1]
+    edge = np.full_like(up_to[:, :1], nothing)
+    without = merge(np.concatenate([edge, up_to[:, :-1]], axis=1), np.concatenate([down_to[:, 1:], edge], axis=1))
+    return np.concatenate([up_to[:, -1:], without], axis=1)
+
+
+# Both
+
+
+def _is_compared(case: Case, frame: pl.DataFrame) -> Array:
+    """A mask of the rows of groups that are compared: known ones that have a value, and on one of two sides."""
+    by, tally = case.metric.by, case.evaluated.evaluator.base_tally
+    features = tally.names(by.columns)
+    if by.sides:
+        by.sides.check(frame[features])
+    groups = by.groups(frame[features])
+    # people in none of the groups that overlap are others, whose groups are shuffled, too
+    is_known = by.is_compared(groups) if by.memberships is None else ~by.is_unknown(groups)
+    if by.memberships is not None or by.sides:
+        return is_known.to_numpy()
+    group_cells, names = case.evaluated.group_cells, [*tally.outer_names, *features]
+    valued = np.unique(case.evaluated.values.array(GROUP_CELL)[~np.isnan(case.evaluated.values.array("estimate"))])
+    example = group_cells.indices[by].example[valued - group_cells.spans[by][0]]
+    kept = tally.cells[names][pl.Series(example.astype(np.uint32))].with_columns(pl.lit(value=True).alias(_COPY))
+    marked = frame[names].join(kept, on=names, how="left", nulls_equal=True, maintain_order="left") if names else kept
+    return (is_known & marked[_COPY].is_not_null()).to_numpy()
 
 
 def _check_clusters(
@@ -256,15 +314,3 @@ def _check_clusters(
             f"be permuted; permute rows within clusters, with `within={name!r}` instead of `cluster=`."
         )
         raise ArgumentError(msg)
-
-
-def _numbered(frame: pl.DataFrame, keys: int, draw: Array, variant: Array) -> pl.DataFrame:
-    """The frame with the numbers of draws and variants as the keys after the others."""
-    return frame.with_columns(
-        pl.Series(f"k{keys}", draw.astype(np.int32)), pl.Series(f"k{keys + 1}", variant.astype(np.int32))
-    )
-
-
-def _with_draws(keys: tuple[Key, ...]) -> tuple[Key, ...]:
-    """The keys, and those of draws and variants."""
-    return (*keys, Key(Column(DRAW), "outer"), Key(Column(VARIANT), "outer"))

@@ -3,55 +3,29 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar, Literal, cast
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 import polars as pl
 
 from tidyfair.calling import GroupwiseMetric, MetricSet
 from tidyfair.errors import ArgumentError
-from tidyfair.evaluation import GROUP_CELL, Evaluated, Replicates, tidy_results
-from tidyfair.inference.rate_tests import (
-    REFUSED,
-    Case,
-    CountedRate,
-    Family,
-    OuterGroup,
-    OuterGroupTest,
-    columns_of,
-    groupwise,
-    reads_one_label,
-)
-from tidyfair.inference.result_frames import Content, Schema, frame_of_outer_groups, outer_keys_of, schema_of
-from tidyfair.inference.testing.permutation import shuffled_cells, shuffled_rows
-from tidyfair.inference.testing.studentized import Families, all_distances, joint_distances, rate_distances, slack
-from tidyfair.intervals import Share, generator, in_progress, is_of_labels, share_of
-from tidyfair.specs import (
-    CONTEXTS,
-    Aggregate,
-    Array,
-    ColumnLike,
-    Options,
-    flag,
-    formulas_of,
-    names_of,
-    refuse_unknown_keywords,
-)
+from tidyfair.evaluation import Evaluated, tidy_results
+from tidyfair.inference.rate_tests import REFUSED, Case, Family, RateTest, columns_of, groupwise, reads_one_label
+from tidyfair.inference.result_frames import frame_of_outer_groups, outer_keys_of
+from tidyfair.inference.testing.permutation import Permutations, permuted_labels, permuted_rows
+from tidyfair.inference.testing.studentized import Families, joint_distances, slack
+from tidyfair.intervals import Share, generator, is_of_labels, odds_of, share_of
+from tidyfair.specs import Array, ColumnLike, Options, flag, formulas_of, names_of, refuse_unknown_keywords
 from tidyfair.specs.result_kinds import TESTS, ResultKind
 
 __all__ = ["DisparityTest", "disparity_test"]
 
-_MOST_DRAWN = 2_000_000
-"""The most counts that are drawn at once, so that memory does not grow with the groups."""
-_MOST_VALUES = 2**16
-"""The most values of groups that are compared at once, so that they stay in the cache."""
-_TESTED = schema_of(".metric .by .hypothesis .n .estimate .expected .expected_lower .expected_upper .p_value .method")
-
 
 @dataclass(frozen=True, repr=False)
-class DisparityTest(OuterGroupTest):
+class DisparityTest(RateTest):
     """A permutation test of equal groups; made by `disparity_test`.
 
     The statistic is the sum of squares of the distances of groups in standard errors, or the largest one, whichever is
@@ -62,7 +36,6 @@ class DisparityTest(OuterGroupTest):
     subject: ClassVar[str] = "disparity_test()"
     kind: ClassVar[ResultKind] = TESTS
     refused: ClassVar[Mapping[str, str]] = REFUSED
-    _schema: ClassVar[Schema] = _TESTED
     studentized: bool = True
     """True where rates are tested by the distance of groups in standard errors, and not by the disparity itself."""
 
@@ -78,69 +51,55 @@ class DisparityTest(OuterGroupTest):
                 "another metric."
             )
             raise ArgumentError(msg)
-        return super()._tables(case) if _is_exact(case) else self._shuffled(case)
+        yield frame_of_outer_groups(outer_keys_of(case.evaluated), self._schema, enumerate(self._rows(case)))
 
-    def _tested(self, outer_group: OuterGroup) -> Iterator[Content]:
-        rows, counts = outer_group.rows, outer_group.counts
-        if rows.is_empty():
-            yield self._row(outer_group.case)
-            return
-        times = _number_of_draws(outer_group.case)
-        step = max(1, _MOST_DRAWN // max(1, len(counts[0].group_cells)))
+    def _rows(self, case: Case) -> Iterator[dict[str, Any]]:
+        """The row of each outer group."""
+        evaluated, metric, formulas = case.evaluated, case.metric, formulas_of(case.metric)
+        observed = tidy_results(evaluated, undefined_is_null=False)
+        rates, odds = _rates_of_equal_rows(case), _odds_of_equal_rows(case)
+        compares = any(formula.compares or formula.beyond for formula in formulas)
+        is_distance = self.studentized if rates else not (odds or compares)
+        method = "studentized permutation" if is_distance else "permutation"
+        if is_distance and not rates:
+            method += ", asymptotic"
+        families, rows = Families(case, are_rates=bool(rates)), observed[".n"].to_list()
+        if rates:
+            rows = [_rows_of_rates(evaluated, rates, outer) for outer in range(len(rows))]
         values: list[Array] = []
         severities: list[Array] = []
-        # draws are taken in blocks, of which no counts are kept
-        for first in in_progress(range(0, times, step), "shuffling"):
-            draws = min(step, times - first)
-            drawn = drawn_together(counts, lambda count, draws=draws: count.shuffled(draws, outer_group.random))
-            value, severity = compared_draws(outer_group.case.evaluated, outer_group.outer, counts, drawn)
-            severity = _distances(rows, counts, drawn) if self.studentized else severity
-            # the observed values come last in every block, and are kept once
-            kept = slice(None if first + draws == times else -1)
-            values.append(value[kept])
-            severities.append(severity[kept])
-        method = "studentized permutation" if self.studentized else "permutation"
-        # rates of the same rows share their denominator
-        denominators = {count.among: int(count.denominator.sum()) for count in counts}
-        drawn_values, size = (np.concatenate(values), np.concatenate(severities)), sum(denominators.values())
-        yield self._row(outer_group.case, *drawn_values, size, method, is_distance=self.studentized)
+        has_value = observed[".estimate"].is_not_null().any()
+        for permutations in self._permutations(case, rates or odds, families, varied=is_distance) if has_value else ():
+            values.append(permutations.results)
+            severity = families.distances(permutations) if is_distance else metric.aggregate.severity(values[-1])
+            severities.append(severity)
+        for outer, size in enumerate(rows):
+            if not values:
+                yield self._row(case)
+                continue
+            value, severity = (np.concatenate(parts)[:, outer] for parts in (values, severities))
+            yield self._row(case, value, severity, size, method, is_distance=is_distance)
 
-    def _shuffled(self, case: Case) -> Iterator[pl.DataFrame]:
-        """The tests of a metric that is no rate of equal rows: groups are shuffled, and all is evaluated again."""
-        observed = tidy_results(case.evaluated, undefined_is_null=False)
-        testable = observed[".estimate"].is_not_null()
-        families = Families(case)
-        draws = list(self._draws(case, families)) if testable.any() else []
-        method = "permutation" if families.is_exact else "studentized permutation, asymptotic"
-        rows = [self._row(case) for _ in range(len(observed))]
-        for outer in range(len(observed)):
-            if testable[outer]:
-                values, severity = (np.concatenate([drawn[kind][outer] for drawn in draws]) for kind in (0, 1))
-                is_distance = not families.is_exact
-                size = observed[".n"][outer]
-                rows[outer] = self._row(case, values, severity, size, method, is_distance=is_distance)
-        yield frame_of_outer_groups(outer_keys_of(case.evaluated), self._schema, enumerate(rows))
-
-    def _draws(self, case: Case, families: Families) -> Iterator[tuple[list[Array], list[Array]]]:
-        """The disparities of outer groups in some draws, and their severities, until all draws are made."""
-        metric, tally, options = case.metric, case.tally.on_sides(), case.options
+    def _permutations(
+        self, case: Case, shares: Sequence[Share], families: Families, *, varied: bool
+    ) -> Iterator[Permutations]:
+        """The permutations of the cells of some shares, or of all rows, and last the observed data."""
+        tally, metric, options = case.tally, case.metric, case.options
         reads_rows = bool(tally.clusters) or tally.weights is not None or not is_of_labels(metric)
-        # formulas with a variance need no variants of the draws
-        varied = not (families.is_exact or families.has_variance)
-        if not varied:
-            options = replace(options, interval="auto")
-        shuffling: dict[str, Any] = {
-            "times": _number_of_draws(case, reads_rows=reads_rows),
-            "random": generator(options.seed, "shuffled groups"), "varied": varied,
+        # fewer where each of them takes time
+        one_by_one = reads_rows or metric.aggregate.calls_python
+        times, random = (
+            options.replicates_of_rows if one_by_one else options.replicates,
+            generator(options.seed, "groups"),
+        )
+        options_of_draws: dict[str, Any] = {
+            "times": times, "random": random, "varied": varied and not families.have_variance,
+            "with_variances": varied and families.have_variance and not families.are_rates,
         }  # fmt: skip
         if reads_rows:
-            draws = shuffled_rows(tally, metric.by, self.within, reads_sums=families.reads_sums, **shuffling)
-        else:
-            draws = shuffled_cells(tally, metric.by, self.within, among=families.among, **shuffling)
-        # the observed data decide which groups are left out
-        run = metric.with_policy(metric.policy.with_all_sizes()).run
-        for drawn in draws:
-            yield families.statistics_of_draws(run.evaluate(drawn, options)[0])
+            return permuted_rows(case, self.within, **options_of_draws)
+        blocks = list(dict.fromkeys(share.among for share in shares))
+        return permuted_labels(case, self.within, blocks, **options_of_draws)
 
     def _row(
         self, case: Case, values: Array | None = None, severity: Array | None = None, rows: int = 0,
@@ -165,12 +124,6 @@ class DisparityTest(OuterGroupTest):
             if severity[-1]:
                 values = on_scale(values[-1], severity, metric.aggregate.equality, metric.range)
         return row | by_chance(values, severity, case.options.conf_level, mid_p=self.mid_p)
-
-
-def _number_of_draws(case: Case, *, reads_rows: bool = False) -> int:
-    """The number of shuffles; unless given, fewer where each of them takes time."""
-    one_by_one = reads_rows or case.metric.aggregate.calls_python
-    return case.options.replicates_of_rows if one_by_one else case.options.replicates
 
 
 def by_chance(values: Array, severity: Array, level: float, *, mid_p: bool = False) -> dict[str, float]:
@@ -207,93 +160,42 @@ def on_scale(observed: float, severity: Array, centre: float | None, ends: tuple
     return np.clip(np.stack(sides, axis=1), *ends)
 
 
-def _is_exact(case: Case) -> bool:
-    """Check whether a metric compares rates of equal rows, without overlapping denominators."""
+def _rates_of_equal_rows(case: Case) -> list[Share]:
+    """The shares that a metric compares, of equal rows and without overlapping denominators; none of other metrics."""
     if case.tally.weights is not None or case.tally.clusters:
-        return False
+        return []
     (spec,) = case.evaluated.specs
-    rows = (case.crossed or case.evaluated).rows
     shares: list[Share] = []
     for name, formula in spec.formulas:
         share = share_of(formula)
-        if share is None or not reads_one_label(rows.filter(name=name)):
-            return False
+        if share is None or not reads_one_label(case.evaluated.rows.filter(name=name)):
+            return []
         shares.append(share)
     for one, other in itertools.combinations(shares, 2):
         # a permutation is exact for two rates of disjoint rows, or of the same rows and one count
         same_count = one.among == other.among and one.holds in (other.holds, other.misses)
         if not (same_count or one.among.isdisjoint(other.among)):
-            return False
-    return True
+            return []
+    return shares
 
 
-def _distances(rows: pl.DataFrame, counts: Sequence[CountedRate], drawn: Sequence[Array]) -> Array:
-    """The distances of groups of each draw, in standard errors under equality; the observed ones come last."""
-    distances = np.zeros((len(drawn[0]) + 1, 2))
-    for count, numerators in zip(counts, drawn, strict=True):
-        compared = rows.filter((pl.col("name") == count.name) & pl.col("estimate").is_not_null())
-        reference = compared.filter("is_reference")[GROUP_CELL].unique().to_list()
-        kept = np.flatnonzero(np.isin(count.group_cells, compared[GROUP_CELL].to_numpy()))
-        references = np.flatnonzero(np.isin(count.group_cells[kept], reference)).tolist()
-        denominator, observed = count.group_denominator[kept], count.group_numerator
-        share = float(observed.sum() / max(1, count.denominator.sum()))
-        hits = np.concatenate([numerators, observed[None]])[:, kept]
-        step = max(1, _MOST_VALUES // max(1, len(kept)))
-        for first in range(0, len(hits), step):
-            part = slice(first, first + step)
-            distances_of_rate = rate_distances(hits[part], denominator, share, references)
-            distances[part] = all_distances(distances[part], distances_of_rate)
-    return distances
+def _odds_of_equal_rows(case: Case) -> list[Share]:
+    """The share whose odds a metric is, such as that of one kind of errors; none of other metrics."""
+    shares = set(map(odds_of, formulas_of(case.evaluated.specs[0])))
+    share = shares.pop() if len(shares) == 1 else None
+    is_of_rows = case.evaluated.labels.event is None or case.tally.weights is not None or bool(case.tally.clusters)
+    return [] if share is None or is_of_rows else [share]
 
 
-def drawn_together(counts: Sequence[CountedRate], draw: Callable[[CountedRate], Array]) -> list[Array]:
-    """The drawn numerators of each rate; rates of the same rows are drawn together."""
-    first_of_rows: dict[frozenset[str], int] = {}
-    drawn: list[Array] = []
-    for index, count in enumerate(counts):
-        first = first_of_rows.setdefault(count.among, index)
-        if first == index or counts[first].holds not in (count.holds, count.among - count.holds):
-            drawn.append(draw(count))
-        elif counts[first].holds == count.holds:
-            drawn.append(drawn[first])
-        else:
-            drawn.append(count.group_denominator - drawn[first])
-    return drawn
-
-
-def compared_draws(
-    evaluated: Evaluated, outer: int, counts: Sequence[CountedRate], drawn: Sequence[Array]
-) -> tuple[Array, Array]:
-    """The aggregate of each draw of the rates of an outer group, and last of the observed values; and its severity.
-
-    The compared groups, their reference and their weights stay the observed ones.
-    """
-    base, times = evaluated.values, len(drawn[0])
-    rows = np.flatnonzero(base.array("outer") == outer)
-    names, cells = evaluated.rows["name"].to_numpy()[rows], base.array(GROUP_CELL)[rows]
-    columns = [name for name in ("estimate", *CONTEXTS) if name in base]
-    tables: dict[str, Array] = {name: np.tile(base.array(name)[rows], (times + 1, 1)) for name in columns}
-    for count, numerators in zip(counts, drawn, strict=True):
-        index = np.flatnonzero((names == count.name) & np.isin(cells, count.group_cells))
-        group = np.searchsorted(count.group_cells, cells[index])
-        denominator, total = count.group_denominator, numerators.sum(axis=1, keepdims=True)
-        with np.errstate(divide="ignore", invalid="ignore"):
-            values = {
-                "estimate": numerators[:, group] / denominator[group],
-                "overall": total / denominator.sum(),
-                "rest": (total - numerators[:, group]) / (denominator.sum() - denominator[group]),
-            }
-        # groups that are left out stay so
-        values["estimate"][:, np.isnan(tables["estimate"][-1, index])] = np.nan
-        for name, table in tables.items():
-            table[:-1, index] = values[name]
-    results, step = np.empty(times + 1), max(1, _MOST_VALUES // max(1, len(rows)))
-    for first in range(0, times + 1, step):
-        part = slice(first, first + step)
-        contexts = {name: table[part] for name, table in tables.items() if name != "estimate"}
-        replicates = Replicates.of_values(evaluated, rows, tables["estimate"][part], contexts)
-        results[part] = replicates.results[:, outer]
-    return results, cast("Aggregate", evaluated.specs[0].aggregate).severity(results)
+def _rows_of_rates(evaluated: Evaluated, rates: Sequence[Share], outer: int) -> int:
+    """The rows of the denominators of rates in an outer group; rates of the same rows share theirs."""
+    values = evaluated.values
+    is_counted = (values.array("outer") == outer) & ~np.isnan(values.array("estimate"))
+    rows: dict[frozenset[str], int] = {}
+    for number, share in enumerate(rates):
+        of_rate = is_counted & (values.array("requested") == number)
+        rows.setdefault(share.among, int(values.array("denominator")[of_rate].sum()))
+    return sum(rows.values())
 
 
 @refuse_unknown_keywords

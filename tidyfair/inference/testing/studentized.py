@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
-import polars as pl
 
-from tidyfair.evaluation import CELLS, GROUP_CELL, LEVEL, Evaluated, tidy_results
+from tidyfair.evaluation import LEVEL
 from tidyfair.inference.rate_tests import Case
-from tidyfair.inference.result_frames import outer_keys_of
-from tidyfair.inference.testing.permutation import VARIANT
-from tidyfair.intervals import DRAW, odds_of, share_of
+from tidyfair.inference.testing.permutation import Permutations
+from tidyfair.intervals import share_of
 from tidyfair.specs import ONE_LABEL, Array, formulas_of
-from tidyfair.tallies import LABELS
 
 _RARER = 3
 """The factor by which the largest distance must be rarer than the sum of squares to count as much.
@@ -30,122 +29,69 @@ _ROUNDED = 1e-12
 """Distances from a mean that are smaller, relative to the mean, are rounding errors."""
 _SAME = 1e-9
 """Statistics that differ by less are ties: the same counts, computed in another order."""
-_NUMBER = "\0number"
-_OUTER = "\0outer"
-"""The number of an outer group, the draw being part of its key."""
 
 
+@dataclass(frozen=True, eq=False)
 class Families:
     """The families of values whose groups are compared, one for each metric, label and outer group."""
 
-    def __init__(self, case: Case) -> None:
-        evaluated, formulas = case.evaluated, formulas_of(case.metric)
-        self.by, self.outer_keys, self.aggregate = case.metric.by, outer_keys_of(case.evaluated), case.metric.aggregate
-        self.among = _odds_among(case)
-        """The labels, true and predicted, of the rows that are shuffled, if not of all."""
-        compares = any(formula.compares or formula.beyond for formula in formulas)
-        self.is_exact = compares or self.among is not None
-        """True where the disparity itself is tested: of odds, and of values that compare a group with others."""
-        self.reads_sums = not any(formula.is_of_rows for formula in formulas)
-        """True where all formulas read sums only, so that parts of the rows are left out of these."""
-        are_independent = not case.tally.clusters and set(evaluated.rows["estimator"]) <= set(ONE_LABEL)
-        self.has_variance = are_independent and all(formula.spreads or share_of(formula) for formula in formulas)
-        """True where all formulas give the variance of their values."""
-        self.groups = evaluated.group_cells.keys[self.by].unique(maintain_order=True)
-        """The keys of the groups."""
-        rows = self._numbered(evaluated).filter(pl.col("estimate").is_not_null())
-        if self.aggregate.compares_with_majority:
-            largest = pl.col("size") == pl.col("size").max().over("outer", "name", LEVEL)
-            rows = rows.with_columns(is_reference=largest)
-        self.observed = rows.select("outer", "name", LEVEL, "group", "is_reference")
-        """The groups that have a value, and whether they are the reference."""
+    case: Case
+    are_rates: bool
+    """True if values are rates of rows that permutations leave to their groups, and are tested as such."""
 
-    def _numbered(self, evaluated: Evaluated) -> pl.DataFrame:
-        """The values with the number of their group."""
-        # draws compare all groups that the observed data compare, whatever their policy says of sizes
-        by = next(by for by in evaluated.group_cells.keys if by.columns == self.by.columns)
-        first, keys = evaluated.group_cells.spans[by][0], evaluated.group_cells.keys[by]
-        # tallies of other keys name them otherwise
-        groups = self.groups.rename(dict(zip(self.groups.columns, keys.columns, strict=True)))
-        numbered = groups.with_row_index(_NUMBER)
-        joined = keys.join(numbered, on=keys.columns, how="left", nulls_equal=True, maintain_order="left")
-        numbers = joined[_NUMBER].cast(pl.Int64).alias("group")
-        return evaluated.rows.with_columns(numbers[evaluated.rows[GROUP_CELL] - first])
+    @cached_property
+    def have_variance(self) -> bool:
+        """True where the variance of values is known, so that permutations need no variants."""
+        formulas, labels = formulas_of(self.case.metric), set(self.case.evaluated.rows["estimator"])
+        are_independent = not self.case.tally.clusters and labels <= set(ONE_LABEL)
+        return self.are_rates or (are_independent and all(formula.spreads or share_of(formula) for formula in formulas))
 
-    def statistics_of_draws(self, evaluated: Evaluated) -> tuple[list[Array], list[Array]]:
-        """The disparity of each draw, and its severity, for each outer group.
-
-        The outer groups of draws have the numbers of the draw and of its variant as keys too, so that an outer group of
-        the data is many of theirs.
-        """
-        drawn_keys = evaluated.group_cells.outer_keys
-        draw, variant = drawn_keys[DRAW].to_numpy(), drawn_keys[VARIANT].to_numpy()
-        draw = draw - draw.min()
-        names, observed_outer = self.outer_keys.columns, np.zeros(len(drawn_keys), dtype=np.int64)
-        if names:
-            numbers = self.outer_keys.with_row_index(_OUTER)
-            joined = drawn_keys.select(names).join(
-                numbers, on=names, how="left", nulls_equal=True, maintain_order="left"
-            )  # fmt: skip
-            observed_outer = joined[_OUTER].cast(pl.Int64).to_numpy()
-        rows = self._numbered(evaluated).drop("is_reference").rename({"outer": _OUTER})
-        drawn_outer = rows[_OUTER].to_numpy()
-        rows = rows.with_columns(
-            pl.Series("outer", observed_outer[drawn_outer]),
-            pl.Series(DRAW, draw[drawn_outer]),
-            pl.Series(VARIANT, variant[drawn_outer]),
+    @cached_property
+    def _indices(self) -> list[tuple[int, Array, list[int]]]:
+        """The outer group of each family, the indices of its values, and those among them that are the reference."""
+        outer, requested, level, size, estimate, is_reference = (
+            self.case.evaluated.values.array(name)
+            for name in ("outer", "requested", LEVEL, "size", "estimate", "is_reference")
         )
-        # groups that are left out stay so
-        rows = rows.join(self.observed, on=["outer", "name", LEVEL, "group"], how="inner", maintain_order="left")
-        as_drawn = rows.filter(pl.col(VARIANT) == 0).drop("outer", DRAW, VARIANT).rename({_OUTER: "outer"})
-        disparities = tidy_results(evaluated.with_rows(as_drawn), undefined_is_null=False)[".estimate"]
-        shape = (int(draw.max()) + 1, int(variant.max()) + 1, len(self.groups))
-        values: list[Array] = []
-        severities: list[Array] = []
-        for outer in range(len(self.outer_keys) if names else 1):
-            disparities_of_outer = disparities.filter(pl.Series((observed_outer == outer) & (variant == 0)))
-            value = disparities_of_outer.cast(pl.Float64).fill_null(np.nan).to_numpy()
-            values.append(value)
-            if self.is_exact:
-                severities.append(self.aggregate.severity(value))
-            else:
-                severities.append(self._distances(rows.filter(outer=outer), shape))
-        return values, severities
+        families, number = np.unique(np.stack([outer, requested, level]), axis=1, return_inverse=True)
+        indices: list[tuple[int, Array, list[int]]] = []
+        for family, outer_of_family in enumerate(families[0].tolist()):
+            index = np.flatnonzero((number == family) & ~np.isnan(estimate))
+            reference = is_reference[index].astype(bool)
+            if self.case.metric.aggregate.compares_with_majority and len(index):
+                reference = size[index] == size[index].max()
+            indices.append((outer_of_family, index, np.flatnonzero(reference).tolist()))
+        return indices
 
-    @staticmethod
-    def _distances(rows: pl.DataFrame, shape: tuple[int, int, int]) -> Array:
-        """The distances of groups in all families, for each draw of an outer group."""
-        in_all = np.zeros((shape[0], 2))
-        for _, family in rows.group_by("name", LEVEL, maintain_order=True):
-            table = np.full(shape, np.nan)
-            draw, variant = family[DRAW].to_numpy(), family[VARIANT].to_numpy()
-            group, estimate = family["group"].to_numpy(), family["estimate"].to_numpy()
-            table[draw, variant, group] = estimate
-            value, spread = table[:, 0], np.nansum((table[:, 1:] - table[:, :1]) ** 2, axis=1)
-            if "variance" in family.columns and family["variance"].is_not_null().any():
-                spread[draw, group] = family["variance"].to_numpy()
-            elif "effective" in family.columns:
-                # a rate with weights; half a row more, so that 0 and 1 of few rows have a variance
-                size = family["effective"].to_numpy()
-                middle = (estimate * size + 0.5) / (size + 1)
-                spread[draw, group] = middle * (1 - middle) / size
-            reference = family.filter("is_reference")["group"].unique().to_list()
-            in_all = all_distances(in_all, distances(value, spread, reference))
+    def distances(self, permutations: Permutations) -> Array:
+        """The distances of groups, in all and the largest one: permutations by outer groups by two."""
+        value = permutations.column("estimate")
+        outers = len(self.case.evaluated.group_cells.outer_keys)
+        in_all = np.zeros((len(value), outers, 2))
+        for outer, index, reference in self._indices:
+            values = value[:, 0, index]
+            if self.are_rates:
+                rows = self.case.evaluated.values.array("denominator")[index]
+                share = (values * rows).sum(axis=1) / max(1, rows.sum())
+                away = rate_distances(values * rows, rows, share, reference)
+            else:
+                away = distances(values, self._variance(permutations, index), reference)
+            in_all[:, outer] = all_distances(in_all[:, outer], away)
         return in_all
 
-
-def _odds_among(case: Case) -> pl.DataFrame | None:
-    """The labels of the rows of a metric of odds, such as the errors; None for any other metric."""
-    labels, tally = case.evaluated.labels, case.tally
-    shares = set(map(odds_of, formulas_of(case.evaluated.specs[0])))
-    share = shares.pop() if len(shares) == 1 else None
-    if share is None or labels.event is None or tally.weights is not None or tally.clusters:
-        return None
-    cells = {CELLS[name] for name in share.among}
-    # null labels stay null
-    is_event = labels.encode(tally).select(pl.col(LABELS) == labels.event)
-    is_among = [cell in cells for cell in is_event.rows()]
-    return tally.cells.filter(pl.Series(is_among, dtype=pl.Boolean)).select(LABELS).unique()
+    def _variance(self, permutations: Permutations, index: Array) -> Array:
+        """The variance of some values in each permutation."""
+        if permutations.variants > 1:
+            value = permutations.column("estimate")[:, :, index]
+            return np.nansum((value[:, 1:] - value[:, :1]) ** 2, axis=1)
+        variance, effective, rows, value = (
+            permutations.column(name)[:, 0, index] for name in ("variance", "effective", "denominator", "estimate")
+        )
+        # half a row more, so that 0 and 1 of few rows have a variance
+        size = np.where(np.isnan(effective), rows, effective)
+        middle = (value * size + 0.5) / (size + 1)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            return np.where(np.isnan(variance), middle * (1 - middle) / size, variance)
 
 
 def rate_distances(hits: Array, rows: Array, share: Array | float, reference: Sequence[int]) -> Array:

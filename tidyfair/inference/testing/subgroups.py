@@ -7,13 +7,11 @@ from __future__ import annotations
 
 import itertools
 import math
-import zlib
-from abc import abstractmethod
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from statistics import NormalDist
-from typing import Any, ClassVar, TypedDict, Unpack
+from typing import Any, ClassVar, Unpack
 
 import numpy as np
 import polars as pl
@@ -21,14 +19,15 @@ import polars as pl
 from tidyfair.calling import GroupwiseMetric, Metric, MetricSet, Run, metric_set
 from tidyfair.errors import ArgumentError, Status, in_short
 from tidyfair.evaluation import GROUP_CELL, OUTSIDE, Evaluated, texts_of
-from tidyfair.inference.on_data import CalledOnData, RateOnData
+from tidyfair.inference.on_data import AUDITED, RateOnData, accepting
 from tidyfair.inference.rate_tests import with_adjusted_p_values
-from tidyfair.inference.result_frames import frame_of, outer_keys_of, schema_of
+from tidyfair.inference.result_frames import Content, frame_of, outer_keys_of, schema_of
 from tidyfair.intervals import (
     brownian_range_quantile,
     brownian_range_tail,
     check_shuffled,
     clopper_pearson,
+    generator,
     in_progress,
     placed,
 )  # fmt: skip
@@ -40,18 +39,16 @@ from tidyfair.metrics.probability import (
 )  # fmt: skip
 from tidyfair.specs import (
     Array,
+    CallOptions,
     Column,
     ColumnLike,
+    Memberships,
     Options,
-    OuterGroups,
     Policy,
-    Privileged,
-    Threshold,
     Treatment,
     are_columns,
     check_features,
     proper_share,
-    refuse_unknown,
     refuse_unknown_keywords,
     show_keywords,
     whole,
@@ -80,45 +77,15 @@ _SPLITS = 24
 _RATES = "fall_out, miss_rate, selection_rate or accuracy; {} is not a share of rows"
 _RATES_OR_CALIBRATION = "fall_out, miss_rate or accuracy, or calibration_in_the_large of scores, not {}"
 """What searches and certificates take, with the name of a metric that is nothing of the kind."""
-_TEXT, _TESTS = "\0text", "\0tests"
+_TESTS = "\0tests"
 _MEAN_RANGE = math.sqrt(8 / math.pi)
 """The mean range of a Brownian motion."""
 _ROUNDED = 1e-12
 """An error of rounding, where scores of 0 and 1 leave nothing to chance."""
 _SLOPE_DIGITS, _CENTER_DIGITS = 4, 10
 """Significant digits in the text of a linear subgroup."""
-_SEARCHED = schema_of("""
-    .metric .subgroup .depth .estimate .rest .difference .n .denominator .share .p_value .p_adjusted .status
-""")  # fmt: skip
-_SPLIT = schema_of(".metric .subgroup .estimate .overall .violation .denominator .share .status")
-_CERTIFICATE = schema_of("""
-    .metric .epsilon .subgroup .estimate .compared_with .difference .denominator .searched .not_searched .min_n
-    .conf_level .status
-""")  # fmt: skip
-_LIMITS = schema_of(".metric .subgroup .depth .estimate .compared_with .difference .upper .n .denominator .status")
-
-
-class AuditOptions(TypedDict, total=False):
-    """The options of a call that an audit takes."""
-
-    probs: ColumnLike | None
-    threshold: Threshold | None
-    group_by: ColumnLike | Privileged | Iterable[ColumnLike | Privileged] | None
-    pos_label: object
-    labels: Sequence[object] | None
-
-
-class SearchOptions(AuditOptions, total=False):
-    """The options of a call that a search takes."""
-
-    times: int | None
-    seed: int
-
-
-class CertificateOptions(AuditOptions, total=False):
-    """The options of a call that a certificate takes."""
-
-    conf_level: float
+_LIMITS = schema_of(SUBGROUPS, without=".rest .share .p_value .p_adjusted")
+_CERTIFIED = accepting(f"{AUDITED} conf_level")
 
 
 @dataclass(frozen=True)
@@ -130,8 +97,6 @@ class _Combinations:
     keys: pl.DataFrame
     rows: Array
     """All rows, those outside the denominator included."""
-    texts: Mapping[str, pl.DataFrame]
-    """The values of each feature, and their texts in results."""
     outer: tuple[Any, ...]
     """The key of the outer group."""
     scores: Array | None = None
@@ -146,12 +111,12 @@ class SubgroupAudit(RateOnData):
     """
 
     subject: ClassVar[str] = "A search"
-    accepted: ClassVar[type[Any]] = AuditOptions
+    accepted: ClassVar[type[Any]] = accepting(AUDITED)
     features: tuple[Column, ...]
 
-    @abstractmethod
-    def _audit(self, combinations: _Combinations, options: Options) -> pl.DataFrame:
+    def _audit(self, combinations: _Combinations, options: Options) -> Content:
         """The results of an outer group."""
+        raise NotImplementedError
 
     @property
     def _features(self) -> Iterable[Column]:
@@ -161,7 +126,7 @@ class SubgroupAudit(RateOnData):
         for column in self.features:
             column.check(source.columns, "features")
 
-    def _tables(self, evaluated: Evaluated, options: Options) -> Iterable[pl.DataFrame]:
+    def _tables(self, evaluated: Evaluated, options: Options) -> Iterable[Content]:
         return (self._audit(combinations, options) for combinations in self._combinations(evaluated))
 
     def _combinations(self, evaluated: Evaluated) -> list[_Combinations]:
@@ -172,12 +137,10 @@ class SubgroupAudit(RateOnData):
         if self.metric.kind == "class":
             numerator = numerator.round()
         size = rows["rows"].to_numpy().astype(float)
-        texts = {name: keys.select(name, texts_of(keys.select(name)).alias(_TEXT)).unique() for name in keys.columns}
         combinations: list[_Combinations] = []
         for outer, key in enumerate(outer_keys_of(evaluated).rows() or [()]):
             index = (rows["outer"] == outer).to_numpy().nonzero()[0]
-            counts = numerator[index], denominator[index], keys[index], size[index]
-            combinations.append(_Combinations(*counts, texts, key))
+            combinations.append(_Combinations(numerator[index], denominator[index], keys[index], size[index], key))
         return combinations
 
 
@@ -193,8 +156,8 @@ class SubgroupSearch(SubgroupAudit):
     """
 
     kind: ClassVar[ResultKind] = SUBGROUPS
-    accepted: ClassVar[type[Any]] = SearchOptions
-    _schema: ClassVar[Mapping[str, Any]] = _SEARCHED
+    accepted: ClassVar[type[Any]] = accepting(f"{AUDITED} times seed")
+    without: ClassVar[str] = ".compared_with .upper"
     depth: int
     policy: Policy
 
@@ -207,7 +170,7 @@ class SubgroupSearch(SubgroupAudit):
         )
         p_value, p_adjusted = _p_values_of_search(combinations, conjunctions, denominator, statistic, options)
         rate, rest = conjunctions.rates()
-        table = conjunctions.table(self.metric, _SEARCHED, {
+        table = conjunctions.table(self.metric, self._schema, {
             ".estimate": rate, ".rest": rest, ".difference": rate - rest,
             ".share": conjunctions.rows / max(combinations.rows.sum(), 1),
             ".p_value": np.where(searched, p_value, np.nan), ".p_adjusted": np.where(searched, p_adjusted, np.nan),
@@ -225,9 +188,7 @@ def _p_values_of_search(
 ) -> tuple[Array, Array]:
     """The p-values of each subgroup alone, and among all that are searched, from outcomes that are permuted."""
     # an outer group has its own numbers, whatever others there are
-    outer = [combinations.outer]
-    times = options.times or _TIMES
-    random = np.random.default_rng([options.seed, zlib.crc32(repr(outer).encode())])
+    random, times = generator(options.seed, repr([combinations.outer])), options.times or _TIMES
     rows, events = combinations.denominator.sum(), combinations.numerator.sum()
     needed = statistic * (1 - _SAME)
     reached, largest = np.ones(len(denominator)), np.ones(len(denominator))
@@ -261,16 +222,15 @@ class LinearSubgroup(SubgroupAudit):
     """
 
     kind: ClassVar[ResultKind] = HALVES
-    _schema: ClassVar[Mapping[str, Any]] = _SPLIT
 
-    def _audit(self, combinations: _Combinations, options: Options) -> pl.DataFrame:  # noqa: ARG002 - none is needed
+    def _audit(self, combinations: _Combinations, options: Options) -> Content:  # noqa: ARG002 - none is needed
         names = combinations.keys.columns
         check_features(combinations.keys, {name: name for name in names}, "a linear threshold needs")
         counted = combinations.denominator > 0
         denominator, numerator = combinations.denominator[counted], combinations.numerator[counted]
         if not len(denominator):
             empty = {".metric": self.metric.name, ".denominator": 0, ".share": 0.0, ".status": Status.ZERO_DENOMINATOR}
-            return frame_of([empty, empty], _SPLIT)
+            return [empty, empty]
         overall = numerator.sum() / denominator.sum()
         points = combinations.keys.select(pl.all().cast(pl.Float64)).to_numpy()[counted]
         slopes, middle = _slopes(points, denominator, numerator)
@@ -295,7 +255,7 @@ class LinearSubgroup(SubgroupAudit):
                 row |= {".subgroup": f"{fit} {relation} 0", ".estimate": rate, ".violation": violation}
                 row[".status"] = Status.OK
             rows.append(row)
-        return frame_of(rows, _SPLIT)
+        return rows
 
 
 def _slopes(points: Array, denominator: Array, numerator: Array) -> tuple[Array, Array]:
@@ -325,15 +285,14 @@ class SubgroupCertificate(SubgroupAudit):
     """
 
     kind: ClassVar[ResultKind] = CERTIFICATE
-    accepted: ClassVar[type[Any]] = CertificateOptions
-    _schema: ClassVar[Mapping[str, Any]] = _CERTIFICATE
+    accepted: ClassVar[type[Any]] = _CERTIFIED
     depth: int
     policy: Policy
 
-    @show_keywords(CertificateOptions)
+    @show_keywords(_CERTIFIED)
     def by_subgroup(
         self, data: object, truth: ColumnLike | None = None, estimate: ColumnLike | None = None,
-        **options: Unpack[CertificateOptions],
+        **options: Unpack[CallOptions],
     ) -> Any:  # fmt: skip
         """Return simultaneous limits for all conjunctions; the largest `.upper` is the certified bound.
 
@@ -360,7 +319,7 @@ class SubgroupCertificate(SubgroupAudit):
             for above, total in zip(excess, scores, strict=True)
         ]
 
-    def _audit(self, combinations: _Combinations, options: Options) -> pl.DataFrame:
+    def _audit(self, combinations: _Combinations, options: Options) -> Content:
         limits = self._limits(combinations, options)
         searched = limits.filter(pl.col(".status") == Status.OK.value)
         shared = {
@@ -376,8 +335,8 @@ class SubgroupCertificate(SubgroupAudit):
                 Status.UNKNOWN,
             )  # fmt: skip
             reason = next((reason for reason in reasons if reason in found_reasons), Status.NO_GROUPS)
-            return frame_of(shared | {".metric": self.metric.name, ".status": reason}, _CERTIFICATE)
-        return frame_of(searched.rename({".upper": ".epsilon"}).row(0, named=True) | shared, _CERTIFICATE)
+            return shared | {".metric": self.metric.name, ".status": reason}
+        return searched.rename({".upper": ".epsilon"}).row(0, named=True) | shared
 
     def _limits(self, combinations: _Combinations, options: Options) -> pl.DataFrame:
         """The upper limits of all conjunctions that are searched, the largest first."""
@@ -416,33 +375,22 @@ class _LimitsOfAll(SubgroupCertificate):
     """The limits of all conjunctions."""
 
     kind: ClassVar[ResultKind] = SUBGROUPS
-    _schema: ClassVar[Mapping[str, Any]] = _LIMITS
+    without: ClassVar[str] = ".rest .share .p_value .p_adjusted"
 
     def _audit(self, combinations: _Combinations, options: Options) -> pl.DataFrame:
         return self._limits(combinations, options)
 
 
-class CalibrationOptions(TypedDict, total=False):
-    """The options of a call that a test of calibration takes."""
-
-    probs: ColumnLike | None
-    group_by: OuterGroups | None
-    case_weights: ColumnLike | None
-    frequency_weights: ColumnLike | None
-    pos_label: object
-    labels: Sequence[object] | None
-    conf_level: float
-
-
 @dataclass(frozen=True, repr=False)
-class MulticalibrationTest(CalledOnData):
+class MulticalibrationTest(SubgroupAudit):
     """A test of calibration in subgroups, as a callable on dataframes; made by `multicalibration_test`."""
 
     subject: ClassVar[str] = "multicalibration_test()"
     kind: ClassVar[ResultKind] = MISCALIBRATION
     follows: ClassVar[frozenset[str]] = frozenset({"unknown"})
-    accepted: ClassVar[type[Any]] = CalibrationOptions
-    features: tuple[Column, ...]
+    accepted: ClassVar[type[Any]] = accepting(
+        "probs group_by case_weights frequency_weights pos_label labels conf_level"
+    )
     depth: int
     policy: Policy
     power: float
@@ -450,7 +398,7 @@ class MulticalibrationTest(CalledOnData):
     @cached_property
     def _errors(self) -> MetricSet:
         """The error of all rows and of each subgroup, and that by chance."""
-        metrics = (cumulative_calibration_error, cumulative_calibration_error_if_calibrated)
+        metrics = (self.metric, cumulative_calibration_error_if_calibrated)
         sizes = range(1, min(self.depth, len(self.features)) + 1)
         subsets = [columns for size in sizes for columns in itertools.combinations(self.features, size)]
         members: list[Metric | GroupwiseMetric] = [*metrics]
@@ -462,22 +410,9 @@ class MulticalibrationTest(CalledOnData):
     def _run(self) -> Run:
         return self._errors.run
 
-    def _listed(self) -> Iterable[Metric]:
-        return [cumulative_calibration_error]
-
-    def _check_call(self, keywords: Any) -> None:
-        refuse_unknown("argument", keywords, ["data", "truth", *self.accepted.__annotations__])
-
-    def _check_source(self, source: Source) -> None:
-        for column in self.features:
-            column.check(source.columns, "features")
-
-    def _fixed(self) -> dict[str, Any]:
-        return super()._fixed() | {"estimator": "binary"}
-
     def _results(self, tally: Tally, options: Options) -> pl.DataFrame:
         groups = self._run.groups_of(tally, options).drop(".level", ".estimator", ".denominator")
-        is_error = pl.col(".metric") == cumulative_calibration_error.name
+        is_error = pl.col(".metric") == self.metric.name
         by_chance = groups.filter(~is_error)[".estimate"].alias(".std_error") / _MEAN_RANGE
         table = groups.filter(is_error).with_columns(by_chance)
         if self.policy.unknown == "drop":
@@ -593,12 +528,8 @@ class _Conjunctions:
         """A table of all conjunctions with these columns."""
         texts: list[str] = []
         for names in self.subsets:
-            conditions: list[list[str]] = []
-            for name in names:
-                named = self.combinations[names].join(
-                    self.every.texts[name], on=name, how="left", nulls_equal=True, maintain_order="left"
-                )
-                conditions.append([f"{name}={text}" for text in named[_TEXT]])
+            keys = self.combinations[names]
+            conditions = [[f"{name}={text}" for text in texts_of(keys.select(name))] for name in names]
             texts += map(" & ".join, zip(*conditions, strict=True))
         counts = {
             ".metric": metric.name, ".subgroup": texts,
@@ -662,7 +593,11 @@ def _features_of(name: str, features: object, *, after: str = "") -> tuple[Colum
         example = f'`{name}({after}["sex", "race"])`'
         msg = f"{name}() takes a list of features, such as {example}, not {in_short(features)}."
         raise ArgumentError(msg)
-    columns = tuple(Column.of(feature, "features") for feature in features)
+    given: list[Any] = []
+    for feature in features:
+        # a column of true and false for each group is a feature
+        given += feature.given if isinstance(feature, Memberships) and feature.has_columns else [feature]
+    columns = tuple(Column.of(feature, "features") for feature in given)
     if not columns:
         msg = f"{name}() needs the features that define subgroups; `features` is empty."
         raise ArgumentError(msg)
@@ -671,8 +606,8 @@ def _features_of(name: str, features: object, *, after: str = "") -> tuple[Colum
 
 @refuse_unknown_keywords
 def subgroup_search(
-    metric: Metric, features: Iterable[ColumnLike], *, depth: int = 2, min_n: int = 1, min_share: float = 0.0,
-    unknown: Treatment = "apart", unknown_values: Iterable[object] | None = None,
+    metric: Metric, features: Iterable[ColumnLike | Memberships], *, depth: int = 2, min_n: int = 1,
+    min_share: float = 0.0, unknown: Treatment = "apart", unknown_values: Iterable[object] | None = None,
 ) -> SubgroupSearch:  # fmt: skip
     """Search all conjunctions of up to `depth` features for subgroups whose rate differs from that of all other rows.
 
@@ -734,8 +669,8 @@ def linear_subgroup(metric: Metric, features: Iterable[ColumnLike]) -> LinearSub
 
 @refuse_unknown_keywords
 def certify_subgroups(
-    metric: Metric, features: Iterable[ColumnLike], *, depth: int = 2, min_n: int = 30, min_share: float = 0.0,
-    unknown: Treatment = "apart", unknown_values: Iterable[object] | None = None,
+    metric: Metric, features: Iterable[ColumnLike | Memberships], *, depth: int = 2, min_n: int = 30,
+    min_share: float = 0.0, unknown: Treatment = "apart", unknown_values: Iterable[object] | None = None,
 ) -> SubgroupCertificate:  # fmt: skip
     """Certify that no conjunction of features is worse than all other rows by more than some epsilon.
 
@@ -776,7 +711,7 @@ def certify_subgroups(
 
 @refuse_unknown_keywords
 def multicalibration_test(
-    features: Iterable[ColumnLike], *, depth: int = 2, min_n: int = 30, min_share: float = 0.0,
+    features: Iterable[ColumnLike | Memberships], *, depth: int = 2, min_n: int = 30, min_share: float = 0.0,
     unknown: Treatment = "apart", unknown_values: Iterable[object] | None = None, power: float = 0.8,
 ) -> MulticalibrationTest:  # fmt: skip
     """Test whether scores are calibrated in all rows, in each group, and in all conjunctions of up to `depth` features.
@@ -812,4 +747,5 @@ def multicalibration_test(
     """
     columns = _features_of("multicalibration_test", features)
     policy = Policy.of("multicalibration_test()", whole("min_n", min_n, 1), min_share, unknown, unknown_values)
-    return MulticalibrationTest(columns, whole("depth", depth, 1), policy, proper_share("power", power))
+    depth = whole("depth", depth, 1)
+    return MulticalibrationTest(cumulative_calibration_error, columns, depth, policy, proper_share("power", power))

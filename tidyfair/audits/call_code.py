@@ -1,22 +1,20 @@
-"""The code that makes a report again."""
+"""The code that makes a call again, and what such code makes, which is read without running it."""
 
 from __future__ import annotations
 
+import ast
 import math
 import operator
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from importlib.metadata import version
-from platform import python_version
 from types import UnionType
-from typing import Any
+from typing import Any, cast
 
 from tidyfair.calling import COMPARISONS, GroupwiseFactory, GroupwiseMetric, Metric, MetricSet, comparison
-from tidyfair.errors import TidyfairError
+from tidyfair.errors import ArgumentError, TidyfairError, in_short
 from tidyfair.inference.gates import Gate, four_fifths
 from tidyfair.metrics import places
 from tidyfair.metrics.catalog import factories, metric_named
-from tidyfair.reports.blocks import Code, Section
 from tidyfair.specs import (
     Aggregate,
     Bins,
@@ -28,11 +26,51 @@ from tidyfair.specs import (
     Survival,
 )  # fmt: skip
 
+_MAKERS = {"metric_set", "metric_tweak", "check", "four_fifths", "quantile_groups", "operating_point"}
+"""The functions that code in files may call, beside metrics, what compares them, and what only says something."""
 
-def how_to_repeat(code: str) -> Section:
-    """The section with the code of the call and the versions that it ran with."""
-    used = ", ".join(f"{name} {version(name)}" for name in ("tidyfair", "polars", "narwhals", "numpy"))
-    return Section("How to repeat this audit", (Code(code), f"Made with {used}, on Python {python_version()}."))
+
+def value_of_code(text: str) -> Any:
+    """The value of code that `code_of` wrote: constants, collections, and what tidyfair makes of them; nothing runs."""
+    try:
+        return _value(ast.parse(text, mode="eval").body)
+    except (SyntaxError, AttributeError, TypeError, ValueError, RecursionError) as error:
+        msg = f"{in_short(text)} is no code of a call: {error}."
+        raise ArgumentError(msg) from error
+
+
+def _value(node: ast.AST) -> Any:
+    """The value of a part of code."""
+    if isinstance(node, ast.Call):
+        named = {str(keyword.arg): _value(keyword.value) for keyword in node.keywords}
+        return _function(node.func)(*map(_value, node.args), **named)
+    if isinstance(node, ast.Attribute):
+        return _function(node)
+    if isinstance(node, ast.List | ast.Tuple):
+        return [_value(item) for item in node.elts] if isinstance(node, ast.List) else tuple(map(_value, node.elts))
+    if isinstance(node, ast.Dict):
+        return {_value(key): _value(value) for key, value in zip(node.keys, node.values, strict=True) if key}
+    # a constant, or a negative number
+    return ast.literal_eval(cast("ast.expr", node))
+
+
+def _function(node: ast.expr) -> Any:
+    """The metric or function of the library that code names, if it is one that only says something."""
+    text = ast.unparse(node)
+    place = text.removeprefix("tdf.")
+    if text == "float":
+        return float
+    if place in _MAKERS or place in places().values():
+        made = operator.attrgetter(place)(sys.modules["tidyfair"])
+        says = getattr(made, "__module__", "").startswith("tidyfair.specs.")
+        if place in _MAKERS or says or isinstance(made, Metric | GroupwiseFactory):
+            return made
+    elif isinstance(node, ast.Attribute) and node.attr in {*COMPARISONS, "alias"}:
+        metric = _function(node.value)
+        if isinstance(metric, Metric):
+            return getattr(metric, node.attr)
+    msg = f"{text!r} is nothing that tidyfair writes"
+    raise TypeError(msg)
 
 
 def call_of(call: Mapping[str, Any]) -> str:
@@ -46,7 +84,7 @@ def call_of(call: Mapping[str, Any]) -> str:
         # of these only `interval` has another default
         if value is None and name != "interval":
             continue
-        code = _in_code(value)
+        code = code_of(value)
         if code is None:
             code = f"...  # {' '.join(repr(value).split())}"
         if code.startswith("...") or isinstance(value, Metric | GroupwiseMetric | MetricSet | Gate):
@@ -56,14 +94,14 @@ def call_of(call: Mapping[str, Any]) -> str:
     return "\n".join([*lines, f"tdf.report(data, {', '.join(arguments)})"])
 
 
-def _in_code(value: object) -> str | None:
+def code_of(value: object) -> str | None:
     """The code that makes an argument; None where that is not known."""
     return next((code(value) for kind, code in _CODE.items() if isinstance(value, kind)), None)
 
 
 def _all_in_code(values: Iterable[object]) -> list[str] | None:
     """The code of each of some values; None where that of one is not known."""
-    texts = [_in_code(value) for value in values]
+    texts = [code_of(value) for value in values]
     known = [text for text in texts if text is not None]
     return known if len(known) == len(texts) else None
 
@@ -144,7 +182,7 @@ def _metric(metric: Metric) -> str | None:
     """The code of a metric; None for one of the user's own."""
     if metric_named(metric.name) == metric:
         return f"tdf.{places()[metric.name]}"
-    base = _in_code(metric.base)
+    base = code_of(metric.base)
     if metric.base is None or base is None:
         return None
     options = {name: value for name, value in metric.options.items() if metric.base.options.get(name) != value}
@@ -174,7 +212,7 @@ def _factories_of(metric: GroupwiseMetric) -> list[tuple[str, GroupwiseFactory]]
     alike = [factory for factory in factories() if [one.name for one in factory.metrics] == names]
     made = [(f"tdf.{places()[factory.name]}", factory) for factory in alike]
     for base in (metric.metrics[0].base, metric.metrics[0]) if len(names) == 1 else ():
-        code = _in_code(base)
+        code = code_of(base)
         if base is not None and code is not None:
             made += [(f"{code}.{way}", comparison(base, way)) for way in COMPARISONS]
     return sorted(made, key=lambda pair: pair[1].name != metric.name)
@@ -216,7 +254,7 @@ _CODE: Mapping[type | UnionType, Callable[[Any], str | None]] = {
     list: _sequence,
     tuple: _sequence,
     dict: _mapping,
-    Column: lambda column: _in_code(column.source),
+    Column: lambda column: code_of(column.source),
     Bins: _bins,
     OperatingPoint: _operating_point,
     Survival: _survival,
@@ -227,7 +265,7 @@ _CODE: Mapping[type | UnionType, Callable[[Any], str | None]] = {
     Memberships: lambda groups: _call_in_code("tdf.memberships", groups.given, **groups.settings),
     Gate: _gate,
     MetricSet: lambda metrics: (
-        _in_code(metrics.metrics[0]) if len(metrics) == 1 else _call_in_code("tdf.metric_set", metrics)
+        code_of(metrics.metrics[0]) if len(metrics) == 1 else _call_in_code("tdf.metric_set", metrics)
     ),
     Aggregate: lambda aggregate: (
         _call_in_code(f"tdf.{places()[aggregate.kind]}", **_options_of_aggregate(aggregate))
