@@ -471,7 +471,7 @@ def test_worst_distance_to_rest_of_two_rates_is_that_of_two_pairs() -> None:
     rates = people.group_by("truth", "g").agg(pl.col("chosen").sum(), pl.len()).sort("truth", "g")
     pairs = rates.select("chosen", "len").rows()
     level = 0.95 ** (1 / 2)
-    limits = [limits_of_difference(*pairs[start : start + 2], level, outer_limits) for start in (0, 2)]
+    limits = [limits_of_difference(one, other, level, outer_limits) for one, other in (pairs[:2], pairs[2:])]
     assert to_rest[".lower"] == pytest.approx(max(max(low, -high) for low, high in limits), rel=1e-6)
     assert to_rest[".lower"] > 0.3
     for end in (".lower", ".upper"):
