@@ -47,7 +47,6 @@ from tidyfair.intervals import (
     DrawnCells,
     DrawnUnits,
     Draws,
-    LeftOutPSUs,
     Share,
     Summary,
     Uncertainty,
@@ -673,9 +672,7 @@ class _Rows:
         frames = zip(self.sides, self.frames, strict=True)
         return _Rows(*(recounted(side, frame.filter(both), side.keys) for side, frame in frames))
 
-    def left_out(
-        self, sides: Sequence[Evaluated], numbers: Sequence[int], options: Options
-    ) -> tuple[Units | LeftOutPSUs, Floats]:
+    def left_out(self, sides: Sequence[Evaluated], numbers: Sequence[int], options: Options) -> tuple[Units, Floats]:
         """The results of metrics of one feature, of replicates without a part of the rows, a cluster, or a PSU."""
         specs = [sides[0].specs[number] for number in numbers]
         random = generator(options.seed, "parts")
