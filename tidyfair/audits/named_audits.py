@@ -65,6 +65,17 @@ class AuditCall:
     counts: StoredCounts | None = None
     """What the audit counts, if it is written as evidence, or read from it."""
 
+    @property
+    def arguments(self) -> dict[str, Any]:
+        """What evidence has of the call: all but the data, whose groups are an option."""
+        source = open_frame(self.data, self.counting.get("group_by"))
+        names = ("truth", "estimate", "to", "within", "complementary", "reading")
+        counting = {**self.counting, "group_by": source.group_by or None}
+        return {
+            "features": self.features, **{name: getattr(self, name) for name in names},
+            "counting": {name: value for name, value in counting.items() if value is not None},
+        }  # fmt: skip
+
     def tally(
         self, metrics: Sequence[Metric | GroupwiseMetric], *, without: Collection[str] = (),
         complete: NamedAudit | None = None,
