@@ -328,13 +328,6 @@ def audit(
         counting={key: value for key, value in keywords.items() if key in CountOptions.__annotations__},
         reading={key: value for key, value in keywords.items() if key not in CountOptions.__annotations__},
     )  # fmt: skip
-    if to is not None and not any(table.takes_reference for table in named.tables):
-        msg = f"audit(): {named.name} has a fixed reference and does not accept `to`."
-        raise ArgumentError(msg)
-    for argument, meaning in (("within", "segments"), ("complementary", "components of pay")):
-        if getattr(call, argument) is not None and not any(argument in table.needs for table in named.tables):
-            msg = f"audit(): {named.name} has no {meaning} and does not accept `{argument}`."
-            raise ArgumentError(msg)
     made = named.tables_of(call)
     if suppress_below is not None:
         call = call.suppressing(made, named, suppress_below)

@@ -111,19 +111,23 @@ class AuditPolicy:
         reading = {name: value for name, value in options.items() if name in ReadOptions.__annotations__}
         counting: dict[str, Any] = {name: value for name, value in options.items() if name not in reading}
         given = frozenset(Options(truth=truth, estimate=estimate, **options).given)
-        columns = open_frame(data).columns
+        members = self._members(open_frame(data).columns, given)
+        counting.setdefault("parts", None if "cluster" in counting else 0)
+        tally = metric_set(*members).tally(data, truth, estimate, **counting)
+        if tally.outer or tally.sides or (tally.cut is not None and tally.cut.several):
+            msg = "A policy is held against one set of predictions: leave `group_by` out, and give one threshold."
+            raise ArgumentError(msg)
+        return tally if counts is None else counts.tally(tally, members), reading
+
+    def _members(self, columns: Sequence[str], given: frozenset[str]) -> list[Member]:
+        """The metrics that are counted for all rows and for the features that data with some columns have."""
         present = [by for by in self.features if set(by.split(":")) <= set(columns)]
         members: dict[tuple[str, str | None], Member] = {}
         for by in (None, *present):
             gate = self._gate(by, given)
             for member in (*self._values(by, given), *(gate.metrics if gate is not None else ())):
                 members[member.name, by] = member
-        counting.setdefault("parts", None if "cluster" in counting else 0)
-        tally = metric_set(*members.values()).tally(data, truth, estimate, **counting)
-        if tally.outer or tally.sides or (tally.cut is not None and tally.cut.several):
-            msg = "A policy is held against one set of predictions: leave `group_by` out, and give one threshold."
-            raise ArgumentError(msg)
-        return tally if counts is None else counts.tally(tally, members.values()), reading
+        return [*members.values()]
 
     @property
     def tables(self) -> tuple[str | None, ...]:
@@ -252,13 +256,9 @@ def read_policy(path: str | Path) -> AuditPolicy:
         msg = f"{str(path)!r} is not a policy: {error}."
         raise ArgumentError(msg) from error
     for key, value in content.items():
-        kind, words = _KINDS.get(key, (object, ""))
-        items = value if kind is list else ()
-        is_right = isinstance(value, (int, float) if kind is float else kind) and not isinstance(value, bool)
-        if not words or not is_right or not all(isinstance(item, str) for item in items):
-            problem = f"{key!r} takes {words}, not {in_short(value)}" if words else f"unknown key {key!r}"
-            hint = "" if words else f"{nearest(key, _KINDS)} The keys: {', '.join(_KINDS)}."
-            msg = f"{str(path)!r}, line {_line_of(text, key)}: {problem}.{hint}"
+        problem = _problem_with(key, value)
+        if problem:
+            msg = f"{str(path)!r}, line {_line_of(text, key)}: {problem}"
             raise ArgumentError(msg)
     content["features"] = [*content.get("features", []), *content.pop("crossings", [])]
     try:
@@ -268,6 +268,17 @@ def read_policy(path: str | Path) -> AuditPolicy:
         line = next((_line_of(text, name) for name in names if name in str(error)), None)
         msg = f"{str(path)!r}{f', line {line}' if line else ''}: {error}"
         raise ArgumentError(msg) from error
+
+
+def _problem_with(key: str, value: Any) -> str:
+    """What is wrong with a key of a policy or its value, in words; nothing if they are right."""
+    kind, words = _KINDS.get(key, (object, ""))
+    if not words:
+        return f"unknown key {key!r}.{nearest(key, _KINDS)} The keys: {', '.join(_KINDS)}."
+    is_right = isinstance(value, (int, float) if kind is float else kind) and not isinstance(value, bool)
+    items = cast("list[object]", value if kind is list and is_right else [])
+    is_right &= all(isinstance(item, str) for item in items)
+    return "" if is_right else f"{key!r} takes {words}, not {in_short(value)}."
 
 
 def _line_of(text: str, word: str) -> int:
