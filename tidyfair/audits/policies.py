@@ -88,8 +88,7 @@ class AuditPolicy:
         **options: Unpack[SurveyCallOptions],
     ) -> pl.DataFrame:  # fmt: skip
         """Judge predictions; takes the arguments of a metric. What the data or the call lack fails."""
-        tally, reading = self.counted(data, truth, estimate, **options)
-        return pl.concat(self.judged(tally, by, reading) for by in self.tables)
+        return self.verdicts(*self.counted(data, truth, estimate, **options))
 
     def assert_holds(
         self, data: object, truth: ColumnLike | None = None, estimate: ColumnLike | None = None,
@@ -129,33 +128,27 @@ class AuditPolicy:
                 members[member.name, by] = member
         return [*members.values()]
 
-    @property
-    def tables(self) -> tuple[str | None, ...]:
-        """The features, after None for all rows."""
-        return (None, *self.features)
-
-    def judged(self, tally: Tally, by: str | None, reading: Mapping[str, Any]) -> pl.DataFrame:
-        """The verdicts on what a tally holds of a feature, or of all rows."""
-        rows = self._judged(tally, by, reading)
+    def verdicts(self, tally: Tally, reading: Mapping[str, Any]) -> pl.DataFrame:
+        """The verdicts on what a tally holds of all rows, and of each feature."""
         schema = {name: pl.Float64 if name in _NUMBERS else pl.String for name in REQUIREMENTS.columns}
+        rows = [row for by in (None, *self.features) for row in self._judged(tally, by, reading)]
         return pl.DataFrame([{name: row.get(name) for name in schema} for row in rows], schema=schema)
 
-    def is_counted(self, tally: Tally, by: str | None) -> bool:
-        """Check whether a tally has the columns of a feature."""
-        return by is None or set(by.split(":")) <= {key.column.name for key in tally.keys}
-
-    def values(self, tally: Tally, by: str | None, reading: Mapping[str, Any]) -> pl.DataFrame:
-        """The values of the groups of a feature, or of all rows."""
+    def values(self, tally: Tally, by: str | None, reading: Mapping[str, Any]) -> pl.DataFrame | None:
+        """The values of the groups of a feature, or of all rows; None if the tally lacks the columns of the feature."""
+        if by is not None and not set(by.split(":")) <= {key.column.name for key in tally.keys}:
+            return None
         members = metric_set(*self._values(by, frozenset(tally.given)))
         options: dict[str, Any] = {"on_undefined": "ignore", **reading}
         return members.compute_by_group(tally, **options)
 
     def _judged(self, tally: Tally, by: str | None, reading: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
         """The requirements on a feature, or on all rows."""
-        if not self.is_counted(tally, by):
+        values = self.values(tally, by, reading)
+        if values is None:
             yield _row(by, None, "feature", f"the data have no columns {by}")
             return
-        values = self.values(tally, by, reading).filter(pl.col(".status") != Status.UNKNOWN.value)
+        values = values.filter(pl.col(".status") != Status.UNKNOWN.value)
         if by is not None:
             is_enough = not values[".n"].has_nulls() and (values[".n"] >= self.least_n).all()
             reason = "" if is_enough else "some group has fewer rows, or is suppressed"
@@ -235,9 +228,9 @@ def results_of_policy(arguments: Arguments, data: Any, counts: StoredCounts) -> 
     policy = AuditPolicy(**arguments["policy"])
     tally, reading = policy.counted(data, counts=counts, **call)
     tally.check_all_rows_are_shown()
-    values = [policy.values(tally, by, reading) for by in policy.tables if policy.is_counted(tally, by)]
-    verdicts = pl.concat(policy.judged(tally, by, reading) for by in policy.tables)
-    return {"groups": pl.concat(values, how="diagonal"), "verdicts": verdicts}
+    values = [policy.values(tally, by, reading) for by in (None, *policy.features)]
+    groups = pl.concat([frame for frame in values if frame is not None], how="diagonal")
+    return {"groups": groups, "verdicts": policy.verdicts(tally, reading)}
 
 
 def read_policy(path: str | Path) -> AuditPolicy:
