@@ -106,8 +106,8 @@ class Section:
 
     page: str
     title: tuple[str, ...]
-    above: tuple[str, ...]
-    text: frozenset[str]
+    words: str
+    """Each once, after a space."""
 
 
 def words(text: str) -> tuple[str, ...]:
@@ -128,7 +128,8 @@ def sections() -> list[Section]:
         )
         title = words(head[1] if head else parts[1])
         for heading, body in zip(parts[1::2], parts[2::2], strict=True):
-            found.append(Section(page, words(heading), title, frozenset(words(body))))
+            every = {*words(heading), *title, *words(body)}
+            found.append(Section(page, words(heading), " " + " ".join(every)))
     return found
 
 
@@ -138,8 +139,7 @@ def found_pages(query: str) -> list[str]:
     ranked: list[tuple[int, int, int, str]] = []
     for number, section in enumerate(sections()):
         in_title = [any(word.startswith(each) for word in section.title) for each in asked]
-        anywhere = [*section.title, *section.above, *section.text]
-        if all(any(word.startswith(each) for word in anywhere) for each in asked):
+        if all(f" {each}" in section.words for each in asked):
             ranked.append((-sum(in_title), len(section.title), number, section.page))
     return list(dict.fromkeys(page for *_, page in sorted(ranked)))
 

@@ -95,7 +95,7 @@ def test_an_audit_is_the_same_of_any_frame(
     name: str, loans: pl.DataFrame, usual: Callable[[str], tdf.types.FiledAudit]
 ) -> None:
     expected = usual(name)
-    frames: list[Any] = [loans.to_pandas(), loans.to_arrow(), loans.lazy()]
+    frames: list[Any] = [loans.to_pandas(), loans.lazy()]
     others = [filed(name, data) for data in frames]
     for other in others:
         for table, frame in expected.published_tables().items():

@@ -438,8 +438,9 @@ def test_ratios_of_means_that_are_positive() -> None:
     assert 0 < result[".lower"] < 0.5 < result[".upper"] < math.inf
 
 
-@pytest.mark.parametrize("spread", ["pooled", "reference", "all"])
-@pytest.mark.parametrize("corrected", [False, True])
+@pytest.mark.parametrize(
+    ("spread", "corrected"), [("pooled", False), ("pooled", True), ("reference", False), ("all", True)]
+)
 def test_standardized_scale_is_that_of_standardized_differences(spread: str, *, corrected: bool) -> None:
     people = LOANS.with_columns(
         pl.when(pl.col("race") != "Asian").then("race").alias("race"),

@@ -164,6 +164,7 @@ def test_total_is_the_difference_that_pairs_have() -> None:
     assert set(result[".method"][:-1]) == {"jackknife"}
 
 
+@pytest.mark.simulation
 def test_standard_errors_are_those_of_samples_drawn_again() -> None:
     rows, hits = random_cells(4)
     rows, hits = 8 * rows, 8 * hits

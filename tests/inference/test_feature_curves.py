@@ -54,13 +54,17 @@ def test_rates_are_quotients_of_local_fits(weight: str | None) -> None:
     assert curve.select(".metric", ".by", ".at").rows() == [("sens", "age", at) for at in AT]
 
 
-def test_means_of_errors_are_local_fits_with_their_errors() -> None:
+def test_means_of_errors_are_local_fits() -> None:
     rows = people(2)
     curve = feature_curve(tf.mse, "age", at=AT, span=0.4)(rows, "t", "n")
     x, error = rows["age"].to_numpy().astype(float), ((rows["t"] - rows["n"]) ** 2).to_numpy()
     expected = [fitted(x, error, np.ones(len(x)), at, 0.4) for at in AT]
     assert curve[".estimate"].to_list() == pytest.approx(expected, rel=1e-6)
-    # the standard deviation over samples
+
+
+@pytest.mark.simulation
+def test_errors_of_means_of_errors_are_their_standard_deviation_over_samples() -> None:
+    curve = feature_curve(tf.mse, "age", at=AT, span=0.4)(people(2), "t", "n")
     drawn = [feature_curve(tf.mse, "age", at=AT, span=0.4)(people(seed), "t", "n")[".estimate"] for seed in range(60)]
     spread = np.std([own.to_list() for own in drawn], axis=0)
     assert curve[".std_error"].to_list() == pytest.approx(spread.tolist(), rel=0.3)

@@ -532,6 +532,7 @@ def test_error_rate_at_the_limit_of_a_ratio() -> None:
         assert 0 < float((verdicts == word).mean()) <= often
 
 
+@pytest.mark.simulation
 def test_familywise_error_rate_at_the_limit() -> None:
     random = np.random.default_rng(9)
     count, rows, failing = 40, 300, 0

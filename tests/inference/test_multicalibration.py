@@ -80,6 +80,7 @@ def simulated(replicates: int, size: int, shift: Any = None, seed: int = 0) -> p
     )
 
 
+@pytest.mark.simulation
 def test_p_values_of_calibrated_scores_are_uniform() -> None:
     data = simulated(800, 2_000)
     test = multicalibration_test(["sex"], depth=1)(data, "y", probs="p", group_by="replicate")
@@ -90,6 +91,7 @@ def test_p_values_of_calibrated_scores_are_uniform() -> None:
         assert level - 0.04 - 3 * error < share < level + 3 * error, (level, share)
 
 
+@pytest.mark.simulation
 def test_false_alarms_of_all_subgroups_together_are_rare() -> None:
     data = simulated(600, 1_500, seed=1)
     test = multicalibration_test(["sex", "race"])(data, "y", probs="p", group_by="replicate")
@@ -99,6 +101,7 @@ def test_false_alarms_of_all_subgroups_together_are_rare() -> None:
     assert 0.01 < share < 0.05 + 3 * math.sqrt(0.05 * 0.95 / 600), share
 
 
+@pytest.mark.simulation
 @pytest.mark.parametrize("where", ["everywhere", "in the middle", "to both sides"])
 def test_detectable_errors_are_detected_with_the_power(where: str) -> None:
     size = 1_500

@@ -320,6 +320,7 @@ MANY = [
 ]  # fmt: skip
 
 
+@pytest.mark.simulation
 @pytest.mark.parametrize(("sizes", "rates"), MANY)
 def test_default_test_has_the_power_of_chi_squared_where_many_groups_differ(
     sizes: tuple[int, ...], rates: tuple[float, ...]
@@ -332,6 +333,7 @@ def test_default_test_has_the_power_of_chi_squared_where_many_groups_differ(
     assert (p_values <= 0.05).mean() >= (theirs <= 0.05).mean() - 0.05
 
 
+@pytest.mark.simulation
 def test_default_test_finds_one_of_many_groups_more_often_than_chi_squared() -> None:
     data, hits = drawn_runs((50,) * 20, (0.4,) * 19 + (0.65,), 60)
     test = inference.disparity_test(tf.demographic_parity("group"), adjust="none")
@@ -584,6 +586,7 @@ def test_error_rate_with_different_base_rates() -> None:
     assert share <= 0.05 + 3 * math.sqrt(0.05 * 0.95 / runs)
 
 
+@pytest.mark.simulation
 def test_power_against_unequal_groups() -> None:
     def sample(random: np.random.Generator) -> pl.DataFrame:
         good, bad = decisions(random, (200,), (0.5,)), decisions(random, (200,), (0.5,))

@@ -324,6 +324,7 @@ def test_worst_groups_of_pooled_rates_equal_their_draws(model: Any) -> None:
     assert pooled[".upper"].item() - pooled[".lower"].item() < rarest[".upper"] - rarest[".lower"]
 
 
+@pytest.mark.simulation
 def test_worst_groups_are_as_sure_as_they_are_right() -> None:
     # by themselves, groups of a few rows look the worst with a certainty that they do not have
     runs, sizes = 80, np.array([6, 8, 10, 12, 15, 15, 20, 30, 60, 400])

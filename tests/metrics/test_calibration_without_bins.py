@@ -110,7 +110,7 @@ def test_consistency_bands_are_those_of_drawn_events() -> None:
 
 
 @pytest.mark.simulation
-@pytest.mark.parametrize(("rows_of_curve", "digits"), [(100, 6), (1_000, 6), (1_000, 1)])
+@pytest.mark.parametrize(("rows_of_curve", "digits"), [(100, 6), (1_000, 1)])
 def test_consistency_bands_hold_calibrated_scores(rows_of_curve: int, digits: int) -> None:
     random = np.random.default_rng(rows_of_curve)
     times = 60_000 // rows_of_curve

@@ -454,7 +454,7 @@ def test_metrics_in_a_set_equal_separate_calls() -> None:
         assert mine.select(alone.columns).equals(alone), name
 
 
-@pytest.mark.parametrize(("name", "distance"), [*itertools.product(SIDES, DISTANCES), ("mutual_information", None)])
+@pytest.mark.parametrize(("name", "distance"), [*zip(SIDES, DISTANCES, strict=False), ("mutual_information", None)])
 def test_pos_label_does_not_matter(name: str, distance: str | None) -> None:
     given: dict[str, Any] = {} if distance is None else {"distance": distance}
     metric = factory(name)("group", unknown="group", **given)

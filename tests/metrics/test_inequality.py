@@ -136,14 +136,11 @@ def test_index_equals_the_formula(people: pl.DataFrame, kind: str, alpha: float,
     assert close(result, entropy(benefit(people), alpha, mass(people)))
 
 
-@pytest.mark.parametrize("weighted", [False, True])
 @pytest.mark.parametrize("alpha", ALPHAS)
 @pytest.mark.parametrize("kind", KINDS)
-def test_index_by_outer_group_and_group_equals_the_formula(
-    people: pl.DataFrame, kind: str, alpha: float, *, weighted: bool
-) -> None:
+def test_index_by_outer_group_and_group_equals_the_formula(people: pl.DataFrame, kind: str, alpha: float) -> None:
     benefit, columns, *_ = KINDS[kind]
-    mass, options = counting(weighted=weighted)
+    mass, options = counting(weighted=True)
     metric = index(kind, alpha)
     folds = by_key(metric(people, **columns, **options, group_by="fold"), "fold")
     gap = tf.new_groupwise_metric(metric, "gap", tf.group_maximum())("race")
@@ -333,28 +330,22 @@ def compared(what: str, kind: str, alpha: float) -> tf.types.GroupwiseMetric:
     return factory("race", alpha=alpha, **options)
 
 
-@pytest.mark.parametrize("weighted", [False, True])
 @pytest.mark.parametrize("alpha", ALPHAS)
 @pytest.mark.parametrize("kind", KINDS)
-def test_between_group_index_replaces_benefits_by_group_means(
-    people: pl.DataFrame, kind: str, alpha: float, *, weighted: bool
-) -> None:
+def test_between_group_index_replaces_benefits_by_group_means(people: pl.DataFrame, kind: str, alpha: float) -> None:
     benefit, columns, *_ = KINDS[kind]
-    mass, options = counting(weighted=weighted)
+    mass, options = counting(weighted=True)
     result = by_key(compared("between", kind, alpha)(people, **columns, **options, group_by="fold"), "fold")
     for fold, part in parts(people, "fold").items():
         means, sizes = group_means(part, benefit(part), mass(part))
         assert close(result[fold], entropy(means, alpha, sizes))
 
 
-@pytest.mark.parametrize("weighted", [False, True])
 @pytest.mark.parametrize("alpha", ALPHAS)
 @pytest.mark.parametrize("kind", KINDS)
-def test_within_group_index_is_total_minus_between(
-    people: pl.DataFrame, kind: str, alpha: float, *, weighted: bool
-) -> None:
+def test_within_group_index_is_total_minus_between(people: pl.DataFrame, kind: str, alpha: float) -> None:
     benefit, columns, *_ = KINDS[kind]
-    mass, options = counting(weighted=weighted)
+    mass, options = counting(weighted=True)
     three = tf.metric_set(index(kind, alpha), compared("between", kind, alpha), compared("within", kind, alpha))
     result = three(people, **columns, **options)[".estimate"].to_list()
     b, w = benefit(people), mass(people)

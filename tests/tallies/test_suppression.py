@@ -82,7 +82,7 @@ def test_linear_programming_recovers_no_small_count() -> None:
 
 @pytest.mark.simulation
 def test_linear_programming_recovers_no_small_count_in_many_tables() -> None:
-    tables = int(os.environ.get("RANDOM_TABLES", "500"))
+    tables = int(os.environ.get("RANDOM_TABLES", "250"))
     assert attacked(tables, 1) > 2 * tables
 
 
@@ -218,7 +218,7 @@ def test_frames_give_no_small_count_away() -> None:
     parities = (tf.equal_opportunity("g"), tf.accuracy.difference("h"))
     fair = tf.metric_set(tf.accuracy, tf.selection_rate, by_pair, *parities)
     attacks = 0
-    for people, below in random_people(25):
+    for people, below in random_people(15):
         frame = fair.by_group(people, "truth", "guess", suppress_below=below, on_undefined="ignore")
         cells = list(itertools.product("abcd", "xyz", [0, 1], [0, 1]))
         weights = {"sens": ((1, 1), (1, 0)), "spec": ((0, 0), (0, 1)), "accuracy": ((0, 0), (1, 1), (0, 1), (1, 0)),
@@ -251,7 +251,7 @@ def test_frames_give_no_small_count_away() -> None:
                     assert lower < 1e-6
                     assert upper > below - 1e-6
                     attacks += 1
-    assert attacks > 100
+    assert attacks > 60
 
 
 def rare_people() -> pl.DataFrame:
