@@ -73,7 +73,7 @@ def test_comparisons_equal_those_of_chosen_rows(metric: Any, to: str) -> None:
     call: dict[str, Any] = {"probs": "score"}
     own = {group: value(metric, PEOPLE.filter(in_group(group)), **call) for group in GROUPS}
     rest = {
-        group: value(metric, PEOPLE.filter(KNOWN & (pl.col(group) == False)), **call)  # noqa: E712 - null is not false
+        group: value(metric, PEOPLE.filter(pl.col(group) == False), **call)  # noqa: E712 - null is not false
         for group in GROUPS
     }
     expected = {
@@ -93,7 +93,7 @@ def test_crossed_with_a_column_outside_is_everyone_else() -> None:
     for group, sex in itertools.product(GROUPS, "fm"):
         own = in_group(group) & (pl.col("sex") == sex)
         may_be = pl.col(group).fill_null(value=True) & (pl.col("sex") == sex)
-        distance = value(tf.accuracy, PEOPLE.filter(own)) - value(tf.accuracy, PEOPLE.filter(KNOWN & ~may_be))
+        distance = value(tf.accuracy, PEOPLE.filter(own)) - value(tf.accuracy, PEOPLE.filter(~may_be))
         largest = max(largest, abs(distance))
     assert value(disparity, PEOPLE, on_undefined="ignore") == pytest.approx(largest, abs=1e-12)
 
@@ -391,7 +391,7 @@ def test_permutation_tests_keep_their_level() -> None:
 def test_each_group_against_those_outside_of_it() -> None:
     compared = tf.compare_groups(tf.accuracy, by=RACE, to="rest")(PEOPLE, "y", "p")
     for row in compared.filter(pl.col(".status") == "ok").iter_rows(named=True):
-        rest = PEOPLE.filter(KNOWN & ~pl.col(row[".group"]).fill_null(value=True))
+        rest = PEOPLE.filter(~pl.col(row[".group"]).fill_null(value=True))
         sides = pl.concat([PEOPLE.filter(in_group(row[".group"])).with_columns(side=1), rest.with_columns(side=0)])
         two = tf.accuracy.difference("side", to=0, signed=True)(sides, "y", "p", interval="auto").row(0, named=True)
         own = (row[".disparity"], row[".lower"], row[".upper"])
@@ -420,7 +420,7 @@ def test_limits_of_the_farthest_group_are_those_of_each(name: str, scale: Any, t
 def test_limits_of_the_farthest_group_are_near_those_of_resampled_people() -> None:
     disparity = tf.sens.difference(RACE, to="rest")
     closed, drawn = (
-        disparity(PEOPLE, "y", "p", interval=interval, times=1_000, on_undefined="ignore").row(0, named=True)
+        disparity(PEOPLE.drop_nulls(), "y", "p", interval=interval, times=1_000).row(0, named=True)
         for interval in ("auto", "bootstrap")
     )
     assert closed[".upper"] == pytest.approx(drawn[".upper"], abs=0.02)
@@ -434,7 +434,7 @@ def test_formulas_of_two_samples_compare_with_those_outside() -> None:
     expected = 0.0
     for group in GROUPS:
         own = PEOPLE.filter(in_group(group))["score"].to_numpy()
-        rest = PEOPLE.filter(KNOWN & ~pl.col(group).fill_null(value=True))["score"].to_numpy()
+        rest = PEOPLE.filter(~pl.col(group).fill_null(value=True))["score"].to_numpy()
         points = np.concatenate([own, rest])
         distance = np.abs(
             np.searchsorted(np.sort(own), points, "right") / len(own)
@@ -590,6 +590,7 @@ def test_audits_count_people_in_each_of_their_groups() -> None:
     assert shown["asian"][".reference"] == highest
     # counts of two groups do not stand beside each other where they share people
     assert shown["asian"][".p_fisher"] is None
+    assert "no exact tests" in shown["asian"][".note"]
     assert shown["none"][".note"] == "in no group: not compared"
     # rows that are unknown in any feature count nowhere
     law = tf.audit(
@@ -685,7 +686,6 @@ def test_verbs_of_rows_in_one_group_refuse_several() -> None:
     gold = PEOPLE.with_columns(judge="p", y=pl.when(pl.int_range(pl.len()) % 3 == 0).then("y"))
     for call in (
         lambda: inference.stratified(tf.accuracy.difference(RACE), within="sex")(PEOPLE, "y", "p"),
-        lambda: tf.accuracy.difference(RACE).by_group(PEOPLE, "y", "p", suppress_below=5),
         lambda: tf.accuracy.difference(RACE)(gold, "y", "p", judged="judge"),
     ):
         with pytest.raises(ArgumentError, match=r'each row is in one group, .* or say `combined="alone"`'):
@@ -695,11 +695,50 @@ def test_verbs_of_rows_in_one_group_refuse_several() -> None:
     for call in (
         lambda: tf.accuracy(PEOPLE, "y", "p", group_by=RACE),  # pyright: ignore[reportCallIssue, reportArgumentType] - bad input
         lambda: inference.decompose(tf.accuracy, by=RACE, between="sex"),  # pyright: ignore[reportArgumentType] - bad input
-        lambda: inference.subgroup_search(tf.accuracy, [RACE, "sex"]),  # pyright: ignore[reportArgumentType] - bad input
+        lambda: inference.subgroup_search(tf.accuracy, [tf.memberships("sex", separator=";")]),  # pyright: ignore[reportArgumentType] - bad input
         lambda: inference.missing_truth(PEOPLE, "y", "p", by=RACE),  # pyright: ignore[reportArgumentType] - bad input
     ):
         with pytest.raises(ColumnError, match="name the column of one group, or one of their combinations"):
             call()
+
+
+def test_searches_read_the_columns_of_memberships() -> None:
+    calls: list[tuple[Any, dict[str, Any]]] = [
+        (lambda by: inference.subgroup_search(tf.accuracy, by), {"estimate": "p", "times": 49}),
+        (inference.multicalibration_test, {"probs": "score"}),
+    ]
+    for search, call in calls:
+        assert_frame_equal(*(search(by)(PEOPLE, "y", **call) for by in ([RACE, "sex"], [*GROUPS, "sex"])))
+
+
+def test_people_who_are_outside_of_a_group_belong_to_its_rest() -> None:
+    # of the last three it is not known whether they are in b
+    data = pl.DataFrame({
+        "a": [True, True, False, False, False, None, True], "b": [False, True, True, False, None, None, None],
+        "hired": [1, 0, 1, 0, 1, 1, 1],
+    })  # fmt: skip
+
+    def rests(**options: Any) -> list[tuple[Any, ...]]:
+        table = tf.compare_groups(tf.selection_rate, by=tf.memberships("a", "b"), to="rest", **options)
+        rows = table(data, estimate="hired", on_undefined="ignore", explain=True)
+        return rows.drop_nulls(".disparity").select(".group", ".n", ".denominator_reference").rows()
+
+    assert rests() == [("a", 3, 3), ("b", 2, 2)]
+    # two people of unknown groups, and five others
+    assert rests(unknown="group") == [("a", 3, 3), ("b", 2, 2), ("null", 2, 5)]
+    # who is left out altogether is in no rest
+    assert rests(unknown="drop") == [("a", 3, 2), ("b", 2, 2)]
+    # a value that means unknown says nothing of other groups
+    texts = pl.DataFrame({"tags": ["a", "a;b", "b", "none", "Unknown", "a;Unknown"], "hired": [1, 0, 1, 0, 1, 1]})
+    table = tf.compare_groups(tf.selection_rate, by=tf.memberships("tags", separator=";"), to="rest")
+    rows = table(texts, estimate="hired", on_undefined="ignore", explain=True).drop_nulls(".disparity")
+    assert rows.select(".group", ".n", ".denominator_reference").rows() == [("a", 3, 2), ("b", 2, 3)]
+
+
+def test_people_in_no_group_are_no_reference() -> None:
+    for call in (tf.accuracy.difference(RACE, to="none"), tf.compare_groups(tf.accuracy, by=RACE, to="none")):
+        with pytest.raises(tf.errors.AggregateError, match=r'people in none of the groups of .*write `to="rest"`'):
+            call(PEOPLE, "y", "p")
 
 
 ALONE = tf.memberships(*GROUPS, name="race", combined="alone")

@@ -197,6 +197,8 @@ class ArgumentError(TidyfairError):
     def unknown(cls, kind: str, name: object, known: Iterable[object]) -> Self:
         """A choice or a name that does not exist."""
         known = list(known)
+        if not known:
+            return cls(f"Unknown {kind} {in_short(name)}: it has no names; give values one after the other.")
         return cls(f"Unknown {kind} {in_short(name)}.{nearest(name, known)} Known: {listed(known, shown=30)}.")
 
     @classmethod

@@ -82,6 +82,11 @@ def test_exceeded_limits_fail() -> None:
         ('features = ["sex"]\nmetrics = [\n  "senss",\n]', r"line 3: `metrics`: there is no metric 'senss'"),
         ("[limits]\nequalized_od = 0.1", r"line 2: `limits`: there is no metric or disparity 'equalized_od'"),
         ("[limits]\nequalized_odds = 5", r"line 2: .*lies between 0 and 1"),
+        (
+            "[limits]\naccuracy = 65",
+            r"line 2: `limits`: .* the limit `accuracy = 65`, .* 65 percent is `accuracy = 0\.65`",
+        ),
+        ("[limits]\nfpr = 0.1", r"line 2: .* no metric or disparity 'fpr'\. Here it is 'false_positive_rate'"),
         ("x = = 3", "not a policy: .*line 1, column 5"),
     ],
 )
@@ -90,7 +95,7 @@ def test_bad_policies_name_key_and_line(text: str, message: str, tmp_path: Path)
     path.write_text(text)
     with pytest.raises(tf.errors.ArgumentError, match=message):
         read_policy(path)
-    with pytest.raises(tf.errors.ArgumentError, match="is not a policy"):
+    with pytest.raises(tf.errors.ArgumentError, match=r"none.toml' cannot be read: No such file"):
         read_policy(tmp_path / "none.toml")
 
 
@@ -110,5 +115,18 @@ def test_command_line_checks_and_verifies(tmp_path: Path, capsys: pytest.Capture
     assert main(["check", str(data), *call]) == 3
     assert main(["check", str(data), *call, "--json", "-"]) == 3
     assert "the data have no columns tall" in capsys.readouterr().out
+    policy.write_text('features = ["sex"]\nmetrics = ["selection_rate"]\nleast_n = 2000\n')
+    main(["check", *call])
+    shown = capsys.readouterr().out
+    sizes = lending().group_by("sex").agg(pl.len(), (pl.col("approved") == "yes").mean())
+    # as counts, and in percent
+    assert f" {sizes['len'].min():,} " in shown
+    assert " 2000 " in shown
+    assert f"{sizes['approved'].min():.1%}" in shown  # pyright: ignore[reportOptionalOperand] - no nulls
+    with pytest.raises(SystemExit):
+        main(["check", *call, "--by", "sex"])
+    assert "--by is an option of audit, report, compare, and not of check" in capsys.readouterr().err
+    assert main(["check", "missing.csv", *call]) == 2
+    assert "'missing.csv': No such file or directory" in capsys.readouterr().err
     evidence.write_text("{}")
     assert main(["verify", str(evidence)]) == 2

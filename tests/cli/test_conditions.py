@@ -239,9 +239,17 @@ def test_summary_of_a_comparison_speaks_of_groups(tmp_path: Path, capsys: pytest
         data.filter(pl.col("g") == "a"), "truth", one="old", other="new", pos_label="yes", conf_level=0.975
     )
     assert [change["lower"], change["upper"]] == pytest.approx(expected.select(".lower", ".upper").row(0))
+    _, out, _ = called(capsys, *call, "--margin", "0.6")
+    assert "new: equivalent in selection rate, accuracy, sensitivity" in " ".join(out.split())
+    assert "equivalent: the whole interval is within 0.6" in out
+    changes = json.loads(called(capsys, *call, "--margin", "0.6", "--json", "-")[1])["results"]
+    models = tf.compare_models(tf.accuracy, margin=0.6)(data, "truth", one="old", other="new", pos_label="yes")
+    (row,) = [row for row in changes if (row["metric"], row["by"]) == ("accuracy", None)]
+    assert (row["verdict"], row["margin"]) == models.select(".verdict", ".margin").row(0)
+    assert called(capsys, *call, "--margin", "-1")[0] == 2
     _, out, _ = called(capsys, *call, "--min-n", "1000")
     assert "better in" not in out
-    assert "nothing is shown for" in out
+    assert "no change is shown in any of" in out
     assert "`--group-by g` shows all" in out
 
 

@@ -14,7 +14,7 @@ from scipy import stats
 from statsmodels.stats.contingency_tables import StratifiedTable, mcnemar as their_mcnemar
 
 import tidyfair as tf
-from tidyfair.inference.contingency import equal_odds, fisher, mcnemar
+from tidyfair.inference.contingency import Strata, fisher, mcnemar
 
 
 def test_fisher_equals_scipy_and_its_mid_p_value_counts_ties_half() -> None:
@@ -118,7 +118,7 @@ def test_equal_odds_equals_breslow_day_with_tarones_correction(tables: Any) -> N
     hits, rows, other, others = map(np.array, tables)
     cells = [[[a, n - a], [b, m - b]] for a, n, b, m in zip(hits, rows, other, others, strict=True)]
     theirs: Any = StratifiedTable(np.array(cells).transpose(1, 2, 0)).test_equal_odds(adjust=True)
-    assert equal_odds(hits, rows, other, others).p_value == pytest.approx(theirs.pvalue, rel=1e-9)
+    assert Strata(hits, rows, other, others).equal_odds().p_value == pytest.approx(theirs.pvalue, rel=1e-9)
 
 
 def test_equal_odds_of_opposite_strata_by_hand() -> None:
@@ -126,15 +126,17 @@ def test_equal_odds_of_opposite_strata_by_hand() -> None:
     rows = np.full(2, 60.0)
     variance = 1 / (2 / 20 + 2 / 40)
     expected = stats.chi2.sf(2 * 10**2 / variance, 1)
-    assert equal_odds(np.array([30.0, 10]), rows, np.array([10.0, 30]), rows).p_value == pytest.approx(expected)
+    assert Strata(np.array([30.0, 10]), rows, np.array([10.0, 30]), rows).equal_odds().p_value == pytest.approx(
+        expected
+    )
 
 
 def test_strata_without_hits_do_not_count() -> None:
     hits, rows, other, others = map(np.array, STRATA[0])
     more = [np.append(column, extra) for column, extra in zip(STRATA[0], (0, 20, 0, 30), strict=True)]
-    assert equal_odds(*more) == pytest.approx(equal_odds(hits, rows, other, others))
-    assert equal_odds(*(column[:1] for column in (hits, rows, other, others))).p_value == 1
-    assert math.isnan(equal_odds(hits, hits, other, others).p_value)
+    assert Strata(*more).equal_odds() == pytest.approx(Strata(hits, rows, other, others).equal_odds())
+    assert Strata(*(column[:1] for column in (hits, rows, other, others))).equal_odds().p_value == 1
+    assert math.isnan(Strata(hits, hits, other, others).equal_odds().p_value)
 
 
 @pytest.mark.simulation
@@ -145,7 +147,7 @@ def test_error_rate_of_equal_odds() -> None:
     for _ in range(1000):
         hits = random.binomial(60, 1 / (1 + np.exp(-base - 0.5)))
         other = random.binomial(80, 1 / (1 + np.exp(-base)))
-        rejected += equal_odds(hits.astype(float), rows, other.astype(float), others).p_value < 0.05
+        rejected += Strata(hits.astype(float), rows, other.astype(float), others).equal_odds().p_value < 0.05
     assert rejected / 1000 == pytest.approx(0.05, abs=3 * math.sqrt(0.05 * 0.95 / 1000))
 
 

@@ -13,7 +13,7 @@ from statsmodels.stats.contingency_tables import StratifiedTable
 import tidyfair as tf
 from tidyfair import inference
 from tidyfair.datasets import lending
-from tidyfair.inference.contingency import equal_rates, homogeneity, standardized_limits
+from tidyfair.inference.contingency import Strata
 from tidyfair.intervals.proportions import score_difference, z_value
 
 LOANS = lending(2500).with_columns(y=pl.col("repaid") == "yes", p=pl.col("approved") == "yes")
@@ -62,7 +62,7 @@ def test_mantel_haenszel_interval_coverage(count: int, size: int, least: float, 
     rows, others = np.full(count, size), np.full(count, 2 * size)
     for _ in range(runs):
         hits, other = random.binomial(rows, base + 0.1), random.binomial(others, base)
-        (lower,), (upper,) = standardized_limits(hits, rows, other, others, 1.959964)
+        lower, upper = Strata(hits, rows, other, others).limits(1.959964)
         held += lower <= 0.1 <= upper
     assert held / runs == pytest.approx(0.95, abs=0.03)
 
@@ -72,14 +72,14 @@ def test_interval_excludes_equality_where_its_test_rejects_it() -> None:
     for _ in range(60):
         rows, others = random.integers(2, 40, (2, 3))
         tables = random.binomial(rows, 0.5), rows, random.binomial(others, 0.25), others
-        (lower,), (upper,) = standardized_limits(*tables, z_value(0.95))
-        assert (lower > 0 or upper < 0) == (equal_rates(*tables).p_value < 0.05)
+        lower, upper = Strata(*tables).limits(z_value(0.95))
+        assert (lower > 0 or upper < 0) == (Strata(*tables).equal_rates().p_value < 0.05)
 
 
 def test_interval_of_one_stratum_is_that_of_its_difference() -> None:
     hits, rows, other, others = (np.array([number]) for number in (7, 20, 20, 45))
     expected = score_difference(hits / rows, rows, other / others, others, 1.959964)
-    assert np.ravel(standardized_limits(hits, rows, other, others, 1.959964)) == pytest.approx(np.ravel(expected))
+    assert np.ravel(Strata(hits, rows, other, others).limits(1.959964)) == pytest.approx(np.ravel(expected))
 
 
 def test_interval_of_rates_that_are_all_0_or_1_is_no_certainty() -> None:
@@ -105,8 +105,8 @@ def test_error_rate_of_equal_groups() -> None:
     base, rows, others = np.array([0.1, 0.3, 0.5, 0.8]), np.array([60, 30, 80, 50]), np.array([200, 100, 90, 300])
     for _ in range(runs):
         tables = random.binomial(rows, base), rows, random.binomial(others, base), others
-        rejected += equal_rates(*tables).p_value < 0.05
-        varied += homogeneity(*tables).p_value < 0.05
+        rejected += Strata(*tables).equal_rates().p_value < 0.05
+        varied += Strata(*tables).homogeneity().p_value < 0.05
     assert rejected / runs == pytest.approx(0.05, abs=0.02)
     assert varied / runs < 0.07
 

@@ -270,6 +270,8 @@ def test_labels_by_design_are_weighted_by_their_probability() -> None:
     assert row[".judge"] == pytest.approx((data["labels"] == data["guess"]).mean())
     # the same probability for all changes nothing
     equal = values(tf.accuracy, data.with_columns(p=0.2), label_probability="p")
+    with pytest.raises(ColumnError, match="`label_probability`: there is no column 'q'"):
+        values(tf.accuracy, data, label_probability="q")
     plain = values(tf.accuracy, data)
     for name in (".estimate", ".std_error", ".lower", ".upper"):
         assert equal[name].item() == pytest.approx(plain[name].item(), rel=1e-9)

@@ -86,6 +86,73 @@ def test_linear_programming_recovers_no_small_count_in_many_tables() -> None:
     assert attacked(tables, 1) > 2 * tables
 
 
+def overlapping_tables(number: int, seed: int) -> Iterator[tuple[Any, Any, Any, int]]:
+    """Counts of combinations of three tags and a feature, by label, with the tags and the feature of each."""
+    rng = np.random.default_rng(seed)
+    for _ in range(number):
+        cells = np.array(list(itertools.product([0, 1], [0, 1], [0, 1], [0, 1])))
+        counts = rng.poisson(rng.choice([1, 4, 15, 60], size=(16, 1)), size=(16, int(rng.integers(1, 4))))
+        counts[rng.random(counts.shape) < 0.15] = 0
+        yield counts, cells[:, :3], cells[:, 3], int(rng.choice([3, 5, 10]))
+
+
+def attacked_overlapping(number: int, seed: int) -> int:
+    """The number of small counts of tags, of two tags together and of combinations that were attacked in vain."""
+    protected = 0
+    for counts, tags, feature, below in overlapping_tables(number, seed):
+        nobody = (tags.sum(axis=1) == 0)[:, None]
+        of_group = np.hstack([tags, nobody]).astype(float)
+        cell, group = of_group.nonzero()
+        shown_tags, shown_feature, shown_all = hidden_groups(counts, [(cell, group), feature, feature * 0], below)
+        is_shown = ~shown_tags
+        singles = of_group.T
+        pairs = {(i, j): singles[i] * singles[j] for i, j in itertools.combinations(range(3), 2)}
+        # intervals of the difference of two groups that are shown tell how many people both have
+        known = [
+            *singles[is_shown], *(row for (i, j), row in pairs.items() if is_shown[i] and is_shown[j]),
+            *sums([feature])[~shown_feature], *sums([feature * 0])[~shown_all],
+        ]  # fmt: skip
+        relations = np.array(known).reshape(-1, 16)
+        combinations = np.unique(tags, axis=0, return_inverse=True)[1]
+        secrets = [*singles, *pairs.values(), *sums([combinations.ravel()]), *sums([feature])]
+        for own, label in itertools.product(secrets, range(counts.shape[1])):
+            if 0 < own @ counts[:, label] < below:
+                lower, upper = ends(relations, relations @ counts[:, label], own)
+                assert lower < 1e-6, (counts, below)
+                assert upper > below - 1e-6, (counts, below)
+                protected += 1
+    return protected
+
+
+def test_people_in_several_groups_are_not_given_away() -> None:
+    assert attacked_overlapping(30, 0) > 90
+
+
+@pytest.mark.simulation
+def test_people_in_several_groups_are_not_given_away_in_many_tables() -> None:
+    tables = int(os.environ.get("RANDOM_TABLES", "500"))
+    assert attacked_overlapping(tables, 1) > 3 * tables
+
+
+def test_groups_that_overlap_are_hidden_with_the_people_that_they_share() -> None:
+    sizes = {"a": 60, "b": 50, "c": 40, "a;b": 2, "b;c": 20, "none": 30}
+    people = pl.DataFrame({"tags": [tags for tags, size in sizes.items() for _ in range(size)]})
+    people = people.with_columns(guess=1)
+    tags = tf.memberships("tags", separator=";")
+    for by in (tags, tf.memberships("a", "b", "c", name="tags")):
+        data = people.with_columns(pl.col("tags").str.split(";").list.contains(name).alias(name) for name in "abc")
+        call: dict[str, Any] = {"estimate": "guess", "pos_label": 1, "suppress_below": 5}
+        groups = tf.selection_rate.difference(by).by_group(data, **call)
+        # 2 people are both a and b, so that one of these is not shown; everybody in all is
+        shown = dict(groups.select(".group", ".n").rows())
+        assert shown in ({"a": 62, "b": None, "c": 60, "none": 30}, {"a": None, "b": 72, "c": 60, "none": 30})
+        table = tf.compare_groups(tf.selection_rate, by=by, to="c")(data, **call)
+        assert table.filter(pl.col(".status") == "suppressed")[".n"].to_list() == [None]
+    unsure = people.with_columns(a=pl.Series([None, *[True] * 201]), b=pl.Series([True] * 202))
+    with pytest.raises(tf.errors.ArgumentError, match=r"of some people it is known of one group of 'a\|b'"):
+        tf.selection_rate.difference(tf.memberships("a", "b"))(unsure, estimate="guess", pos_label=1, suppress_below=5)
+
+
 def test_groups_are_hidden_only_for_small_counts() -> None:
     counts = np.array([[40, 10], [3, 20], [30, 25], [80, 90]])
     (by_group, every) = hidden_groups(counts, [np.arange(4), np.zeros(4, dtype=int)], 5)

@@ -86,6 +86,10 @@ def adverse_impact(frame: pl.DataFrame) -> pl.DataFrame:
         pl.when(is_below.is_not_null() & within_one.is_not_null()).then(is_below & within_one).alias(".within_one"),
         _exact(frame, mid_p=False).alias(".p_fisher"),
         _exact(frame, mid_p=True).alias(".p_mid_p"),
+        pl.when(hits.is_not_null() & is_below.is_not_null() & other_hits.is_null())
+        .then(pl.lit("shares people with the group that it is compared with: no exact tests"))
+        .otherwise(NOTE)
+        .alias(NOTE),
     )
 
 

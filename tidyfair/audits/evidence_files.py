@@ -92,6 +92,9 @@ class StoredCounts:
             raise ArgumentError(msg)
         features: list[dict[str, Any]] = []
         for by in bys:
+            if counted.suppression is not None and by is not None:
+                # the file would have the combinations of groups
+                by.refuse_memberships("evidence with `suppress_below`", overlapping=True)
             margin, hidden = counted.margin(by)
             cells, rows = margin.cells.sort(margin.counted_by, nulls_last=True), margin.rows
             if rows is not None:

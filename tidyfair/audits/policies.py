@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import tomllib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Unpack, cast
@@ -15,6 +15,7 @@ from tidyfair.audits.evidence_files import Arguments, StoredCounts
 from tidyfair.calling import GroupwiseMetric, Metric, metric_set
 from tidyfair.errors import ArgumentError, Status, in_short, listed, nearest
 from tidyfair.inference.gates import FAIL, PASS, Gate, UnfairError, check
+from tidyfair.metrics import expression_for
 from tidyfair.metrics.catalog import comparison_named, factories, metric_named, names_of_metrics
 from tidyfair.specs import ColumnLike, Options, ReadOptions, SurveyCallOptions
 from tidyfair.specs.result_kinds import REQUIREMENTS
@@ -48,7 +49,8 @@ class AuditPolicy:
 
     Returns:
         A row for each requirement: `.by`, `.metric`, `.level`, `.requirement` (`feature`, `rows`, `value` or `limit`),
-        `.estimate`, `.lower`, `.upper`, `.limit`, `.verdict` and `.reason`.
+        `.estimate` (the rows, or the value, of the group where it is smallest), `.lower`, `.upper`, `.limit`,
+        `.verdict` and `.reason`.
 
     >>> from tidyfair.datasets import lending
     >>> policy = AuditPolicy(features=("sex", "age"), limits={"demographic_parity": 0.1})
@@ -70,15 +72,16 @@ class AuditPolicy:
             object.__setattr__(self, name, tuple(getattr(self, name)))
         for name in self.metrics:
             if metric_named(name) is None:
-                msg = f"`metrics`: there is no metric {name!r}.{nearest(name, names_of_metrics())}"
-                raise ArgumentError(msg)
-        for name in self.limits:
+                raise _unknown("metrics", "metric", name, ())
+        for name, limit in self.limits.items():
             if metric_named(name) is None and comparison_named(name) is None:
-                known = [*names_of_metrics(), *(factory.name for factory in factories())]
-                msg = f"`limits`: there is no metric or disparity {name!r}.{nearest(name, known)}"
-                raise ArgumentError(msg)
-        for by in ("feature", None):
-            self._gate(by, _ROLES)
+                raise _unknown("limits", "metric or disparity", name, [factory.name for factory in factories()])
+            try:
+                self._gate_of(name, limit, "feature", _ROLES)
+            except ArgumentError as error:
+                text = re.sub(r"`(above|below)=([^`]*)`", rf"`{name} = \2`", str(error).removeprefix("check(): "))
+                msg = f"`limits`: {text}"
+                raise ArgumentError(msg) from error
 
     def __call__(
         self, data: object, truth: ColumnLike | None = None, estimate: ColumnLike | None = None,
@@ -158,7 +161,7 @@ class AuditPolicy:
             lacking = own.filter(pl.col(".estimate").is_null())
             texts = lacking.select(pl.format("{} ({})", pl.col(".group").fill_null("all rows"), ".status")).to_series()
             reason = f"no value in {listed(texts)}" if len(texts) else ""
-            yield _row(by, name, "value", reason if len(own) else _MISSING)
+            yield _row(by, name, "value", reason if len(own) else _MISSING) | {".estimate": own[".estimate"].min()}
         gate = self._gate(by, frozenset(tally.given))
         read = {name: value for name, value in reading.items() if name not in {"interval", "conf_level"}}
         judged = [] if gate is None else gate.compute(tally, on_undefined="ignore", **read).to_dicts()
@@ -179,18 +182,21 @@ class AuditPolicy:
 
     def _gate(self, by: str | None, given: frozenset[str]) -> Gate | None:
         """The limits of all rows, or of the disparities of a feature, that can be judged."""
-        gates: list[Gate] = []
-        for name in self._limits(by):
-            judged: Any = metric_named(name) if by is None else cast("Any", comparison_named(name))(*by.split(":"))
-            judged = judged.reading(given)
-            if _reads(judged) <= given:
-                side = "below" if judged.direction in {"minimize", "zero"} else "above"
-                limit: dict[str, Any] = {side: self.limits[name]}
-                gates.append(check(judged, **limit, conf_level=self.conf_level))
+        able = [self._gate_of(name, self.limits[name], by, given) for name in self._limits(by)]
+        gates = [gate for gate in able if gate is not None]
         if not gates:
             return None
         limits = tuple(limit for gate in gates for limit in gate.limits)
         return Gate(metric_set(*(gate.metrics for gate in gates)), limits, self.conf_level)
+
+    def _gate_of(self, name: str, limit: float, by: str | None, given: frozenset[str]) -> Gate | None:
+        """The limit of a metric, or of a disparity by a feature, that can be judged."""
+        factory: Any = comparison_named(name)
+        judged: Any = metric_named(name) if factory is None else factory(*(by or "").split(":"))
+        judged = judged.reading(given)
+        side = "below" if judged.direction in {"minimize", "zero"} else "above"
+        bound: dict[str, Any] = {side: limit}
+        return check(judged, **bound, conf_level=self.conf_level) if _reads(judged) <= given else None
 
 
 _ROLES = frozenset({"truth", "estimate", "probs"})
@@ -201,6 +207,14 @@ _MISSING = "missing: the call lacks columns that it reads"
 def _reads(metric: Member) -> frozenset[str]:
     """The roles of columns that a metric reads."""
     return frozenset(role for spec in metric.specs for _, formula in spec.formulas for role in formula.reads)
+
+
+def _unknown(key: str, kind: str, name: str, others: Sequence[str]) -> ArgumentError:
+    """The error for a name that is none, with that of the library."""
+    known = [*names_of_metrics(), *others]
+    ours = expression_for(name, names_of_metrics(), others) or name
+    way_out = f" Here it is {ours!r}." if ours != name and ours in known else nearest(name, known)
+    return ArgumentError(f"`{key}`: there is no {kind} {name!r}.{way_out}")
 
 
 def _row(by: str | None, metric: str | None, requirement: str, reason: str) -> dict[str, Any]:
@@ -231,7 +245,10 @@ def read_policy(path: str | Path) -> AuditPolicy:
     try:
         text = Path(path).read_text("utf-8")
         content = tomllib.loads(text)
-    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+    except OSError as error:
+        msg = f"{str(path)!r} cannot be read: {error.strerror}."
+        raise ArgumentError(msg) from error
+    except (UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
         msg = f"{str(path)!r} is not a policy: {error}."
         raise ArgumentError(msg) from error
     for key, value in content.items():

@@ -13,7 +13,7 @@ import polars as pl
 from polars import selectors
 
 from tidyfair.audits import UsualMetrics
-from tidyfair.calling import GroupwiseMetric, Metric
+from tidyfair.calling import GroupwiseMetric, Metric, metric_set
 from tidyfair.cli.audit import notes_on_left_out
 from tidyfair.cli.fail_if import CHANGE, Condition, conditions_of
 from tidyfair.cli.inputs import (
@@ -31,7 +31,7 @@ from tidyfair.cli.verdicts import Verdicts
 from tidyfair.errors import ArgumentError, ColumnError
 from tidyfair.evaluation import read_labels, texts_of
 from tidyfair.inference.gates import Outside, judged_changes
-from tidyfair.inference.models import PairedModels, compare_models
+from tidyfair.inference.models import PairedModels, compare_models, with_verdicts
 from tidyfair.metrics.classification import base_rate
 from tidyfair.reports import (
     findings_of_models,
@@ -41,6 +41,7 @@ from tidyfair.reports import (
     percent,
     units_of,
 )
+from tidyfair.specs import number
 from tidyfair.tallies import Cut
 
 _DRAWS = 1_000
@@ -59,6 +60,8 @@ class _Comparison:
     metrics: list[Metric | GroupwiseMetric]
     rows: pl.LazyFrame
     call: dict[str, Any]
+    margin: float | None
+    """The change up to which models are as good as each other."""
 
     @cached_property
     def paired(self) -> PairedModels:
@@ -67,6 +70,13 @@ class _Comparison:
         if self.call.get("on_undefined", "warn") == "warn":
             paired.warn_of_unknown_groups()
         return paired
+
+    def compared(self, level: float) -> pl.DataFrame:
+        """The changes with their intervals, and with a margin what these show."""
+        changes = self.paired.compared(level)
+        if self.margin is None:
+            return changes
+        return with_verdicts(changes, metric_set(*self.metrics), (self.margin,) * len(self.metrics))
 
     def within(self, feature: Sequence[str], groups: pl.DataFrame) -> _Comparison:
         """The metrics in each of some groups of a feature, instead of all rows and disparities."""
@@ -89,36 +99,24 @@ def compare(options: Namespace) -> int:
     """A model and one or more others that predict the same rows, side by side."""
     outputs = Outputs.of(options)
     inputs = read_inputs(options)
-    one, others, threshold = options.one, options.other, options.threshold
+    one, others = options.one, options.other
     _check_models(inputs, one, others)
     if outputs.files.get("html"):
         need_packages()
     confidence = confidence_of(options)
     conditions = _conditions(options, inputs) if confidence is not None else []
-    # limits hold for the changes to all other models
-    level, pairs = 1 - (1 - inputs.level) / len(others), list[_Pair]()
-    for other in others:
-        comparisons = _comparisons(Namespace(**{**vars(options), "other": other}), inputs, conditions)
-        result = pl.concat([part.paired.compared(level) for part in comparisons], how="vertical_relaxed")
-        pairs.append(_Pair(other, comparisons, result, _changes_of_groups(options, inputs, comparisons, level)))
+    pairs = _pairs(options, inputs, conditions)
     _check_within_reach(conditions, pairs[0].result, one)
-    named = _with_models(one, [(pair.other, pair.result) for pair in pairs])
+    named, groups = _tables(one, pairs)
     result = pairs[0].result if len(pairs) == 1 else named
-    of_groups = [(pair.other, pair.groups) for pair in pairs if pair.groups is not None]
-    groups = pairs[0].groups if len(pairs) == 1 else _with_models(one, of_groups) if of_groups else None
     judged, verdicts = None, []
     if confidence is not None:
         judged, verdicts = _verdicts(one, pairs, conditions, confidence, options.outside or "hold")
-    rows = inputs.data.select(column for column in (inputs.truth, one, *others) if column is not None)
-    missing = rows.with_columns(selectors.float().fill_nan(None)).null_count().collect()
-    notes = remarks_on_missing(missing.row(0, named=True).items())
-    if threshold is not None:
-        notes += remarks_on_threshold(inputs.data, threshold, [one, *others])
 
     def content() -> dict[str, Any]:
         return {
             "data": {"name": inputs.name, "truth": inputs.truth}, "one": one,
-            "other": others if len(others) > 1 else others[0], "threshold": threshold,
+            "other": others if len(others) > 1 else others[0], "threshold": options.threshold,
             "conf_level": inputs.level, "results": records(result),
             **({} if groups is None else {"groups": records(groups)}), **(judged.content if judged else {}),
         }  # fmt: skip
@@ -134,8 +132,36 @@ def compare(options: Namespace) -> int:
 
     brief = partial(replace, document, headline=document.headline[:count], parts=document.parts[:count])
     contents = {"html": page, "output": lambda: result, "json": content}
-    code = judged.exit_code if judged else 0
+    code, notes = judged.exit_code if judged else 0, _notes(options, inputs)
     return outputs.finish(lambda: document, contents, brief=brief if verdicts else None, notes=notes, code=code)
+
+
+def _pairs(options: Namespace, inputs: Inputs, conditions: Sequence[Condition]) -> list[_Pair]:
+    """The first model with each other, with limits that hold for the changes to all of them."""
+    level, pairs = 1 - (1 - inputs.level) / len(options.other), list[_Pair]()
+    for other in options.other:
+        comparisons = _comparisons(Namespace(**{**vars(options), "other": other}), inputs, conditions)
+        result = pl.concat([part.compared(level) for part in comparisons], how="vertical_relaxed")
+        pairs.append(_Pair(other, comparisons, result, _changes_of_groups(options, inputs, comparisons, level)))
+    return pairs
+
+
+def _tables(one: str, pairs: Sequence[_Pair]) -> tuple[pl.DataFrame, pl.DataFrame | None]:
+    """The changes of all pairs with the names of both models, and those within groups, if there are any."""
+    of_groups = [(pair.other, pair.groups) for pair in pairs if pair.groups is not None]
+    groups = pairs[0].groups if len(pairs) == 1 else _with_models(one, of_groups) if of_groups else None
+    return _with_models(one, [(pair.other, pair.result) for pair in pairs]), groups
+
+
+def _notes(options: Namespace, inputs: Inputs) -> list[str]:
+    """Sentences on missing values, and on scores that are all on one side of the threshold."""
+    models = [options.one, *options.other]
+    rows = inputs.data.select(column for column in (inputs.truth, *models) if column is not None)
+    missing = rows.with_columns(selectors.float().fill_nan(None)).null_count().collect()
+    notes = remarks_on_missing(missing.row(0, named=True).items())
+    if options.threshold is not None:
+        notes += remarks_on_threshold(inputs.data, options.threshold, models)
+    return notes
 
 
 def _with_models(one: str, tables: Sequence[tuple[str, pl.DataFrame]]) -> pl.DataFrame:
@@ -149,11 +175,11 @@ def _with_models(one: str, tables: Sequence[tuple[str, pl.DataFrame]]) -> pl.Dat
 def _check_models(inputs: Inputs, one: str, others: Sequence[str]) -> None:
     """Refuses the truth as a model, and a model that is named twice."""
     models = [("one", one), *(("other", other) for other in others)]
-    for number, (flag, column) in enumerate(models):
+    for index, (flag, column) in enumerate(models):
         if column == inputs.truth:
             msg = f"`{flag}`: {column!r} is the truth; name the column of a model's predictions."
             raise ArgumentError(msg)
-        if column in [other for _, other in models[:number]]:
+        if column in [other for _, other in models[:index]]:
             msg = f"`other`: {column!r} is named twice: name the columns of different models."
             raise ArgumentError(msg)
 
@@ -205,31 +231,44 @@ def _reads_predictions(metric: Metric | GroupwiseMetric) -> bool:
 
 def _comparisons(options: Namespace, inputs: Inputs, conditions: Sequence[Condition]) -> list[_Comparison]:
     """The comparisons of decisions and of scores, by the usual metrics, added ones and those of conditions."""
-    more, threshold = added_metrics(options, inputs), options.threshold
-    # an audit needs a feature; without one, only its metrics of all rows are used
-    usual = UsualMetrics.of(inputs.features or [options.one], inputs.kind, policy=inputs.policy, more=more).results
-    metrics = [metric for metric in usual if _reads_predictions(metric) and (inputs.features or metric.by is None)]
-    every = (*metrics, *(condition.metric for condition in conditions))
-    by_key = {(metric.name, metric.by.text if metric.by else None): metric for metric in every}
-    score_metrics = [metric for metric in by_key.values() if metric.kind == "prob"]
-    if score_metrics and threshold is None:
-        msg = f"{score_metrics[0].name} is about scores: `one` and `other` name scores where `threshold` is given."
-        raise ArgumentError(msg)
+    metrics = _compared_metrics(options, inputs, conditions)
+    score_metrics = [metric for metric in metrics if metric.kind == "prob"]
+    margin = None if options.margin is None else number("margin", options.margin, 0)
     reading = {name: value for name, value in inputs.reading.items() if name != "interval"}
     rows, decided, reading_decisions = inputs.data, inputs.data, reading
     if inputs.kind == "numbers":
         reading.setdefault("times", _DRAWS)
-    elif threshold is None:
+    elif options.threshold is None:
         _check_labels(options, inputs)
-    if threshold is not None:
+    if options.threshold is not None:
         decided = _decided(options, inputs)
         reading_decisions = {name: value for name, value in reading.items() if name not in {"labels", "estimator"}}
         reading_decisions["pos_label"] = True
     call = {name: value for name, value in inputs.counting.items() if name != "threshold"}
     call |= {"truth": inputs.truth, "one": options.one, "other": options.other, "on_undefined": "ignore"}
-    others = [metric for metric in by_key.values() if metric.kind != "prob"]
-    both = _Comparison(others, decided, call | reading_decisions), _Comparison(score_metrics, rows, call | reading)
+    others = [metric for metric in metrics if metric.kind != "prob"]
+    both = (
+        _Comparison(others, decided, call | reading_decisions, margin),
+        _Comparison(score_metrics, rows, call | reading, margin),
+    )
     return [comparison for comparison in both if comparison.metrics]
+
+
+def _compared_metrics(
+    options: Namespace, inputs: Inputs, conditions: Sequence[Condition]
+) -> list[Metric | GroupwiseMetric]:
+    """The usual metrics, added ones and those of conditions, each once."""
+    # an audit needs a feature; without one, only its metrics of all rows are used
+    features, more = inputs.features or [options.one], added_metrics(options, inputs)
+    usual = UsualMetrics.of(features, inputs.kind, policy=inputs.policy, more=more).results
+    metrics = [metric for metric in usual if _reads_predictions(metric) and (inputs.features or metric.by is None)]
+    every = (*metrics, *(condition.metric for condition in conditions))
+    by_key = {(metric.name, metric.by.text if metric.by else None): metric for metric in every}
+    of_scores = [metric.name for metric in by_key.values() if metric.kind == "prob"]
+    if of_scores and options.threshold is None:
+        msg = f"{of_scores[0]} is about scores: `one` and `other` name scores where `threshold` is given."
+        raise ArgumentError(msg)
+    return [*by_key.values()]
 
 
 def _check_labels(options: Namespace, inputs: Inputs) -> None:
@@ -314,7 +353,7 @@ def _changes_of_groups(
             continue
         level = 1 - (1 - conf_level) / len(groups)
         parts = [part.within(names, groups) for part in comparisons]
-        frame = pl.concat([part.paired.compared(level) for part in parts if part.metrics], how="vertical_relaxed")
+        frame = pl.concat([part.compared(level) for part in parts if part.metrics], how="vertical_relaxed")
         frame = frame.join(groups, on=names, how="left", nulls_equal=True, maintain_order="left")
         frames.append(frame.select(pl.lit(":".join(names)).alias(".by"), ".group", pl.exclude(*names, ".by", ".group")))
     return pl.concat(frames, how="vertical_relaxed") if frames else None
@@ -347,31 +386,33 @@ def _parts_of_pair(options: Namespace, inputs: Inputs, pair: _Pair, models: int)
     """The tables of two models, of all rows and within groups."""
     one, other, level = options.one, pair.other, percent(inputs.level)
     metrics = [metric for part in pair.comparisons for metric in part.metrics]
-
-    def shown(changes: pl.DataFrame) -> pl.DataFrame:
-        # files have the p-values of McNemar's test too
-        table = one_below_the_other(changes.drop(".p_value", *_COUNTS), units_of(metrics))
-        if ".by" in table.columns:
-            table = table.with_columns(pl.col(".by").fill_null("all rows"))
-        return in_words(table, one=one, other=other)
-
-    table = shown(pair.result)
+    table = _shown(pair.result, one, other, metrics)
     left_out = pl.concat([part.paired.left_out() for part in pair.comparisons])
     bys = [metric.by for metric in metrics if isinstance(metric, GroupwiseMetric)]
     notes = notes_on_left_out(table, left_out, bys)
     at_once = f", which holds for all {models} models at once" if models > 1 else ""
     remarks = [f"change: {other} minus {one}, with its {level} confidence interval{at_once}."]
+    if options.margin is not None:
+        remarks.append(f"equivalent: the whole interval is within {options.margin:g}; not worse: not below it.")
     within = [] if pair.groups is None else pair.groups.partition_by(".by", maintain_order=True)
     for names in _features(options, inputs):
         if ":".join(names) not in [frame[".by"][0] for frame in within]:
             flags = " ".join(f"--group-by {name}" for name in names)
-            number = f"no group of enough rows, or more than {_MOST_GROUPS} groups"
-            remarks.append(f"{':'.join(names)} has {number}; `{flags}` shows all.")
+            reason = f"no group of enough rows, or more than {_MOST_GROUPS} groups"
+            remarks.append(f"{':'.join(names)} has {reason}; `{flags}` shows all.")
     both = "Both models" if models == 1 else f"{one} and {other}"
     yield Part(both, table, notes, "by" if "by" in table.columns else "metric", remarks)
     for frame in within:
-        number = frame[".group"].n_unique()
-        adjusted = f"Intervals are {level} confidence intervals, adjusted for {number} groups"
+        size = frame[".group"].n_unique()
+        adjusted = f"Intervals are {level} confidence intervals, adjusted for {size} groups"
         adjusted += f" and {models} models." if models > 1 else "."
         title = f"{both} within the groups of {frame['.by'][0]}"
-        yield Part(title, shown(frame.drop(".by")), (), "metric", [adjusted])
+        yield Part(title, _shown(frame.drop(".by"), one, other, metrics), (), "metric", [adjusted])
+
+
+def _shown(changes: pl.DataFrame, one: str, other: str, metrics: Sequence[Metric | GroupwiseMetric]) -> pl.DataFrame:
+    """Changes as texts; files have the p-values of McNemar's test too."""
+    table = one_below_the_other(changes.drop(".p_value", ".margin", *_COUNTS, strict=False), units_of(metrics))
+    if ".by" in table.columns:
+        table = table.with_columns(pl.col(".by").fill_null("all rows"))
+    return in_words(table, one=one, other=other)

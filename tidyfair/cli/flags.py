@@ -205,6 +205,10 @@ FLAGS: Mapping[str, Sequence[CommandFlag]] = {
             "margin", _PREDICTIONS, "how far apart groups may be and count as alike, in the unit of the metrics "
             "(default: 0.05 between shares)", "NUMBER", reads="number",
         ),
+        _own(
+            "margin", ("compare",), "change up to which models are as good as each other, in the unit of the metrics; "
+            "says which values are equivalent, or not worse", "NUMBER", reads="number",
+        ),
         _flag("conf_level", _OPEN), _flag("times", _OPEN), _flag("seed", _OPEN), _flag("simultaneous", ("audit",)),
     ],
     "verdicts": [

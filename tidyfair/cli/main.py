@@ -60,4 +60,7 @@ def _in_words(error: Exception, options: Namespace) -> str:
         except (TidyfairError, OSError) as fault:
             error = fault
     notes = [f" ({note})" for note in getattr(error, "__notes__", ())]
-    return as_flags(str(error), names_of(options.command)) + "".join(notes)
+    text = str(error)
+    if isinstance(error, OSError) and error.strerror and error.filename:
+        text = f"{str(error.filename)!r}: {error.strerror}."
+    return as_flags(text, names_of(options.command)) + "".join(notes)

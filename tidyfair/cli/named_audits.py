@@ -14,7 +14,7 @@ from tidyfair.cli.inputs import GROUPS, read_inputs
 from tidyfair.cli.outputs import Document, Outputs, Part, in_words, plain_rows, records
 from tidyfair.cli.verdicts import exit_code
 from tidyfair.errors import ArgumentError
-from tidyfair.reports import one_below_the_other
+from tidyfair.reports import one_below_the_other, units_of_names
 from tidyfair.specs import Privileged
 from tidyfair.tallies import scan
 
@@ -29,8 +29,16 @@ def check(options: Namespace) -> int:
     if verdicts is None:
         verdicts = policy(inputs.data, **call)
     named = verdicts.with_columns(pl.col(".by").fill_null("all rows"), pl.col(".metric", ".reason").fill_null(""))
-    shown = in_words(one_below_the_other(named))
-    return _finish(options, f"Policy {options.policy}, held against {inputs.name}", shown, verdicts)
+    texts = one_below_the_other(named, units_of_names(named[".metric"].unique()))
+    counts, limits = (
+        pl.Series([None if one is None else f"{one:{digits}}" for one in named[column]], dtype=pl.String)
+        for column, digits in ((".estimate", ",.0f"), (".limit", "g"))
+    )
+    values = texts.get_column(".estimate", default=counts)
+    values = pl.when(pl.col(".requirement") == "rows").then(counts).otherwise(values).fill_null("")
+    shown = in_words(texts.with_columns(values.alias(".estimate"), limits.fill_null("").alias(".limit")))
+    remark = "The rows and values of a feature are those of the group where they are smallest."
+    return _finish(options, f"Policy {options.policy}, held against {inputs.name}", shown, verdicts, remark)
 
 
 def verify(options: Namespace) -> int:
@@ -41,10 +49,10 @@ def verify(options: Namespace) -> int:
     return _finish(options, f"Evidence {options.evidence}", shown.fill_null(""), parts)
 
 
-def _finish(options: Namespace, title: str, shown: pl.DataFrame, verdicts: pl.DataFrame) -> int:
+def _finish(options: Namespace, title: str, shown: pl.DataFrame, verdicts: pl.DataFrame, *remarks: str) -> int:
     """Print the verdicts or write them, and return the exit code of the worst."""
     code = exit_code(verdicts[".verdict"])
-    document = Document(title, (), [Part("", shown)])
+    document = Document(title, (), [Part("", shown, remarks=remarks)])
     return Outputs.of(options).finish(lambda: document, {"json": lambda: {"verdicts": plain_rows(verdicts)}}, code=code)
 
 

@@ -212,6 +212,12 @@ class _Parser(argparse.ArgumentParser):
         option = text.partition("=")[0]
         if option in self._option_string_actions:
             return f"Unexpected argument {option!r}: write options before --, after which everything is a file."
+        flags = [flag for flag in EVERY_FLAG if option in {*flag.flag.texts, flag.text}]
+        if flags:
+            others = ", ".join(dict.fromkeys(command for flag in flags for command in flag.commands))
+            own = self.prog.split()[-1]
+            policy = " What is compared and judged is written in the policy." if own == "check" else ""
+            return f"{option} is an option of {others}, and not of {own}.{policy}"
         destinations = [action.dest for action in self._actions]
         words = option.strip("-").replace("-", "_")
         way_out = nearest(option, self._option_string_actions)

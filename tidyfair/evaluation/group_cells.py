@@ -22,6 +22,7 @@ from tidyfair.specs import (
     AT_POINT,
     EVENT,
     EVENT_WEIGHT,
+    NO_GROUP,
     REFERENCES_IN_WORDS,
     RESERVED,
     TIME_AT_POINT,
@@ -159,6 +160,13 @@ class GroupCells:
         groups = self.keys[by].with_columns(self.texts(by).alias("\0text")).unique(maintain_order=True)
         values = cast("tuple[object, ...]", reference) if isinstance(reference, tuple) else (reference,)
         named = named_groups(groups, cast("object", reference))
+        if len(named) == 1 and by.memberships is not None and named[0][0] == NO_GROUP:
+            msg = (
+                f"{name}: `to={NO_GROUP!r}` is the people in none of the groups of {by.memberships.name!r}, which are "
+                'compared as part of all others only: write `to="rest"`, or make them a group by one more column of '
+                "true and false."
+            )
+            raise AggregateError(msg)
         if len(named) == 1:
             keys = self.keys[by].with_row_index("\0index", offset=first)
             own = pl.DataFrame([named[0]], schema=self.keys[by].schema, orient="row")

@@ -32,10 +32,9 @@ def missing_by_group(tally: Tally, by: By, lacks: pl.Series) -> pl.DataFrame:
 
     Both are null in groups that are suppressed.
     """
-    cells = by.groups(tally.keys_of_cells(by.columns))
-    keys = cells.columns
-    rows = tally.cells["n"]
-    counted = cells.with_columns(rows.alias("rows"), (rows * lacks.cast(rows.dtype)).alias("missing"))
+    cell, groups = by.rows_by_group(tally.keys_of_cells(by.columns))
+    keys, rows = groups.columns, tally.cells["n"]
+    counted = groups.with_columns(rows[cell].alias("rows"), (rows * lacks.cast(rows.dtype))[cell].alias("missing"))
     groups = counted.group_by(keys).agg(pl.col("rows", "missing").sum()).filter(pl.col("rows") > 0)
     groups = groups.sort(keys, nulls_last=True)
     if tally.suppression is not None:

@@ -39,6 +39,8 @@ GROUP_CELL, LEVEL = "group_cell", "level"
 """The columns with the group cell and the label of a value."""
 ERROR = "error"
 """The column with the error bound of a value, if scores were counted in bins."""
+_ROUNDED = 1e-13
+"""The variation of a constant is a smaller part of its square about a center near it."""
 _SMALLEST_COUNT = 2
 """A label is read against at least one other."""
 
@@ -593,7 +595,10 @@ def _moments(sums: Mapping[str, Array], weight: Array) -> dict[str, Array]:
     for name, number in (("truth", ACTUAL), ("estimate", PREDICTED)):
         moved[name] = sums[f"{name}_shift"] / weight
         constant[name] = sums[f"least {number}"] == sums[f"most {number}"]
-        variation = (sums[f"{name}_square"] - moved[name] * sums[f"{name}_shift"]).clip(0)
+        square = sums[f"{name}_square"]
+        variation = (square - moved[name] * sums[f"{name}_shift"]).clip(0)
+        # replicates may have a single row many times, and keep the ends of the range of all
+        constant[name] |= variation <= _ROUNDED * square
         moments[f"{name}_mean"] = sums[f"{name}_centre"] + moved[name]
         # constant numbers have no variation at all, not one of rounding errors
         moments[f"{name}_variation"] = np.where(constant[name], 0.0, variation)

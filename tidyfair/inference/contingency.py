@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, Literal, NamedTuple, TypeAlias
 
 import numpy as np
@@ -134,36 +136,184 @@ class ChiSquared(NamedTuple):
         return float(chdtrc(self.freedom, self.statistic)) if self.freedom else 1.0
 
 
-def equal_odds(hits: Array, rows: Array, other_hits: Array, other_rows: Array) -> ChiSquared:
-    """Test of equal odds ratios in strata (Breslow and Day, 1980).
+@dataclass(frozen=True, eq=False)
+class Strata:
+    """Two groups in strata, with the rows of each group and those of them that are hits: arrays of strata."""
 
-    With Tarone's (1985) correction, because the common odds ratio is the Mantel-Haenszel estimate. Strata without hits,
-    or with hits only, do not count. The statistic is NaN if there is no common odds ratio.
-    """
-    total_hits = hits + other_hits
-    counted = (total_hits > 0) & (total_hits < rows + other_rows)
-    hits, rows, other_hits, other_rows, total_hits = (
-        column[counted] for column in (hits, rows, other_hits, other_rows, total_hits)
-    )
-    if len(hits) < 2:
-        return ChiSquared(0.0, 0)
-    total = rows + other_rows
-    above = (hits * (other_rows - other_hits) / total).sum()
-    below = (other_hits * (rows - hits) / total).sum()
-    if not above or not below:
-        return ChiSquared(math.nan, len(hits) - 1)
-    ratio = above / below
-    # the hits expected at this odds ratio, given the margins: the possible root of a quadratic equation, written so
-    # that an odds ratio of 1 does not divide by zero
-    square, linear = 1 - ratio, other_rows - total_hits + ratio * (rows + total_hits)
-    constant = -ratio * rows * total_hits
-    expected = -2 * constant / (linear + np.sqrt(linear**2 - 4 * square * constant))
-    other_expected = total_hits - expected
-    inverse = 1 / expected + 1 / (rows - expected) + 1 / other_expected + 1 / (other_rows - other_expected)
-    variance = 1 / inverse
-    away = hits - expected
-    statistic = float((away**2 / variance).sum() - away.sum() ** 2 / variance.sum())
-    return ChiSquared(max(0.0, statistic), len(hits) - 1)
+    hits: Array
+    rows: Array
+    other_hits: Array
+    other_rows: Array
+    standard: Standard | None = None
+    """Whose strata rates are standardized to: those of a group, or of both; None for Mantel and Haenszel's weights."""
+
+    @cached_property
+    def total(self) -> Array:
+        """The rows of both groups."""
+        return self.rows + self.other_rows
+
+    @cached_property
+    def mantel_haenszel(self) -> Array:
+        """The weights of strata by which differences are most precise."""
+        return self.rows * self.other_rows / self.total
+
+    @cached_property
+    def weight(self) -> Array:
+        """The share of each stratum in the population that rates are standardized to."""
+        sizes = {"reference": self.other_rows, "group": self.rows, "both": self.total, None: self.mantel_haenszel}
+        return sizes[self.standard] / sizes[self.standard].sum()
+
+    @cached_property
+    def differences(self) -> Array:
+        """The difference of both rates in each stratum."""
+        return self.hits / self.rows - self.other_hits / self.other_rows
+
+    @cached_property
+    def rates(self) -> tuple[float, float]:
+        """The standardized rates of both groups."""
+        rate, other = self.weight * self.hits / self.rows, self.weight * self.other_hits / self.other_rows
+        return float(rate.sum()), float(other.sum())
+
+    @property
+    def variances(self) -> tuple[float, float]:
+        """The variances of both rates."""
+        groups = ((self.hits, self.rows), (self.other_hits, self.other_rows))
+        one, other = ((self.weight**2 * a / n * (1 - a / n) / n).sum() for a, n in groups)
+        return float(one), float(other)
+
+    @property
+    def std_error(self) -> float:
+        """The standard error of the difference; by Mantel and Haenszel's weights that of Sato (1989).
+
+        It holds for few large strata and many small ones.
+        """
+        if self.standard is not None:
+            return math.sqrt(sum(self.variances))
+        hits, rows, other_hits, other_rows = self.hits, self.rows, self.other_hits, self.other_rows
+        tilted = rows**2 * other_hits - other_rows**2 * hits + rows * other_rows * (other_rows - rows) / 2
+        mixed = hits * (other_rows - other_hits) + other_hits * (rows - hits)
+        rate, other = self.rates
+        variance = (rate - other) * (tilted / self.total**2).sum() + (mixed / (2 * self.total)).sum()
+        return float(np.sqrt(max(variance, 0.0))) / float(self.mantel_haenszel.sum())
+
+    def limits(self, z: float) -> tuple[float, float]:
+        """The differences of standardized rates that a score test does not reject.
+
+        Miettinen and Nurminen (1985): 0 is outside where `equal_rates` rejects it, and where all shares are 0 or 1 they
+        are as wide as so few rows leave them.
+        """
+        one, other = self.hits / self.rows, self.other_hits / self.other_rows
+
+        def statistic(difference: Array) -> Array:
+            first, second = shares_apart(one, self.rows, other, self.other_rows, difference)
+            variance = first * (1 - first) / self.rows + second * (1 - second) / self.other_rows
+            distance = (self.weight * (one - other - difference)).sum(keepdims=True)
+            return squared(distance, (self.weight**2 * variance * correction(self.total)).sum(keepdims=True))
+
+        observed = (self.weight * (one - other)).sum(keepdims=True)
+        lower, upper = (root(statistic, observed, np.array([end]), z) for end in (-1.0, 1.0))
+        return float(lower[0]), float(upper[0])
+
+    def ratio(self, z: float) -> tuple[float, float, float]:
+        """The ratio of both rates, and its limits; nan where one side has no hits.
+
+        The error of its logarithm is that of Greenland and Robins (1985) for Mantel and Haenszel's ratio, and else
+        follows from the variances of both rates.
+        """
+        above, below = self.rates
+        if not above or not below:
+            return math.nan, math.nan, math.nan
+        if self.standard is None:
+            hits = (self.hits + self.other_hits) * self.mantel_haenszel - self.hits * self.other_hits
+            variance = (hits / self.total).sum() / (above * below * self.mantel_haenszel.sum() ** 2)
+        else:
+            variance = self.variances[0] / above**2 + self.variances[1] / below**2
+        return _about(above / below, z * math.sqrt(variance))
+
+    @cached_property
+    def _concordant(self) -> tuple[Array, Array]:
+        """The products of hits of one group and misses of the other, and of misses and hits, by rows."""
+        misses, other_misses = self.rows - self.hits, self.other_rows - self.other_hits
+        return self.hits * other_misses / self.total, misses * self.other_hits / self.total
+
+    def odds_ratio(self, z: float) -> tuple[float, float, float]:
+        """The common odds ratio of strata, and its limits; nan where it is 0 or infinite.
+
+        Mantel and Haenszel's (1959), with the error of its logarithm by Robins, Breslow and Greenland (1986).
+        """
+        along, across = self._concordant
+        above, below = along.sum(), across.sum()
+        if not above or not below:
+            return math.nan, math.nan, math.nan
+        agree = (self.hits + self.other_rows - self.other_hits) / self.total
+        mixed = (agree * across + (1 - agree) * along).sum() / (2 * above * below)
+        variance = (agree * along).sum() / (2 * above**2) + mixed + ((1 - agree) * across).sum() / (2 * below**2)
+        return _about(above / below, z * math.sqrt(variance))
+
+    def equal_rates(self) -> ChiSquared:
+        """Test of no difference of standardized rates: by default that of Cochran, and Mantel and Haenszel (1959)."""
+        share, total = (self.hits + self.other_hits) / self.total, self.total
+        variance = self.weight**2 * share * (1 - share) * total**2 / (self.rows * self.other_rows * (total - 1))
+        distance = (self.weight * self.differences).sum()
+        return ChiSquared(float(distance**2 / variance.sum()) if variance.sum() > 0 else 0.0, 1)
+
+    def homogeneity(self) -> ChiSquared:
+        """Test of equal differences in all strata (Cochran's Q, 1954)."""
+        # a continuity correction of half a row, so that no stratum has a variance of zero
+        rows = np.stack([self.rows, self.other_rows])
+        shares = (np.stack([self.hits, self.other_hits]) + 0.5) / (rows + 1)
+        variance: Array = (shares * (1 - shares) / rows).sum(axis=0)
+        middle = (self.differences / variance).sum() / (1 / variance).sum()
+        spread = float(((self.differences - middle) ** 2 / variance).sum())
+        return ChiSquared(spread if len(self.rows) > 1 else 0.0, len(self.rows) - 1)
+
+    def equal_odds(self) -> ChiSquared:
+        """Test of equal odds ratios (Breslow and Day, 1980).
+
+        With Tarone's (1985) correction, because the common odds ratio is the Mantel-Haenszel estimate. Strata without
+        hits, or with hits only, do not count. The statistic is NaN if there is no common odds ratio.
+        """
+        total_hits = self.hits + self.other_hits
+        counted = (total_hits > 0) & (total_hits < self.total)
+        hits, rows, other_rows, total_hits, along, across = (
+            column[counted] for column in (self.hits, self.rows, self.other_rows, total_hits, *self._concordant)
+        )
+        freedom = len(hits) - 1
+        if freedom < 1:
+            return ChiSquared(0.0, 0)
+        if not along.sum() or not across.sum():
+            return ChiSquared(math.nan, freedom)
+        ratio = along.sum() / across.sum()
+        # the hits expected at this odds ratio, given the margins: the possible root of a quadratic equation, written so
+        # that an odds ratio of 1 does not divide by zero
+        square, linear = 1 - ratio, other_rows - total_hits + ratio * (rows + total_hits)
+        constant = -ratio * rows * total_hits
+        expected = -2 * constant / (linear + np.sqrt(linear**2 - 4 * square * constant))
+        other_expected = total_hits - expected
+        inverse = 1 / expected + 1 / (rows - expected) + 1 / other_expected + 1 / (other_rows - other_expected)
+        away = hits - expected
+        statistic = float((away**2 * inverse).sum() - away.sum() ** 2 / (1 / inverse).sum())
+        return ChiSquared(max(0.0, statistic), freedom)
+
+    def columns(self, level: float) -> dict[str, Any]:
+        """The columns of results of all strata together: contrasts with their limits, and tests."""
+        z, (rate, other), (lower, upper) = z_value(level), self.rates, self.limits(z_value(level))
+        columns: dict[str, Any] = {
+            ".estimate": rate, ".estimate_other": other, ".adjusted": rate - other, ".lower": lower, ".upper": upper,
+            ".std_error": self.std_error or None,
+        }  # fmt: skip
+        tests = {"": self.equal_rates(), "_homogeneity": self.homogeneity(), "_equal_odds": self.equal_odds()}
+        for name, test in tests.items():
+            columns |= {f".statistic{name}": test.statistic, f".df{name}": test.freedom}
+            columns[f".p{name or '_value'}"] = test.p_value
+        for name, ratio in {".ratio": self.ratio(z), ".odds_ratio": self.odds_ratio(z)}.items():
+            columns |= zip((name, f"{name}_lower", f"{name}_upper"), ratio, strict=True)
+        return columns
+
+
+def _about(value: float, half: float) -> tuple[float, float, float]:
+    """A ratio, with limits that are so far from it on the logarithmic scale."""
+    return float(value), float(value * math.exp(-half)), float(value * math.exp(half))
 
 
 def chi_squared(hits: Counts, rows: Counts, other_hits: Counts, other_rows: Counts) -> Array:
@@ -187,148 +337,3 @@ def _observed_and_expected(hits: Counts, rows: Counts, other_hits: Counts, other
     share = (hits + other_hits) / (rows + other_rows)
     observed = np.stack([hits, rows - hits, other_hits, other_rows - other_hits])
     return observed, np.stack([rows * share, rows * (1 - share), other_rows * share, other_rows * (1 - share)])
-
-
-def strata_weights(rows: Array, other_rows: Array, standard: Standard | None) -> Array:
-    """The share of each stratum in the population that rates are standardized to.
-
-    It is that of a group, or of both; by default those of Mantel and Haenszel, by which differences are most precise.
-    """
-    total = rows + other_rows
-    sizes = {"reference": other_rows, "group": rows, "both": total}
-    weight = rows * other_rows / total if standard is None else sizes[standard]
-    return weight / weight.sum()
-
-
-def sato_error(hits: Array, rows: Array, other_hits: Array, other_rows: Array, difference: float) -> float:
-    """The standard error of Mantel and Haenszel's difference, for few large strata and many small ones (Sato, 1989)."""
-    total = rows + other_rows
-    weight = rows * other_rows / total
-    tilted = rows**2 * other_hits - other_rows**2 * hits + rows * other_rows * (other_rows - rows) / 2
-    mixed = hits * (other_rows - other_hits) + other_hits * (rows - hits)
-    variance = (difference * (tilted / total**2).sum() + (mixed / (2 * total)).sum()) / weight.sum() ** 2
-    return float(np.sqrt(max(variance, 0.0)))
-
-
-def standardized_limits(
-    hits: Array, rows: Array, other_hits: Array, other_rows: Array, z: float, standard: Standard | None = None
-) -> tuple[Array, Array]:
-    """The differences of standardized rates that a score test does not reject, as arrays of one number.
-
-    Miettinen and Nurminen (1985): 0 is outside where `equal_rates` rejects it, and where all shares are 0 or 1 they
-    are as wide as so few rows leave them.
-    """
-    one, other, total = hits / rows, other_hits / other_rows, rows + other_rows
-    weight = strata_weights(rows, other_rows, standard)
-
-    def statistic(difference: Array) -> Array:
-        first, second = shares_apart(one, rows, other, other_rows, difference)
-        variance = first * (1 - first) / rows + second * (1 - second) / other_rows
-        distance = (weight * (one - other - difference)).sum(keepdims=True)
-        return squared(distance, (weight**2 * variance * correction(total)).sum(keepdims=True))
-
-    observed = (weight * (one - other)).sum(keepdims=True)
-    return root(statistic, observed, np.array([-1.0]), z), root(statistic, observed, np.array([1.0]), z)
-
-
-def standardized_ratio(
-    hits: Array, rows: Array, other_hits: Array, other_rows: Array, z: float, standard: Standard | None
-) -> tuple[float, float, float]:
-    """The ratio of two standardized rates, and its limits; nan where one side has no hits.
-
-    The error of its logarithm is that of Greenland and Robins (1985) for Mantel and Haenszel's ratio, and else follows
-    from the variances of both rates.
-    """
-    total, weight = rows + other_rows, strata_weights(rows, other_rows, standard)
-    above, below = (weight * hits / rows).sum(), (weight * other_hits / other_rows).sum()
-    if not above or not below:
-        return math.nan, math.nan, math.nan
-    if standard is None:
-        both = ((hits + other_hits) * rows * other_rows / total**2 - hits * other_hits / total).sum()
-        variance = both / (above * below * (rows * other_rows / total).sum() ** 2)
-    else:
-        of_rate, of_other = variances_of_rates(hits, rows, other_hits, other_rows, weight)
-        variance = of_rate / above**2 + of_other / below**2
-    return _about(above / below, z * math.sqrt(variance))
-
-
-def variances_of_rates(
-    hits: Array, rows: Array, other_hits: Array, other_rows: Array, weight: Array
-) -> tuple[float, float]:
-    """The variances of two rates that are standardized to strata of these weights."""
-    one, other = ((weight**2 * a / n * (1 - a / n) / n).sum() for a, n in ((hits, rows), (other_hits, other_rows)))
-    return float(one), float(other)
-
-
-def mantel_haenszel_odds_ratio(
-    hits: Array, rows: Array, other_hits: Array, other_rows: Array, z: float
-) -> tuple[float, float, float]:
-    """The common odds ratio of strata, and its limits; nan where it is 0 or infinite.
-
-    Mantel and Haenszel's (1959), with the error of its logarithm by Robins, Breslow and Greenland (1986).
-    """
-    total, misses, other_misses = rows + other_rows, rows - hits, other_rows - other_hits
-    agree, differ = (hits + other_misses) / total, (misses + other_hits) / total
-    along, across = hits * other_misses / total, misses * other_hits / total
-    above, below = along.sum(), across.sum()
-    if not above or not below:
-        return math.nan, math.nan, math.nan
-    mixed = (agree * across + differ * along).sum() / (2 * above * below)
-    variance = (agree * along).sum() / (2 * above**2) + mixed + (differ * across).sum() / (2 * below**2)
-    return _about(above / below, z * math.sqrt(variance))
-
-
-def within_strata(
-    hits: Array, rows: Array, other_hits: Array, other_rows: Array, level: float, standard: Standard | None = None
-) -> dict[str, Any]:
-    """The columns of results of all strata with both groups together: contrasts with their limits, and tests."""
-    tables, z = (hits, rows, other_hits, other_rows), z_value(level)
-    weight = strata_weights(rows, other_rows, standard)
-    rate, other_rate = float((weight * hits / rows).sum()), float((weight * other_hits / other_rows).sum())
-    error = math.sqrt(sum(variances_of_rates(*tables, weight)))
-    if standard is None:
-        error = sato_error(*tables, rate - other_rate)
-    (lower,), (upper,) = standardized_limits(*tables, z, standard)
-    columns: dict[str, Any] = {
-        ".estimate": rate, ".estimate_other": other_rate, ".adjusted": rate - other_rate, ".lower": lower,
-        ".upper": upper, ".std_error": error or None,
-    }  # fmt: skip
-    tests = {
-        "": equal_rates(*tables, standard),
-        "_homogeneity": homogeneity(*tables),
-        "_equal_odds": equal_odds(*tables),
-    }
-    for name, test in tests.items():
-        columns |= {f".statistic{name}": test.statistic, f".df{name}": test.freedom}
-        columns[f".p{name or '_value'}"] = test.p_value
-    ratios = {".ratio": standardized_ratio(*tables, z, standard), ".odds_ratio": mantel_haenszel_odds_ratio(*tables, z)}
-    for name, ratio in ratios.items():
-        columns |= zip((name, f"{name}_lower", f"{name}_upper"), ratio, strict=True)
-    return columns
-
-
-def _about(value: float, half: float) -> tuple[float, float, float]:
-    """A ratio, with limits that are so far from it on the logarithmic scale."""
-    return float(value), float(value * math.exp(-half)), float(value * math.exp(half))
-
-
-def equal_rates(
-    hits: Array, rows: Array, other_hits: Array, other_rows: Array, standard: Standard | None = None
-) -> ChiSquared:
-    """Test of no difference of standardized rates: by default that of Cochran, and Mantel and Haenszel (1959)."""
-    total, weight = rows + other_rows, strata_weights(rows, other_rows, standard)
-    share = (hits + other_hits) / total
-    variance = (weight**2 * share * (1 - share) * total**2 / (rows * other_rows * (total - 1))).sum()
-    difference = (weight * (hits / rows - other_hits / other_rows)).sum()
-    return ChiSquared(float(difference**2 / variance) if variance > 0 else 0.0, 1)
-
-
-def homogeneity(hits: Array, rows: Array, other_hits: Array, other_rows: Array) -> ChiSquared:
-    """Test of equal differences in all strata (Cochran's Q, 1954)."""
-    # a continuity correction of half a row, so that no stratum has a variance of zero
-    shares = [(count + 0.5) / (size + 1) for count, size in ((hits, rows), (other_hits, other_rows))]
-    variance = shares[0] * (1 - shares[0]) / rows + shares[1] * (1 - shares[1]) / other_rows
-    distance = hits / rows - other_hits / other_rows
-    middle = (distance / variance).sum() / (1 / variance).sum()
-    spread = float(((distance - middle) ** 2 / variance).sum())
-    return ChiSquared(spread if len(rows) > 1 else 0.0, len(rows) - 1)

@@ -308,7 +308,8 @@ class RateOnData(CalledOnData):
         return self._compared.run
 
     def _check_call(self, keywords: Mapping[str, Any]) -> None:
-        refuse_unknown("argument", keywords, ["data", "truth", "estimate", *self.accepted.__annotations__])
+        columns = ["data", "truth", "estimate"] if self.metric.kind == "class" else ["data", "truth"]
+        refuse_unknown("argument", keywords, [*columns, *self.accepted.__annotations__])
 
     def _fixed(self) -> dict[str, Any]:
         return super()._fixed() | {"estimator": "binary"}

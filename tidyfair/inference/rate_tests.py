@@ -53,29 +53,6 @@ REFUSED_OF_RATES: dict[str, str] = REFUSED | dict.fromkeys(
 
 
 @dataclass(frozen=True, eq=False)
-class CountedRate:
-    """A rate, and its counts by stratum and group."""
-
-    numerator: Array
-    denominator: Array
-    name: str
-    among: frozenset[str]
-    holds: frozenset[str]
-    group_cells: Array
-    """The group cells of the groups."""
-
-    @property
-    def group_numerator(self) -> Array:
-        """The numerator of each group, all strata together."""
-        return self.numerator.sum(axis=0)
-
-    @property
-    def group_denominator(self) -> Array:
-        """The denominator of each group, all strata together."""
-        return self.denominator.sum(axis=0)
-
-
-@dataclass(frozen=True, eq=False)
 class Case:
     """A metric, the tally that was counted for it, and the options of reading it."""
 
@@ -99,31 +76,34 @@ class Case:
 
 
 @dataclass(frozen=True, eq=False)
-class OuterGroup:
-    """An outer group: the values of its groups, and the counts of each rate."""
+class CountedRate:
+    """A rate in an outer group, and its counts by stratum and group."""
 
     case: Case
-    outer: int
+    numerator: Array
+    denominator: Array
+    name: str
+    among: frozenset[str]
+    holds: frozenset[str]
+    group_cells: Array
+    """The group cells of the groups."""
+    random: np.random.Generator
+    """The random numbers of the outer group: the same for all, so that they do not depend on names."""
 
-    @cached_property
-    def rows(self) -> pl.DataFrame:
-        """The values of its groups."""
-        return self.case.evaluated.rows.filter(pl.col("outer") == self.outer)
+    @property
+    def group_numerator(self) -> Array:
+        """The numerator of each group, all strata together."""
+        return self.numerator.sum(axis=0)
 
-    @cached_property
-    def counts(self) -> list[CountedRate]:
-        """The counts of each rate."""
-        return rate_counts(self.case, self.outer)
-
-    @cached_property
-    def random(self) -> np.random.Generator:
-        """The random numbers: the same for all outer groups, so that they do not depend on names."""
-        return generator(self.case.options.seed, "rates")
+    @property
+    def group_denominator(self) -> Array:
+        """The denominator of each group, all strata together."""
+        return self.denominator.sum(axis=0)
 
     @property
     def texts(self) -> pl.Series:
-        """The names of the groups of all group cells."""
-        return self.case.evaluated.group_cells.text
+        """The names of the groups."""
+        return self.case.evaluated.group_cells.text[self.group_cells]
 
 
 def with_adjusted_p_values(table: pl.DataFrame, keys: list[str], method: str) -> pl.DataFrame:
@@ -225,11 +205,11 @@ class RateTest(AdjustedTest):
     def _tables(self, case: Case) -> Iterator[pl.DataFrame]:
         """The tests of a metric, one or more tables with the keys of the outer groups first."""
         outers = range(len(case.evaluated.group_cells.outer_keys))
-        tested = ((outer, content) for outer in outers for content in self._contents(OuterGroup(case, outer)))
+        tested = ((outer, self._content(rate)) for outer in outers for rate in rate_counts(case, outer))
         yield frame_of_outer_groups(outer_keys_of(case.evaluated), self._schema, tested)
 
-    def _contents(self, outer_group: OuterGroup) -> Iterator[Content]:
-        """The tests of an outer group, as rows or columns of tables, of tests of each outer group on its own."""
+    def _content(self, rate: CountedRate) -> Content:
+        """The tests of a rate in an outer group, where each outer group is tested on its own."""
         raise NotImplementedError
 
 
@@ -251,7 +231,7 @@ def rate_counts(case: Case, outer: int) -> list[CountedRate]:
     (spec,) = case.evaluated.specs
     is_counted = (pl.col("outer") == outer) & pl.col("rate").is_not_null() & ~pl.col("excluded")
     rows_of_rates = (case.crossed or case.evaluated).rows.filter(is_counted)
-    counts: list[CountedRate] = []
+    counts, random = list[CountedRate](), generator(case.options.seed, "rates")
     for name, formula in spec.formulas:
         share, rows = share_of(formula), rows_of_rates.filter(name=name)
         if share is None:
@@ -283,10 +263,8 @@ def rate_counts(case: Case, outer: int) -> list[CountedRate]:
         np.add.at(numerator, (stratum, group), numerators)
         np.add.at(denominator, (stratum, group), denominators)
         compared = denominator.sum(axis=0) >= case.metric.least_rows(int(denominator.sum()))
-        counted = CountedRate(
-            numerator[:, compared], denominator[:, compared], name, share.among, share.holds, group_cells[compared]
-        )
-        counts.append(counted)
+        tables = numerator[:, compared], denominator[:, compared]
+        counts.append(CountedRate(case, *tables, name, share.among, share.holds, group_cells[compared], random))
     return counts
 
 

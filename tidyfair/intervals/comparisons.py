@@ -80,9 +80,10 @@ class Intervals:
 
     def part(self, index: slice) -> Intervals:
         """The limits of some results, of which setting sets them here."""
-        columns = (self.lower, self.upper, self.error, self.method, self.freedom, self.design_effect)
-        lower, upper, error, method, freedom, design_effect = (column[index] for column in columns)
-        return Intervals(lower, upper, error, method, freedom, design_effect)
+        return Intervals(
+            self.lower[index], self.upper[index], self.error[index], self.method[index], self.freedom[index],
+            self.design_effect[index],
+        )  # fmt: skip
 
 
 @dataclass(frozen=True, eq=False)
@@ -259,14 +260,9 @@ def scale_of(aggregate: Aggregate | None) -> Literal["difference", "ratio"]:
     return "ratio" if getattr(aggregate, "is_relative", False) else "difference"
 
 
-def _number_of_groups(families: Sequence[Family]) -> Integers:
-    """The number of groups of all families in each outer group."""
-    return np.sum([family.sizes for family in families], axis=0)
-
-
-def _number_of_pairs(families: Sequence[Family]) -> Integers:
-    """The number of pairs of all families in each outer group."""
-    return np.sum([family.number_of_pairs for family in families], axis=0)
+def _total(families: Sequence[Family], number: Literal["sizes", "number_of_pairs"]) -> Integers:
+    """The number of groups, or of pairs, of all families in each outer group."""
+    return np.sum([getattr(family, number) for family in families], axis=0)
 
 
 # Pairs
@@ -404,7 +400,7 @@ def pair(
 def range_of_pairs(families: Sequence[Family], aggregate: Contrast, level: float, results: Intervals) -> None:
     """Limits of the largest distance of any pair of several families; the worst has the upper end of each by itself."""
     outers, scale, z = len(results.lower), scale_of(aggregate), z_value(level)
-    q, several = distance_at_once(families, level, outers), _number_of_pairs(families) > 1
+    q, several = distance_at_once(families, level, outers), _total(families, "number_of_pairs") > 1
     lower, upper = np.zeros(outers), np.zeros(outers)
     for family in families:
 
@@ -444,13 +440,13 @@ def distance_at_once(families: Sequence[Family], level: float, outers: int) -> F
         distinct, index = np.unique([family.sizes for family in families], axis=1, return_inverse=True)
         of_distinct = [distance_of_pairs(tuple(sorted(counts)), level) for counts in distinct.T.tolist()]
         return np.array(of_distinct)[index.ravel()]
-    return np.broadcast_to(z_of_groups(_number_of_pairs(families), level), outers)
+    return np.broadcast_to(z_of_groups(_total(families, "number_of_pairs"), level), outers)
 
 
 def bands(families: Sequence[Family], aggregate: Contrast, level: float, results: Intervals) -> None:
     """The same of very many groups, from limits of all groups at once (Šidák, 1967)."""
     outers = len(results.lower)
-    q, z = z_of_groups(_number_of_groups(families), level), np.full(outers, z_value(level))
+    q, z = z_of_groups(_total(families, "sizes"), level), np.full(outers, z_value(level))
     lower, upper = np.zeros(outers), np.zeros(outers)
     for family in families:
         segments = Segments.of(family.outer)
@@ -477,7 +473,7 @@ def _put_range(families: Sequence[Family], aggregate: Contrast, limits: Limits, 
         _, largest = aggregate.range(lowest, highest)  # pyright: ignore[reportArgumentType] - arrays as well
     # the difference of unbounded values is not a number
     upper = np.where(unknown, np.nan, np.fmin(upper, largest))
-    index = np.flatnonzero(_number_of_groups(families))
+    index = np.flatnonzero(_total(families, "sizes"))
     results.put(index, (np.where(unknown, np.nan, lower)[index], upper[index]))
 
 
@@ -492,7 +488,7 @@ def extreme(families: Sequence[Family], aggregate: Extreme, level: float, result
     may have any true value: the smallest value then has no lower limit, and is still below the upper limits of the
     others.
     """
-    outers, groups = len(results.lower), _number_of_groups(families)
+    outers, groups = len(results.lower), _total(families, "sizes")
     q = z_of_groups(groups, level)
     is_highest, end = aggregate.is_highest, np.fmax if aggregate.is_highest else np.fmin
     of_each, at_once = np.full((2, outers), -np.inf if is_highest else np.inf)
@@ -530,13 +526,13 @@ def shapes_of(families: Sequence[Family], aggregate: Aggregate) -> Array:
     if all(family.is_range for family in families):
         most = np.max([family.sizes for family in families], axis=0)
         shapes[usable & (most > _MANY_GROUPS)] = "many"
-    shapes[usable & (taking_part == 1) & (_number_of_pairs(families) == 1)] = scale_of(aggregate)
+    shapes[usable & (taking_part == 1) & (_total(families, "number_of_pairs") == 1)] = scale_of(aggregate)
     return shapes
 
 
 def usable_outers(families: Sequence[Family]) -> Booleans:
     """Mask of the outer groups in which all values are finite, vary, and are those of two groups or more."""
-    usable = _number_of_groups(families) > 0
+    usable = _total(families, "sizes") > 0
     for family in families:
         unusable = np.isnan(family.values.error) | ~np.isfinite(family.values.value)
         usable &= ~family.has(unusable) & (family.sizes != 1)
@@ -545,7 +541,7 @@ def usable_outers(families: Sequence[Family]) -> Booleans:
 
 def in_blocks(families: Sequence[Family], chosen: Booleans) -> Iterator[list[Family]]:
     """The families in some outer groups, as many of these at once as fit into memory."""
-    pairs = _number_of_pairs(families)
+    pairs = _total(families, "number_of_pairs")
     block = np.cumsum(np.where(chosen, pairs, 0)) // _MOST_PAIRS
     for number in np.unique(block[chosen]):
         own = [family.among(chosen & (block == number)) for family in families]

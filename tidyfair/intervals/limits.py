@@ -36,7 +36,7 @@ _EQUAL = 1e-9
 
 def group_intervals(evaluated: Evaluated, groups: pl.DataFrame, options: Options) -> pl.DataFrame:
     """The values of groups with their intervals."""
-    uncertainty = _uncertainty_of(evaluated, options)
+    uncertainty = Uncertainty(evaluated, options)
     row_of_table = (
         evaluated.rows.with_row_index("row").unique(VALUE, keep="first", maintain_order=True)["row"].to_numpy()
     )
@@ -63,24 +63,13 @@ def group_intervals(evaluated: Evaluated, groups: pl.DataFrame, options: Options
     return table.with_columns(of_groups.otherwise(".method").alias(".method"))
 
 
-def _uncertainty_of(evaluated: Evaluated, options: Options) -> Uncertainty:
-    """The values of a call with how far they vary, if its design, or judge, knows the interval that is asked for."""
-    tally = evaluated.evaluator.tally
-    for option, given in (("design", tally.design), ("judged", tally.judge)):
-        if given is not None and options.interval not in {"auto", "analytic"}:
-            msg = f'`interval={options.interval!r}` does not support `{option}`; use `interval="auto"`.'
-            raise ArgumentError(msg)
-    return Uncertainty(evaluated, options)
-
-
 def _without_lower(uncertainty: Uncertainty, spec: Integers, shown: Booleans, intervals: Intervals) -> None:
     """Drop the end toward equality of values that are distances from other groups: chance only adds to these."""
-    specs = enumerate(uncertainty.evaluated.specs)
-    of_distances = [number for number, own in specs if own.of_distances and own.by is not None]
-    if of_distances and uncertainty.interval in {"auto", "bayes"}:
-        index = np.flatnonzero(np.isin(spec, of_distances) & shown & ~np.isnan(intervals.lower))
-        intervals.lower[index] = np.nan
-        intervals.method[index] = [f"{name.partition(',')[0]}, upper end" for name in intervals.method[index]]
+    for number, own in enumerate(uncertainty.evaluated.specs):
+        if own.of_distances and own.by is not None and uncertainty.interval in {"auto", "bayes"}:
+            index = np.flatnonzero((spec == number) & shown & ~np.isnan(intervals.lower))
+            intervals.lower[index] = np.nan
+            intervals.method[index] = [f"{name.partition(',')[0]}, upper end" for name in intervals.method[index]]
 
 
 def _with_even_rows(groups: pl.DataFrame, uncertainty: Uncertainty, rows: Integers) -> pl.DataFrame:
@@ -101,11 +90,12 @@ def result_intervals(
 
     The names of metrics that are left out of a result are those of its row.
     """
-    uncertainty = _uncertainty_of(evaluated, options)
+    uncertainty = Uncertainty(evaluated, options)
     draws, intervals = Draws(uncertainty), Intervals.none(len(results))
-    kept, outers = _kept_rows(uncertainty, metrics_left_out), uncertainty.outers
+    kept, outers = _kept_rows(uncertainty, metrics_left_out) if metrics_left_out else None, uncertainty.outers
     comparisons = [_Comparison(uncertainty, number, kept) for number in range(len(evaluated.specs))]
-    draws.add_estimates([own.number for own in comparisons if own.is_resampled])
+    if resampled := [own.number for own in comparisons if own.is_resampled]:
+        draws.add_estimates(resampled)
     value = results[".estimate"].to_numpy()
     left = ~np.isnan(value)
     for comparison in comparisons:
@@ -129,10 +119,8 @@ def result_intervals(
     return _beside(results, intervals, np.arange(len(results)), lost, of_survey=of_survey)
 
 
-def _kept_rows(uncertainty: Uncertainty, metrics_left_out: Mapping[int, Collection[str]]) -> Booleans | None:
+def _kept_rows(uncertainty: Uncertainty, metrics_left_out: Mapping[int, Collection[str]]) -> Booleans:
     """Mask of the values that results count: those of metrics that are left out of a result do not."""
-    if not metrics_left_out:
-        return None
     names = np.array([requested.name for requested in uncertainty.requested], dtype=object)
     spec, outer = uncertainty.column("spec"), uncertainty.column("outer")
     name, kept = names[uncertainty.column("requested")], np.ones(len(spec), dtype=bool)
@@ -148,16 +136,18 @@ class _Comparison:
     def __init__(self, uncertainty: Uncertainty, number: int, kept: Booleans | None) -> None:
         self.uncertainty, self.number, self.kept = uncertainty, number, kept
         self.spec = uncertainty.evaluated.specs[number]
-        self.rows = {own: rows for own in uncertainty.of_spec(number) if len(rows := uncertainty.rows(own))}
-        """The rows of its formulas that have some."""
-        every = np.concatenate([np.zeros(0, dtype=np.int64), *self.rows.values()])
-        self.outer = uncertainty.column("outer")[every]
-        """The outer groups of all of these."""
-        self.levels = np.unique(uncertainty.column(LEVEL)[every])
+        column = uncertainty.column
+        every = np.flatnonzero((column("spec") == number) & ~np.isnan(column("estimate")))
+        self.outer = column("outer")[every]
+        """The outer groups of all values."""
+        self.levels: list[int] = np.unique(column(LEVEL)[every]).tolist()
         """The labels that its values are of."""
-        self.has_kinds = None not in {uncertainty.kinds[own] for own in self.rows}
+        self.numbers: list[int] = np.unique(column("requested")[every]).tolist()
+        """The formulas that have values."""
+        self.kinds = [uncertainty.kinds[own] for own in self.numbers]
+        self.has_kinds = None not in self.kinds
         """True if all of its values have errors in closed form."""
-        self.is_judged = all(is_judged(uncertainty.tally, uncertainty.requested[own].formula) for own in self.rows)
+        self.is_judged = uncertainty.tally.judge is not None and all(map(uncertainty.is_judged, self.numbers))
         """True if all of them are from labels of people and of a judge."""
         self.ways = self._ways()
 
@@ -172,7 +162,7 @@ class _Comparison:
         if uncertainty.shares_rows and not self.has_kinds:
             return []
         if aggregate is None:
-            return [self._put_values] if self.levels.tolist() == [NO_LEVEL] else []
+            return [self._put_values] if self.levels == [NO_LEVEL] else []
         if aggregate.in_closed_form(len(spec.formulas) * len(self.levels)):
             return [self._put_comparisons]
         ways = [self._put_rests] if self._has_rests(aggregate) else []
@@ -187,7 +177,7 @@ class _Comparison:
     def _has_rests(self, aggregate: Any) -> bool:
         """Check whether limits of distances to rests, or to all rows, follow from those of groups and of rests."""
         uncertainty, tally = self.uncertainty, self.uncertainty.tally
-        is_of_one = len(self.spec.formulas) == 1 and self.levels.tolist() == [NO_LEVEL]
+        is_of_one = len(self.spec.formulas) == 1 and self.levels == [NO_LEVEL]
         if not aggregate.compares_with_context or aggregate.signed or not (is_of_one or aggregate.across == "worst"):
             return False
         if self.is_judged:
@@ -196,8 +186,10 @@ class _Comparison:
             return False
         # rests of groups that overlap are evaluated by themselves; others, and all rows, are means of groups
         has_own_rests = uncertainty.shares_rows and aggregate.to == "rest"
-        kinds, requested = uncertainty.kinds, uncertainty.requested
-        return has_own_rests or all(kinds[own] == "rate" or is_mean(requested[own].formula) for own in self.rows)
+        return has_own_rests or all(
+            kind == "rate" or is_mean(uncertainty.requested[own].formula)
+            for kind, own in zip(self.kinds, self.numbers, strict=True)
+        )
 
     @property
     def is_resampled(self) -> bool:
@@ -215,7 +207,8 @@ class _Comparison:
 
     def _put_values(self, outers: Booleans, intervals: Intervals) -> Booleans:
         """Set the limits of values that are not compared."""
-        ((number, rows),) = self.rows.items()
+        (number,) = self.numbers
+        rows = self.uncertainty.rows(number)
         outer = self.uncertainty.column("outer")[rows]
         is_put = _put_values(self.uncertainty, number, rows, outer, intervals)
         return outers if is_put else np.zeros_like(outers)
@@ -249,7 +242,8 @@ class _Comparison:
         """Set the limits of results by the method of their shape."""
         # comparisons of rates have no exact interval
         interval = "analytic" if self.uncertainty.interval == "exact" else self.uncertainty.interval
-        method = required(Case.of(families[0].values, shape), interval, self.spec.name)
+        values = families[0].values
+        method = required(Case(values.kind, shape, values.sampling), interval, self.spec.name)
         if method.limits is not None:
             level = self.uncertainty.options.conf_level
             method.limits(families, self.spec.aggregate, level, intervals.named(method.name))

@@ -31,11 +31,6 @@ class Case:
     """`rows` (weighted or in clusters, too), `shared` rows of groups that overlap, `strata`, `replicate_weights`, or
     `judged` where some labels are of a judge."""
 
-    @classmethod
-    def of(cls, values: Estimates, compared: str) -> Case:
-        """The case of some values."""
-        return cls(values.kind, compared, values.sampling)
-
 
 @dataclass(frozen=True)
 class Method:
@@ -140,4 +135,4 @@ def required(case: Case, interval: str, who: str) -> Method:
 
 def method_of(values: Estimates, scale: str) -> str:
     """The name of the method of the limits of pairs."""
-    return required(Case.of(values, scale), "auto", "values").name
+    return required(Case(values.kind, scale, values.sampling), "auto", "values").name

@@ -9,6 +9,7 @@ from typing import Any, Literal, TypeAlias, cast
 
 import numpy as np
 
+from tidyfair.errors import ArgumentError
 from tidyfair.evaluation import (
     FEWEST_LABELS,
     GROUP_CELL,
@@ -97,14 +98,23 @@ class Uncertainty:
 
     def __init__(self, evaluated: Evaluated, options: Options) -> None:
         self.evaluated, self.options, self.interval = evaluated, options, options.interval or "auto"
-        self.tally, self.shares_rows = evaluated.evaluator.tally, evaluated.evaluator.shares_rows
-        self.outers, self.column = len(evaluated.group_cells.outer_keys), evaluated.values.array
+        tally = self.tally = evaluated.evaluator.tally
+        for option, given in (("design", tally.design), ("judged", tally.judge)):
+            if given is not None and self.interval not in {"auto", "analytic"}:
+                msg = f'`interval={self.interval!r}` does not support `{option}`; use `interval="auto"`.'
+                raise ArgumentError(msg)
+        self.shares_rows, self.outers = evaluated.evaluator.shares_rows, len(evaluated.group_cells.outer_keys)
+        self.column = evaluated.values.array
         self.requested = list(evaluated.evaluator.tables)
         """The formulas of all specs, in the order of the values."""
         self.resampled: dict[int, Smooth] = {}
         """Estimates of all values with errors from replicates, by the number of the formulas that have these."""
         self._estimates: dict[tuple[object, ...], Smooth | Shares | CalibrationErrors] = {}
         """Those of all groups of a feature, by formula: they are computed once."""
+
+    def is_judged(self, number: int) -> bool:
+        """Check whether values of a formula are from labels of people and of a judge."""
+        return is_judged(self.tally, self.requested[number].formula)
 
     def sampling(self, formula: Formula) -> Sampling:
         """The way in which the rows, and the labels, that a formula reads came to be."""

@@ -261,6 +261,9 @@ def calibration_curve(data: Any, truth: ColumnLike, **options: Unpack[CurveOptio
     if not is_isotonic and given.get("conf_level") is not None:
         msg = 'calibration_curve: `conf_level` is that of limits, which only `binning="isotonic"` has.'
         raise ArgumentError(msg)
+    if weighted and given.get("conf_level") is not None:
+        msg = "calibration_curve: the limits of isotonic bins are of rows that count alike; leave out `conf_level`."
+        raise ArgumentError(msg)
     level = proper_share("conf_level", given.pop("conf_level", 0.95))
     bins, binning = given.pop("bins", 10), given.pop("binning", "width")
     check_bins("calibration_curve", bins, binning, ["width", "count", "isotonic"])

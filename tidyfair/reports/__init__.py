@@ -3,7 +3,7 @@
 # pyright: reportUnusedImport=false
 from tidyfair.reports.blocks import Table
 from tidyfair.reports.findings import (
-    feature_in_words, finding_on, group_in_words, names_of_groups, percent, remarks_on, units_of,
+    feature_in_words, finding_on, group_in_words, names_of_groups, percent, remarks_on, units_of, units_of_names,
 )  # fmt: skip
 from tidyfair.reports.page import Report, findings_of_models, need_packages, page_of, page_of_models, report
 from tidyfair.reports.sections import missing_of

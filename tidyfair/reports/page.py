@@ -418,7 +418,8 @@ def findings_of_models(changes: pl.DataFrame) -> list[str]:
             names.setdefault(row.get(".verdict") or _verdict(row), {})[name] = None
         others = sum(map(len, (of for word, of in names.items() if word not in _SHOWN)))
         clauses = [f"{word} in {', '.join(names[word])}" for word in _SHOWN if names[word]]
-        clauses += [f"nothing is shown for {others} of {len(part)} values"] if others else []
+        every = f"any of {others}" if others == len(part) else f"{others} of {len(part)}"
+        clauses += [f"no change is shown in {every} values"] if others else []
         sentences.append(f"{part['.model_other'][0] or 'The other model'}: {'; '.join(clauses)}.")
     return sentences
 

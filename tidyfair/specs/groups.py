@@ -385,6 +385,19 @@ class By:
         )
         raise ArgumentError(msg)
 
+    def refuse_partly_unknown(self, subject: str, keys: pl.DataFrame) -> None:
+        """Refuse people of whom some memberships are known and others are not, by the keys of `columns`."""
+        if self.memberships is None:
+            return
+        unknown = self.memberships.patterns(keys[:, : len(self.memberships.columns)]).unknown
+        if (unknown.any(axis=1) & ~unknown.all(axis=1)).any():
+            msg = (
+                f"{subject}: of some people it is known of one group of {self.memberships.name!r} whether they are in "
+                "it, and not of another; their number would follow from what is outside of a group. Fill these values, "
+                'or say `combined="each"`.'
+            )
+            raise ArgumentError(msg)
+
     @property
     def keys(self) -> tuple[Column, ...]:
         """The columns whose values are the groups: those that are read, or the groups that overlap and the others."""

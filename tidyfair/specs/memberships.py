@@ -69,6 +69,11 @@ class Memberships:
         return self.separator is None and len(self.given) == 1
 
     @property
+    def has_columns(self) -> bool:
+        """True if each group has a column of yes and no."""
+        return self.separator is None and not self.are_lists
+
+    @property
     def columns(self) -> tuple[Column, ...]:
         """The columns that rows are counted by; lists are counted as texts."""
         if not self.are_lists:
@@ -80,7 +85,7 @@ class Memberships:
 
     def patterns(self, keys: pl.DataFrame) -> Patterns:
         """The groups of each row of keys, which are those of `columns` in order, under any name."""
-        if self.separator is None and not self.are_lists:
+        if self.has_columns:
             groups = names_of(self.given)
             answers = [self._answers(column, name) for column, name in zip(keys, groups, strict=True)]
             stated = np.stack([answer.fill_null(value=False).to_numpy() for answer in answers], axis=1)
@@ -226,8 +231,10 @@ def memberships(
     tests know which rows two groups share. All others (`to="rest"`) are the people outside of a group. Rows that are in
     no group are listed as the group `none` and are not compared, but belong to all rows and to all others; rows of
     which it is not known are an unknown group. Of people with a null, those who are in some group are in that one, and
-    are neither members of nor outside the groups that are not known. In texts and lists the value `none` is no group; a
-    null in a list says that its person may be in further groups, and an empty text, unlike an empty list, says nothing.
+    are neither members of nor outside the groups that are not known; they belong to all others of the groups that they
+    are known to be outside of (unless `unknown="drop"` and no group is known). In texts and lists the value `none` is
+    no group; a null in a list says that its person may be in further groups, and an empty text, unlike an empty list,
+    says nothing.
 
     Raises:
         ArgumentError: If two groups have the same name, or `separator` is given with several columns.

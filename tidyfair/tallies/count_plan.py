@@ -158,6 +158,9 @@ class CountPlan:
         columns = {
             f"k{index}": (roles_of_keys.get(key.role, "group_by"), key.column) for index, key in enumerate(tally.keys)
         }
+        if tally.judge is not None and tally.judge.probability is not None:
+            (name,) = tally.names([tally.judge.probability])
+            columns[name] = "label_probability", tally.judge.probability
         optional = [
             (ACTUAL if needs.numbers else TRUTH, "truth", tally.truth),
             (PREDICTED if needs.numbers else ESTIMATE, "estimate", tally.estimate),

@@ -8,7 +8,7 @@ from functools import cached_property
 import numpy as np
 import polars as pl
 
-from tidyfair.specs import Array, By, Context, Integers, Memberships, Patterns
+from tidyfair.specs import NO_GROUP, Array, By, Context, Integers, Memberships, Patterns
 from tidyfair.tallies.tally import Key, Tally, key_names
 
 SHARED_ROW = "\0shared row"
@@ -66,13 +66,15 @@ class Members:
         parts: list[tuple[Integers, Integers]] = []
         for number, (name, *values) in enumerate(groups.rows()):
             chosen = known
-            if context == "rest" and name in patterns.groups:
-                column = patterns.groups.index(name)
-                may_be_in = patterns.stated[:, column] | patterns.unknown[:, column]
+            if context == "rest" and name != NO_GROUP:
+                may_be_in: Array = ~patterns.is_known
+                if name is not None:
+                    column = patterns.groups.index(name)
+                    may_be_in = patterns.stated[:, column] | patterns.unknown[:, column]
                 for other, value in zip(self._others, values, strict=True):
                     own = combinations[other]
                     may_be_in &= own.eq_missing(pl.Series([value], dtype=own.dtype)).to_numpy()
-                chosen = known & ~may_be_in
+                chosen = (known | self._is_partly_known) & ~may_be_in
             rows = np.flatnonzero(chosen)
             parts.append((rows, np.full(len(rows), number)))
         combination, group = (np.concatenate(column) for column in zip(*parts, strict=True))
@@ -115,13 +117,29 @@ class Members:
     @cached_property
     def _is_known(self) -> Array:
         """Mask of the combinations of known people, who are part of all rows and of all others."""
-        patterns, policy = self._patterns, self.by.policy
-        named = pl.DataFrame({"group": pl.Series(patterns.groups, dtype=pl.String)})
-        is_group = ~policy.is_unknown(named).to_numpy()
+        patterns, is_group = self._patterns, self._is_group
         known: Array = patterns.stated[:, is_group].any(axis=1) | patterns.without_group
-        if policy.unknown == "group":
-            known = np.ones(len(known), dtype=bool)
-        return known & ~policy.is_unknown(self._combinations.select(self._others)).to_numpy() if self._others else known
+        return self._among_known_others(known | (self.by.policy.unknown == "group"))
+
+    @property
+    def _is_partly_known(self) -> Array:
+        """Mask of the combinations of people who are outside of some group, if not known to be in any, unless dropped.
+
+        Whoever is in a group that means unknown is known to be outside of none.
+        """
+        says_nothing = self._patterns.stated[:, ~self._is_group].any(axis=1)
+        return self._among_known_others(~says_nothing & (self.by.policy.unknown != "drop"))
+
+    @property
+    def _is_group(self) -> Array:
+        """Mask of the groups that do not mean unknown."""
+        named = pl.DataFrame({"group": pl.Series(self._patterns.groups, dtype=pl.String)})
+        return ~self.by.policy.is_unknown(named).to_numpy()
+
+    def _among_known_others(self, chosen: Array) -> Array:
+        """The chosen combinations whose other features, that groups are crossed with, are known."""
+        others = self._combinations.select(self._others)
+        return chosen & ~self.by.policy.is_unknown(others).to_numpy() if self._others else chosen
 
     def _combinations_of(self, frame: pl.DataFrame) -> Integers:
         """The number of the combination of each row of a frame."""

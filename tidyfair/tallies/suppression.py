@@ -1,7 +1,8 @@
 """Suppression of small counts: the groups of tables that are not shown, so that nobody can work out a small count.
 
 Whoever reads several tables knows linear relations between the counts of groups: a group of one table is the sum of
-groups of another. A count is protected if these relations allow it to be nothing, and not to be small at all.
+groups of another. A count is protected if these relations allow it to be nothing, and not to be small at all. Of groups
+that overlap, intervals of differences tell how many people two of them share, so that these count as shown, too.
 """
 
 from __future__ import annotations
@@ -63,18 +64,17 @@ class Suppression:
 
 
 def suppression_of(
-    tables: Mapping[TableKey, Sequence[pl.Series]], cells: pl.DataFrame, names: Sequence[str], labels: Sequence[str],
-    bys: tuple[By, ...], below: int,
-) -> Suppression:  # fmt: skip
-    """The groups that are not shown, in tables that say of each cell to which group it belongs.
+    tables: Mapping[TableKey, tuple[pl.Series, Sequence[pl.Series]]], counts: Integers, bys: tuple[By, ...], below: int
+) -> Suppression:
+    """The groups that are not shown, in tables that name cells and the group that each belongs to, or one of them.
 
-    A group is not shown where one of its counts by `labels` is small, or where it would give away such a count.
+    A group is not shown where one of its counts by label is small, or where it would give away such a count.
     """
-    examples, counts = counts_by_labels(cells, names, labels)
-    keys = {key: numbered(columns, len(cells))[examples] for key, columns in tables.items()}
+    keys = {key: numbered(columns, len(cells)) for key, (cells, columns) in tables.items()}
     indices = [index_of_rows(groups) for groups in keys.values()]
+    pairs = [(cells.to_numpy(), index) for (cells, _), index in zip(tables.values(), indices, strict=True)]
     hidden: dict[TableKey, pl.DataFrame] = {}
-    for key, index, mask in zip(keys, indices, hidden_groups(counts, indices, below), strict=True):
+    for key, index, mask in zip(keys, indices, hidden_groups(counts, pairs, below), strict=True):
         firsts = np.unique(index, return_index=True)[1]
         hidden[key] = keys[key][pl.Series(firsts[mask], dtype=pl.UInt32)]
     return Suppression(below, bys, hidden)
@@ -105,29 +105,33 @@ def numbered(keys: Sequence[pl.Series], height: int) -> pl.DataFrame:
 
 
 def hidden_groups(
-    counts: Integers, tables: Sequence[Integers], below: int, *, known: Sequence[Integers] = (),
-    hidden: Booleans | None = None,
+    counts: Integers, tables: Sequence[Integers | tuple[Integers, Integers]], below: int, *,
+    known: Sequence[Integers] = (), hidden: Booleans | None = None,
 ) -> list[Booleans]:  # fmt: skip
     """Masks of the groups of some tables that are not shown, so that no small count can be worked out.
 
     Args:
         counts: The rows of each cell, by label.
-        tables: The group of each cell in each table that is shown.
+        tables: The group of each cell in each table that is shown; or cells, and a group of each, where cells may be
+            in several groups.
         below: Counts from 1 to below this number are small.
         known: The same for tables that others may know, of which no group can be hidden.
         hidden: The groups of the first table that are hidden in any case.
     """
     whole("suppress_below", below, 1)
-    groups = _Groups.of(counts, [*tables, *known])
-    sizes = [int(table.max(initial=-1)) + 1 for table in tables]
-    groups.is_known[sum(sizes) :] = True
+    groups, sizes = _Groups.of(counts, [*tables, *known])
+    first, last = sum(sizes[: len(tables)]), sum(sizes)
+    groups.is_known[first:last] = True
+    is_small = groups.is_small(below).any(axis=1) & ~groups.is_known
+    # people that two groups share are hidden with one of them
+    is_small[last:] = False
     if hidden is not None:
-        groups.hidden[: len(hidden)] |= hidden
-    groups.hidden[groups.is_small(below).any(axis=1) & ~groups.is_known] = True
+        is_small[: len(hidden)] |= hidden
+    groups.hide(np.flatnonzero(is_small))
     for label in range(counts.shape[1]):
         groups.protect(label, below)
     groups.show_needless(below)
-    return np.split(groups.hidden[: sum(sizes)], np.cumsum(sizes)[:-1])
+    return np.split(groups.hidden[:first], np.cumsum(sizes[: len(tables)])[:-1])
 
 
 @dataclass(eq=False)
@@ -140,20 +144,49 @@ class _Groups:
     """The rows of each group, by label."""
     hidden: Booleans
     is_known: Booleans
+    parents: Integers
+    """The groups that are shown where each is: itself, or the two that share its people."""
     examples: list[tuple[int, Array]] = field(default_factory=list[tuple[int, Array]])
     """The labels and counts of cells by which small counts might be something else."""
     is_protected: bool = True
     """False if others know some small count, whatever is hidden."""
 
     @classmethod
-    def of(cls, counts: Integers, tables: Sequence[Integers]) -> _Groups:
-        """The groups of tables, none of which is hidden."""
+    def of(cls, counts: Integers, tables: Sequence[Integers | tuple[Integers, Integers]]) -> tuple[_Groups, list[int]]:
+        """The groups of tables, none of which is hidden, and the number of groups of each table.
+
+        After these come the people that two groups share, and those in the same groups, who are never shown.
+        """
         sparse: Any = import_module("scipy.sparse")
-        cells = np.arange(len(counts))
-        blocks = [sparse.csr_array((np.ones(len(cells)), (table, cells))) for table in tables if len(cells)]
-        members = sparse.vstack(blocks, format="csr") if blocks else sparse.csr_array((0, 0))
-        mask = np.zeros(members.shape[0], dtype=bool)
-        return cls(members, (members @ counts).astype(np.int64), mask, mask.copy())
+        every = np.arange(len(counts))
+        pairs = [table if isinstance(table, tuple) else (every, table) for table in tables]
+        sizes = [int(index.max(initial=-1)) + 1 for _, index in pairs]
+        blocks = [
+            sparse.csr_array((np.ones(len(cells)), (index, cells)), shape=(size, len(counts)))
+            for (cells, index), size in zip(pairs, sizes, strict=True)
+        ]
+        parents, combinations = [np.arange(sum(sizes)).repeat(2).reshape(-1, 2)], 0
+        for block, first in zip(blocks[: len(sizes)], np.cumsum([0, *sizes[:-1]]), strict=True):
+            if block.sum(axis=0).max(initial=0) > 1:
+                one, other = sparse.triu(block @ block.T, k=1).nonzero()
+                parents.append(np.column_stack([one, other]) + first)
+                blocks.append(sparse.csr_array(block[one].multiply(block[other])))
+        of_pairs = sum(map(len, parents))
+        for block in blocks[: len(sizes)]:
+            if block.sum(axis=0).max(initial=0) > 1:
+                of_cell = np.unique(block.toarray(), axis=1, return_inverse=True)[1].ravel()
+                blocks.append(sparse.csr_array((np.ones(len(every)), (of_cell, every))))
+                combinations += blocks[-1].shape[0]
+        parents.append(np.arange(of_pairs, of_pairs + combinations).repeat(2).reshape(-1, 2))
+        members = sparse.vstack(blocks, format="csr") if len(every) else sparse.csr_array((0, 0))
+        mask = np.arange(members.shape[0]) >= of_pairs
+        groups = cls(members, (members @ counts).astype(np.int64), mask, np.zeros_like(mask), np.concatenate(parents))
+        return groups, sizes
+
+    def hide(self, groups: Integers) -> None:
+        """Hide groups, and the people that any of them shares with another."""
+        self.hidden[groups] = True
+        self.hidden |= self.hidden[self.parents].any(axis=1)
 
     def is_small(self, below: int) -> Booleans:
         """The counts that can identify people; a count of 0 cannot."""
@@ -188,6 +221,10 @@ class _Groups:
         if not self.is_protected:
             return
         is_needless = self.hidden & ~self.is_small(below).any(axis=1)
+        # a group that is shown again would show the people that it shares with others
+        is_pair = self.parents[:, 0] != self.parents[:, 1]
+        is_needless[self.parents[is_pair].ravel()] = False
+        is_needless &= ~is_pair
         for label, example in self.examples:
             is_needless &= np.abs(self.members @ example - self.counts[:, label]) < 1 / 2
         self.hidden &= ~is_needless
@@ -223,9 +260,9 @@ class _Groups:
         """Hide the smallest of the groups that give another one away; False if others know all of them."""
         beside = self._sharing(reasons if len(reasons) else self._sharing(np.array([group])))
         for groups in (reasons, beside):
-            able = groups[~(self.hidden | self.is_known)[groups]]
+            able = np.unique(self.parents[groups[~(self.hidden | self.is_known)[groups]]])
             if len(able):
-                self.hidden[able[np.argmin(self.counts[able].sum(axis=1))]] = True
+                self.hide(able[[np.argmin(self.counts[able].sum(axis=1))]])
                 return True
         return False
 

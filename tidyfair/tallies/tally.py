@@ -41,7 +41,7 @@ from tidyfair.tallies.moments import (
     score_columns,
 )
 from tidyfair.tallies.source import SQUARED, WEIGHT
-from tidyfair.tallies.suppression import Suppression, TableKey, suppression_of
+from tidyfair.tallies.suppression import Suppression, TableKey, counts_by_labels, suppression_of
 from tidyfair.tallies.threads import check_threads
 from tidyfair.tallies.thresholds import ESTIMATE, Cut
 
@@ -347,16 +347,19 @@ class Tally:
         names = [name for name, key in zip(keys, sided.keys, strict=True) if key.role != "cluster"]
         labels = [name for name in sided.counted_by if name not in keys]
         features = {by.text: by for by in bys}
-        tables: dict[TableKey, Sequence[pl.Series]] = {}
+        examples, counts = counts_by_labels(sided.cells, names, labels)
+        sided = replace(sided, cells=sided.cells[examples])
+        every = pl.int_range(len(examples), eager=True)
+        tables: dict[TableKey, tuple[pl.Series, Sequence[pl.Series]]] = {}
         for is_outer in {False, bool(sided.outer_names)}:
             outer = sided.cells.select(key_names(sided.keys, "outer")).get_columns() if is_outer else []
-            tables[is_outer, None] = outer
+            tables[is_outer, None] = every, outer
             for by in features.values():
-                # the intervals of differences tell how many people two groups share
-                by.refuse_memberships("`suppress_below`", overlapping=True)
-                tables[is_outer, by.text] = [*outer, *by.groups(sided.keys_of_cells(by.columns)).get_columns()]
-        suppression = suppression_of(tables, sided.cells, names, labels, tuple(features.values()), below)
-        return replace(self, suppression=suppression)
+                read = sided.keys_of_cells(by.columns)
+                by.refuse_partly_unknown("`suppress_below`", read)
+                cells, groups = by.rows_by_group(read)
+                tables[is_outer, by.text] = cells, [*(key[cells] for key in outer), *groups.get_columns()]
+        return replace(self, suppression=suppression_of(tables, counts, tuple(features.values()), below))
 
     def margin(self, by: By | None) -> tuple[Tally, pl.DataFrame]:
         """The tally of a feature alone, or of all rows, and the keys of the groups that are suppressed in it."""

@@ -19,7 +19,7 @@ import polars as pl
 
 from tidyfair.calling import GroupwiseMetric
 from tidyfair.errors import ArgumentError
-from tidyfair.inference.rate_tests import CountedRate, OuterGroup
+from tidyfair.inference.rate_tests import CountedRate
 from tidyfair.specs import Array, one_of
 
 Pooling: TypeAlias = Literal["beta_binomial", "additive"]
@@ -342,13 +342,13 @@ def check_pooling(function: str, pooling: object, metrics: Iterable[GroupwiseMet
             raise ArgumentError(msg)
 
 
-def pooled(outer_group: OuterGroup, count: CountedRate, pooling: Pooling) -> PooledRates:
+def pooled(rate: CountedRate, pooling: Pooling) -> PooledRates:
     """A rate of the groups of an outer group under a model."""
-    hits, rows, case = count.group_numerator.astype(float), count.group_denominator.astype(float), outer_group.case
+    hits, rows, case = rate.group_numerator.astype(float), rate.group_denominator.astype(float), rate.case
     if pooling == "beta_binomial":
         return BetaBinomial(hits, rows)
     first, _ = case.evaluated.group_cells.spans[case.metric.by]
-    keys = case.evaluated.group_cells.keys[case.metric.by][count.group_cells - first]
+    keys = case.evaluated.group_cells.keys[case.metric.by][rate.group_cells - first]
     # a missing value is a level too
     levels = [keys.select(pl.struct(name).rank("dense")).to_series().to_numpy() for name in keys.columns]
     return Additive(hits, rows, levels)

@@ -15,7 +15,7 @@ from tidyfair.evaluation import GROUP_CELL, Evaluated, tidy_results
 from tidyfair.inference.gates import Side, judged_metrics
 from tidyfair.inference.on_data import MetricSetOnData
 from tidyfair.inference.partial_knowledge.pooling import Pooling, check_pooling, pooled
-from tidyfair.inference.rate_tests import Case, CountedRate, OuterGroup, groupwise
+from tidyfair.inference.rate_tests import Case, CountedRate, groupwise, rate_counts
 from tidyfair.inference.testing import compared_draws, drawn_together
 from tidyfair.intervals import designs_of, is_of_labels, replicates_of
 from tidyfair.specs import Array, Options, formulas_of, key_columns, refuse_unknown_keywords
@@ -80,16 +80,14 @@ class ProbabilityOf(MetricSetOnData):
 
     def _share_of_pooled(self, case: Case, outer: int) -> float | None:
         """The share of draws of the pooled rates of an outer group on the good side of the limit."""
-        outer_group, pooling = OuterGroup(case, outer), cast("Pooling", self.pooling)
-        if not all(len(count.group_cells) for count in outer_group.counts):
+        rates, pooling = rate_counts(case, outer), cast("Pooling", self.pooling)
+        if not all(len(rate.group_cells) for rate in rates):
             return None
 
-        def draw(count: CountedRate) -> Array:
-            rates = pooled(outer_group, count, pooling)
-            return rates.draws(case.options.replicates, outer_group.random) * count.group_denominator
+        def draw(rate: CountedRate) -> Array:
+            return pooled(rate, pooling).draws(case.options.replicates, rate.random) * rate.group_denominator
 
-        drawn_rates = drawn_together(outer_group.counts, draw)
-        values, _ = compared_draws(case.evaluated, outer, outer_group.counts, drawn_rates)
+        values, _ = compared_draws(case.evaluated, outer, rates, drawn_together(rates, draw))
         drawn = values[:-1][~np.isnan(values[:-1])]
         return float(self._is_within(drawn).mean()) if len(drawn) else None
 

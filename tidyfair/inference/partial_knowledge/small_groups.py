@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, ClassVar, Unpack
 
@@ -21,7 +20,7 @@ from tidyfair.inference.partial_knowledge.pooling import (
     check_pooling,
     pooled,
 )
-from tidyfair.inference.rate_tests import REFUSED_OF_RATES, CountedRate, OuterGroup, RateTest, groupwise
+from tidyfair.inference.rate_tests import REFUSED_OF_RATES, CountedRate, RateTest, groupwise
 from tidyfair.inference.result_frames import Content
 from tidyfair.intervals import Shares, adjusted, difference_limits, z_value
 from tidyfair.specs import (
@@ -141,15 +140,12 @@ class _TableOfRates(RateTest):
     pooling: Pooling | None = "beta_binomial"
     """The model of the rates of all groups, if there is one."""
 
-    def _contents(self, outer_group: OuterGroup) -> Iterator[Content]:
-        by = outer_group.case.metric.by.text
-        for count in outer_group.counts:
-            names = {".metric": count.name, ".by": by, ".group": outer_group.texts[count.group_cells]}
-            if len(count.group_cells):
-                yield names | self._columns(outer_group, count)
+    def _content(self, rate: CountedRate) -> Content:
+        names = {".metric": rate.name, ".by": rate.case.metric.by.text, ".group": rate.texts}
+        return names | self._columns(rate) if len(rate.group_cells) else []
 
     @abstractmethod
-    def _columns(self, outer_group: OuterGroup, count: CountedRate) -> dict[str, Any]:
+    def _columns(self, rate: CountedRate) -> dict[str, Any]:
         """The columns of a rate of an outer group, beside the names of the rate and the groups."""
 
 
@@ -169,13 +165,12 @@ class _ShrunkenRates(_TableOfRates):
         )
         return super()._results(tally, options).drop(columns_of_other_model)
 
-    def _columns(self, outer_group: OuterGroup, count: CountedRate) -> dict[str, Any]:
-        rates, rows = pooled(outer_group, count, self.pooling), count.group_denominator
-        options = outer_group.case.options
-        lower, upper = rates.limits(options.conf_level, rates.draws(options.replicates, outer_group.random))
+    def _columns(self, rate: CountedRate) -> dict[str, Any]:
+        rates, rows, options = pooled(rate, self.pooling), rate.group_denominator, rate.case.options
+        lower, upper = rates.limits(options.conf_level, rates.draws(options.replicates, rate.random))
         columns: dict[str, Any] = {
             ".estimator": self.pooling, ".estimate": rates.estimate, ".lower": lower, ".upper": upper,
-            ".raw": count.group_numerator / rows, ".n": rows,
+            ".raw": rate.group_numerator / rows, ".n": rows,
         }  # fmt: skip
         if isinstance(rates, BetaBinomial):
             columns[".weight"] = rates.weight
@@ -192,21 +187,19 @@ class WorstGroups(_TableOfRates):
     subject: ClassVar[str] = "worst_groups()"
     kind: ClassVar[ResultKind] = WORST
 
-    def _columns(self, outer_group: OuterGroup, count: CountedRate) -> dict[str, Any]:
-        rows, hits, options = count.group_denominator, count.group_numerator, outer_group.case.options
-        times, random = options.replicates, outer_group.random
+    def _columns(self, rate: CountedRate) -> dict[str, Any]:
+        rows, hits, metric, options = rate.group_denominator, rate.group_numerator, rate.case.metric, rate.case.options
+        times, random = options.replicates, rate.random
         if self.pooling:
-            rates = pooled(outer_group, count, self.pooling)
+            rates = pooled(rate, self.pooling)
             drawn, estimate = rates.draws(times, random), rates.estimate
             lower, upper = rates.simultaneous_limits(options.conf_level, drawn)
         else:
             raw = Shares.of_counts(hits, rows)
             drawn, estimate = random.beta(hits + 0.5, rows - hits + 0.5, (times, len(rows))), raw.value
             lower, upper = raw.limits(z_value(options.conf_level ** (1 / len(rows))))
-        directions = {
-            base.name: base.direction for base in (*outer_group.case.metric.metrics, *outer_group.case.metric.less)
-        }
-        is_lowest = directions[count.name] == "maximize"
+        directions = {base.name: base.direction for base in (*metric.metrics, *metric.less)}
+        is_lowest = directions[rate.name] == "maximize"
         worst = drawn.argmin(axis=1) if is_lowest else drawn.argmax(axis=1)
         return {
             ".estimate": estimate, ".lower": lower, ".upper": upper, ".worst": "lowest" if is_lowest else "highest",

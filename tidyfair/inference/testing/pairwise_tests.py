@@ -15,7 +15,7 @@ import polars as pl
 from tidyfair.calling import GroupwiseMetric, MetricSet, Run, metric_set
 from tidyfair.errors import ArgumentError, Status
 from tidyfair.evaluation import GROUP_CELL, Evaluated
-from tidyfair.inference.contingency import Standard, chi_squared, fisher, likelihood_ratio, within_strata
+from tidyfair.inference.contingency import Standard, Strata, chi_squared, fisher, likelihood_ratio
 from tidyfair.inference.gates import GroupsCompared
 from tidyfair.inference.on_data import accepting
 from tidyfair.inference.rate_tests import (
@@ -25,7 +25,6 @@ from tidyfair.inference.rate_tests import (
     AdjustedTest,
     CountedRate,
     Family,
-    OuterGroup,
     RateTest,
     check_tested,
     columns_of,
@@ -427,22 +426,19 @@ class StratifiedTest(RateTest):
     )
     standard: Standard | None = None
 
-    def _contents(self, outer_group: OuterGroup) -> Iterator[Content]:
-        metric = outer_group.case.metric
-        check_single(self.subject, metric)
-        for count in outer_group.counts:
-            texts = outer_group.texts[count.group_cells].to_list()
-            reference = _reference(outer_group, count) if texts else 0
-            rows: list[dict[str, Any]] = []
-            for group, text in enumerate(texts):
-                if group != reference:
-                    names = {".metric": count.name, ".by": metric.by.text, ".group": text, ".other": texts[reference]}
-                    rows.append(names | self._compared(count, group, reference, outer_group.case.options.conf_level))
-            yield rows
+    def _content(self, rate: CountedRate) -> Content:
+        check_single(self.subject, rate.case.metric)
+        texts, rows = rate.texts.to_list(), list[dict[str, Any]]()
+        reference = _reference(rate) if texts else 0
+        for group, text in enumerate(texts):
+            if group != reference:
+                names = {".metric": rate.name, ".by": rate.case.metric.by.text, ".group": text}
+                rows.append(names | {".other": texts[reference]} | self._compared(rate, group, reference))
+        return rows
 
-    def _compared(self, count: CountedRate, group: int, reference: int, level: float) -> dict[str, Any]:
+    def _compared(self, count: CountedRate, group: int, reference: int) -> dict[str, Any]:
         """The crude difference of a group from the reference, and that within their common strata."""
-        denominator, numerator = count.group_denominator, count.group_numerator
+        denominator, numerator, level = count.group_denominator, count.group_numerator, count.case.options.conf_level
         crude = float(numerator[group] / denominator[group] - numerator[reference] / denominator[reference])
         is_common = (count.denominator[:, [group, reference]] > 0).all(axis=1)
         row: dict[str, Any] = {
@@ -453,8 +449,9 @@ class StratifiedTest(RateTest):
             return row | {".pattern": "no common stratum"}
         hits, other_hits = count.numerator[is_common][:, [group, reference]].T.astype(float)
         rows, other_rows = count.denominator[is_common][:, [group, reference]].T.astype(float)
-        row |= within_strata(hits, rows, other_hits, other_rows, level, self.standard)
-        differences = hits / rows - other_hits / other_rows
+        strata = Strata(hits, rows, other_hits, other_rows, self.standard)
+        row |= strata.columns(level)
+        differences = strata.differences
         pattern = "alike"
         if ((differences > 0).all() and crude < 0) or ((differences < 0).all() and crude > 0):
             pattern = "simpson"
@@ -463,16 +460,18 @@ class StratifiedTest(RateTest):
         return row | {".pattern": pattern}
 
 
-def _reference(outer_group: OuterGroup, count: CountedRate) -> int:
+def _reference(count: CountedRate) -> int:
     """The index of the reference of the metric among the groups of a rate, or else of the largest group."""
+    evaluated, metric = count.case.evaluated, count.case.metric
     is_reference = (pl.col("name") == count.name) & pl.col("is_reference")
-    references = set(outer_group.rows.filter(is_reference)[GROUP_CELL])
+    is_of_outer = pl.col("outer") == int(evaluated.group_cells.outer[count.group_cells[0]])
+    references = set(evaluated.rows.filter(is_reference, is_of_outer)[GROUP_CELL])
     for index, group_cell in enumerate(count.group_cells.tolist()):
         if group_cell in references:
             return index
-    metric, aggregate = outer_group.case.metric, outer_group.case.metric.aggregate
+    aggregate = metric.aggregate
     if references:
-        stated, text = metric.policy.stated, outer_group.texts[references.pop()]
+        stated, text = metric.policy.stated, evaluated.group_cells.text[references.pop()]
         minima = " or ".join(f"`{name}={stated[name]}`" for name in ("min_n", "min_share") if name in stated)
         msg = (
             f"{metric.name}: the reference {text!r} is below {minima or 'one row'} of the rows "

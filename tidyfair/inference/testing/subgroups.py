@@ -7,8 +7,6 @@ from __future__ import annotations
 
 import itertools
 import math
-import zlib
-from abc import abstractmethod
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -21,7 +19,7 @@ import polars as pl
 from tidyfair.calling import GroupwiseMetric, Metric, MetricSet, Run, metric_set
 from tidyfair.errors import ArgumentError, Status, in_short
 from tidyfair.evaluation import GROUP_CELL, OUTSIDE, Evaluated, texts_of
-from tidyfair.inference.on_data import AUDITED, CalledOnData, RateOnData, accepting
+from tidyfair.inference.on_data import AUDITED, RateOnData, accepting
 from tidyfair.inference.rate_tests import with_adjusted_p_values
 from tidyfair.inference.result_frames import Content, frame_of, outer_keys_of, schema_of
 from tidyfair.intervals import (
@@ -29,6 +27,7 @@ from tidyfair.intervals import (
     brownian_range_tail,
     check_shuffled,
     clopper_pearson,
+    generator,
     in_progress,
     placed,
 )  # fmt: skip
@@ -43,13 +42,13 @@ from tidyfair.specs import (
     CallOptions,
     Column,
     ColumnLike,
+    Memberships,
     Options,
     Policy,
     Treatment,
     are_columns,
     check_features,
     proper_share,
-    refuse_unknown,
     refuse_unknown_keywords,
     show_keywords,
     whole,
@@ -78,7 +77,7 @@ _SPLITS = 24
 _RATES = "fall_out, miss_rate, selection_rate or accuracy; {} is not a share of rows"
 _RATES_OR_CALIBRATION = "fall_out, miss_rate or accuracy, or calibration_in_the_large of scores, not {}"
 """What searches and certificates take, with the name of a metric that is nothing of the kind."""
-_TEXT, _TESTS = "\0text", "\0tests"
+_TESTS = "\0tests"
 _MEAN_RANGE = math.sqrt(8 / math.pi)
 """The mean range of a Brownian motion."""
 _ROUNDED = 1e-12
@@ -98,8 +97,6 @@ class _Combinations:
     keys: pl.DataFrame
     rows: Array
     """All rows, those outside the denominator included."""
-    texts: Mapping[str, pl.DataFrame]
-    """The values of each feature, and their texts in results."""
     outer: tuple[Any, ...]
     """The key of the outer group."""
     scores: Array | None = None
@@ -117,9 +114,9 @@ class SubgroupAudit(RateOnData):
     accepted: ClassVar[type[Any]] = accepting(AUDITED)
     features: tuple[Column, ...]
 
-    @abstractmethod
     def _audit(self, combinations: _Combinations, options: Options) -> Content:
         """The results of an outer group."""
+        raise NotImplementedError
 
     @property
     def _features(self) -> Iterable[Column]:
@@ -140,12 +137,10 @@ class SubgroupAudit(RateOnData):
         if self.metric.kind == "class":
             numerator = numerator.round()
         size = rows["rows"].to_numpy().astype(float)
-        texts = {name: keys.select(name, texts_of(keys.select(name)).alias(_TEXT)).unique() for name in keys.columns}
         combinations: list[_Combinations] = []
         for outer, key in enumerate(outer_keys_of(evaluated).rows() or [()]):
             index = (rows["outer"] == outer).to_numpy().nonzero()[0]
-            counts = numerator[index], denominator[index], keys[index], size[index]
-            combinations.append(_Combinations(*counts, texts, key))
+            combinations.append(_Combinations(numerator[index], denominator[index], keys[index], size[index], key))
         return combinations
 
 
@@ -193,9 +188,7 @@ def _p_values_of_search(
 ) -> tuple[Array, Array]:
     """The p-values of each subgroup alone, and among all that are searched, from outcomes that are permuted."""
     # an outer group has its own numbers, whatever others there are
-    outer = [combinations.outer]
-    times = options.times or _TIMES
-    random = np.random.default_rng([options.seed, zlib.crc32(repr(outer).encode())])
+    random, times = generator(options.seed, repr([combinations.outer])), options.times or _TIMES
     rows, events = combinations.denominator.sum(), combinations.numerator.sum()
     needed = statistic * (1 - _SAME)
     reached, largest = np.ones(len(denominator)), np.ones(len(denominator))
@@ -389,7 +382,7 @@ class _LimitsOfAll(SubgroupCertificate):
 
 
 @dataclass(frozen=True, repr=False)
-class MulticalibrationTest(CalledOnData):
+class MulticalibrationTest(SubgroupAudit):
     """A test of calibration in subgroups, as a callable on dataframes; made by `multicalibration_test`."""
 
     subject: ClassVar[str] = "multicalibration_test()"
@@ -398,7 +391,6 @@ class MulticalibrationTest(CalledOnData):
     accepted: ClassVar[type[Any]] = accepting(
         "probs group_by case_weights frequency_weights pos_label labels conf_level"
     )
-    features: tuple[Column, ...]
     depth: int
     policy: Policy
     power: float
@@ -406,7 +398,7 @@ class MulticalibrationTest(CalledOnData):
     @cached_property
     def _errors(self) -> MetricSet:
         """The error of all rows and of each subgroup, and that by chance."""
-        metrics = (cumulative_calibration_error, cumulative_calibration_error_if_calibrated)
+        metrics = (self.metric, cumulative_calibration_error_if_calibrated)
         sizes = range(1, min(self.depth, len(self.features)) + 1)
         subsets = [columns for size in sizes for columns in itertools.combinations(self.features, size)]
         members: list[Metric | GroupwiseMetric] = [*metrics]
@@ -418,22 +410,9 @@ class MulticalibrationTest(CalledOnData):
     def _run(self) -> Run:
         return self._errors.run
 
-    def _listed(self) -> Iterable[Metric]:
-        return [cumulative_calibration_error]
-
-    def _check_call(self, keywords: Any) -> None:
-        refuse_unknown("argument", keywords, ["data", "truth", *self.accepted.__annotations__])
-
-    def _check_source(self, source: Source) -> None:
-        for column in self.features:
-            column.check(source.columns, "features")
-
-    def _fixed(self) -> dict[str, Any]:
-        return super()._fixed() | {"estimator": "binary"}
-
     def _results(self, tally: Tally, options: Options) -> pl.DataFrame:
         groups = self._run.groups_of(tally, options).drop(".level", ".estimator", ".denominator")
-        is_error = pl.col(".metric") == cumulative_calibration_error.name
+        is_error = pl.col(".metric") == self.metric.name
         by_chance = groups.filter(~is_error)[".estimate"].alias(".std_error") / _MEAN_RANGE
         table = groups.filter(is_error).with_columns(by_chance)
         if self.policy.unknown == "drop":
@@ -549,12 +528,8 @@ class _Conjunctions:
         """A table of all conjunctions with these columns."""
         texts: list[str] = []
         for names in self.subsets:
-            conditions: list[list[str]] = []
-            for name in names:
-                named = self.combinations[names].join(
-                    self.every.texts[name], on=name, how="left", nulls_equal=True, maintain_order="left"
-                )
-                conditions.append([f"{name}={text}" for text in named[_TEXT]])
+            keys = self.combinations[names]
+            conditions = [[f"{name}={text}" for text in texts_of(keys.select(name))] for name in names]
             texts += map(" & ".join, zip(*conditions, strict=True))
         counts = {
             ".metric": metric.name, ".subgroup": texts,
@@ -618,7 +593,11 @@ def _features_of(name: str, features: object, *, after: str = "") -> tuple[Colum
         example = f'`{name}({after}["sex", "race"])`'
         msg = f"{name}() takes a list of features, such as {example}, not {in_short(features)}."
         raise ArgumentError(msg)
-    columns = tuple(Column.of(feature, "features") for feature in features)
+    given: list[Any] = []
+    for feature in features:
+        # a column of true and false for each group is a feature
+        given += feature.given if isinstance(feature, Memberships) and feature.has_columns else [feature]
+    columns = tuple(Column.of(feature, "features") for feature in given)
     if not columns:
         msg = f"{name}() needs the features that define subgroups; `features` is empty."
         raise ArgumentError(msg)
@@ -627,8 +606,8 @@ def _features_of(name: str, features: object, *, after: str = "") -> tuple[Colum
 
 @refuse_unknown_keywords
 def subgroup_search(
-    metric: Metric, features: Iterable[ColumnLike], *, depth: int = 2, min_n: int = 1, min_share: float = 0.0,
-    unknown: Treatment = "apart", unknown_values: Iterable[object] | None = None,
+    metric: Metric, features: Iterable[ColumnLike | Memberships], *, depth: int = 2, min_n: int = 1,
+    min_share: float = 0.0, unknown: Treatment = "apart", unknown_values: Iterable[object] | None = None,
 ) -> SubgroupSearch:  # fmt: skip
     """Search all conjunctions of up to `depth` features for subgroups whose rate differs from that of all other rows.
 
@@ -690,8 +669,8 @@ def linear_subgroup(metric: Metric, features: Iterable[ColumnLike]) -> LinearSub
 
 @refuse_unknown_keywords
 def certify_subgroups(
-    metric: Metric, features: Iterable[ColumnLike], *, depth: int = 2, min_n: int = 30, min_share: float = 0.0,
-    unknown: Treatment = "apart", unknown_values: Iterable[object] | None = None,
+    metric: Metric, features: Iterable[ColumnLike | Memberships], *, depth: int = 2, min_n: int = 30,
+    min_share: float = 0.0, unknown: Treatment = "apart", unknown_values: Iterable[object] | None = None,
 ) -> SubgroupCertificate:  # fmt: skip
     """Certify that no conjunction of features is worse than all other rows by more than some epsilon.
 
@@ -732,7 +711,7 @@ def certify_subgroups(
 
 @refuse_unknown_keywords
 def multicalibration_test(
-    features: Iterable[ColumnLike], *, depth: int = 2, min_n: int = 30, min_share: float = 0.0,
+    features: Iterable[ColumnLike | Memberships], *, depth: int = 2, min_n: int = 30, min_share: float = 0.0,
     unknown: Treatment = "apart", unknown_values: Iterable[object] | None = None, power: float = 0.8,
 ) -> MulticalibrationTest:  # fmt: skip
     """Test whether scores are calibrated in all rows, in each group, and in all conjunctions of up to `depth` features.
@@ -768,4 +747,5 @@ def multicalibration_test(
     """
     columns = _features_of("multicalibration_test", features)
     policy = Policy.of("multicalibration_test()", whole("min_n", min_n, 1), min_share, unknown, unknown_values)
-    return MulticalibrationTest(columns, whole("depth", depth, 1), policy, proper_share("power", power))
+    depth = whole("depth", depth, 1)
+    return MulticalibrationTest(cumulative_calibration_error, columns, depth, policy, proper_share("power", power))
