@@ -41,6 +41,8 @@ are `None` and `"worst"` unless said otherwise: `method="to_overall"` is `to="ov
   call.
 - **Intervals**, `n_boot=` and `ci_quantiles=[0.025, 0.975]`, are `interval="auto", conf_level=0.95`: closed forms or the
   jackknife where there are any, and for disparities too. `interval="bootstrap", times=1000` draws rows again.
+- **Names of metrics**, the keys of `metrics={"acc": accuracy_score}`, are those of the metrics; another one is
+  `tdf.accuracy.alias("acc")`, and of a metric that compares groups `name="gap"`.
 - **Functions of scikit-learn** have names here: `accuracy_score` is `tdf.accuracy`, and
   [names in other libraries](../metrics/names.md) lists the others. Any other function of two arrays becomes a metric
   with `tdf.new_class_metric`, `tdf.new_prob_metric` or `tdf.new_numeric_metric`
