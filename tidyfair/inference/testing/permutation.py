@@ -89,7 +89,9 @@ def permuted_labels(
         table = np.zeros((len(groups_of_table), len(pairs_of_table)), dtype=np.int64)
         np.add.at(table, (row, column), rows[own])
         check_shuffled(int(table.sum()))
-        tables.append((places[np.ix_(groups_of_table, pairs_of_table)], table))
+        # groups that people state are drawn in the order of groups, as those of a column, and people in none last
+        order = slice(None, None, None if by.memberships is None else -1)
+        tables.append((places[np.ix_(groups_of_table, pairs_of_table)][order], table[order]))
     variants = 1 + places.shape[1] if varied else 1
     for start, end in runs_of_replicates(times + 1, variants * len(unmoved), "shuffling"):
         counts, shuffled = np.tile(unmoved, (end - start, 1)), min(end, times) - start
