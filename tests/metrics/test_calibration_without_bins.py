@@ -202,11 +202,8 @@ def test_refusals_name_the_way_out() -> None:
     assert message(binning="isotonic") == snapshot(
         '`probs`: scores from 0.2 to 1.8 are not probabilities; use binning="count".'
     )
-    assert message(conf_level=0.9) == snapshot(
-        'calibration_curve: `conf_level` is that of limits, which only `binning="isotonic"` has.'
-    )
     assert message(binning="isotonic", conf_level=0.9, case_weights="score") == snapshot(
-        "calibration_curve: the limits of isotonic bins are of rows that count alike; leave out `conf_level`."
+        "calibration_curve: limits are of rows that count alike, without weights; leave out `conf_level`."
     )
     assert message(binning="isotonic", bins=None, conf_level=2) == snapshot(
         "`conf_level` is a number between 0 and 1, not 2; 2 percent is 0.02."

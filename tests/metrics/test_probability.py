@@ -17,6 +17,7 @@ import polars as pl
 import pytest
 from conftest import as_polars, examples
 from hypothesis import HealthCheck, Phase, given, settings, strategies as st
+from plain_limits import wilson
 from public_names import public
 from scipy import stats
 from sklearn import linear_model, metrics
@@ -519,15 +520,17 @@ def test_calibration_curve_equals_plain_arithmetic(case: Case, bins: int, binnin
         part = case.part(group)
         share = share_at_or_below(part) if binning == "count" else lambda score: score
         for index, mine in sorted(in_bins(part, bins, share, upper=binning == "count").items()):
-            rate = mean([*map(float, mine.y)], mine.w)
+            rate = cast("float", mean([*map(float, mine.y)], mine.w))
             weight = [sum(mine.w)] if case.weighted else []
-            expected.append((group, index + 1, mean(mine.p, mine.w), rate, len(mine.y), *weight))
-    columns = ["group", ".bin", ".mean_score", ".event_rate", ".n"]
+            limits = (math.nan, math.nan) if case.weighted else wilson(rate * len(mine.y), len(mine.y))
+            expected.append((group, index + 1, mean(mine.p, mine.w), rate, *limits, len(mine.y), *weight))
+    columns = ["group", ".bin", ".mean_score", ".event_rate", ".lower", ".upper", ".n"]
     assert curve.columns == ([*columns, ".weight"] if case.weighted else columns)
     assert curve.schema[".n"] == pl.Int64
     assert [row[:2] for row in curve.rows()] == [row[:2] for row in expected]
-    for result, wanted in zip(curve.rows(), expected, strict=True):
-        assert result[2:] == pytest.approx(wanted[2:], rel=1e-9, abs=1e-12)
+    numbers = curve.fill_null(math.nan).rows()
+    for result, wanted in zip(numbers, expected, strict=True):
+        assert result[2:] == pytest.approx(wanted[2:], rel=1e-9, abs=1e-12, nan_ok=True)
 
 
 # Calibration as a line

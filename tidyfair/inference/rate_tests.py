@@ -378,9 +378,9 @@ def groupwise(given: tuple[object, ...], name: str, *, takes_data: bool = False)
     return tuple(cast("list[GroupwiseMetric]", members))
 
 
-def columns_of(given: Any) -> tuple[Column, ...]:
-    """The columns of an argument `within`: none, one or several."""
+def columns_of(given: Any, role: str = "within") -> tuple[Column, ...]:
+    """The columns of an argument: none, one or several."""
     if given is None:
         return ()
     columns: list[object] = list(given) if are_columns(given) else [given]
-    return tuple(Column.of(column, "within") for column in columns)
+    return tuple(Column.of(column, role) for column in columns)

@@ -26,6 +26,7 @@ from tidyfair.evaluation import (
     scores_of_levels,
     sorted_scores,
 )
+from tidyfair.intervals import wilson, z_value
 from tidyfair.metrics.probability import bin_of, check_bins, consistency_limits, isotonic_bounds, roc_auc
 from tidyfair.specs import (
     Array,
@@ -237,19 +238,19 @@ def calibration_curve(data: Any, truth: ColumnLike, **options: Unpack[CurveOptio
         truth: Column of the true labels.
         options: As for a curve, with `bins` (10) and `binning` instead of thresholds: `"width"` for bins of equal width
             between 0 and 1, `"count"` for bins of equal weight in each outer group, `"isotonic"` for those in which
-            isotonic regression pools scores, whose number follows from the data (CORP; Dimitriadis et al., 2021), with
-            a consistency band at a `conf_level` (0.95).
+            isotonic regression pools scores, whose number follows from the data (CORP; Dimitriadis et al., 2021); and
+            `conf_level` (0.95).
 
     Returns:
         A tidy frame: outer keys, `.level` with more than two labels, `.bin` (from 1), `.mean_score`, `.event_rate`,
-        `.n`, the rows of the bin, and with `case_weights` their `.weight`; of isotonic bins, their `.lowest_score` and
-        `.highest_score`, and the limits, `.lower` and `.upper`, of what isotonic regression makes of calibrated scores
-        (500 draws; of a bin the mean of those of its scores, each by itself), null with weights. Empty bins are left
-        out.
+        `.lower`, `.upper`, `.n`, the rows of the bin, and with `case_weights` their `.weight`; of isotonic bins, their
+        `.lowest_score` and `.highest_score`. Limits are those of the share of events (Wilson); of isotonic bins, a
+        consistency band, of what isotonic regression makes of calibrated scores (500 draws; of a bin the mean of those
+        of its scores, each by itself). With weights they are null. Empty bins are left out.
 
     >>> import polars as pl
     >>> seen = pl.DataFrame({"y": [1, 0, 1, 0], "p": [0.9, 0.4, 0.9, 0.1]})
-    >>> calibration_curve(seen, "y", probs="p", bins=2).rows()
+    >>> calibration_curve(seen, "y", probs="p", bins=2).select(".bin", ".mean_score", ".event_rate", ".n").rows()
     [(1, 0.25, 0.0, 2), (2, 0.9, 1.0, 2)]
     """
     given = cast("dict[str, Any]", options)
@@ -258,11 +259,8 @@ def calibration_curve(data: Any, truth: ColumnLike, **options: Unpack[CurveOptio
     if is_isotonic and given.get("bins") is not None:
         msg = 'calibration_curve: `binning="isotonic"` takes its bins from the data; leave out `bins`.'
         raise ArgumentError(msg)
-    if not is_isotonic and given.get("conf_level") is not None:
-        msg = 'calibration_curve: `conf_level` is that of limits, which only `binning="isotonic"` has.'
-        raise ArgumentError(msg)
     if weighted and given.get("conf_level") is not None:
-        msg = "calibration_curve: the limits of isotonic bins are of rows that count alike; leave out `conf_level`."
+        msg = "calibration_curve: limits are of rows that count alike, without weights; leave out `conf_level`."
         raise ArgumentError(msg)
     level = proper_share("conf_level", given.pop("conf_level", 0.95))
     bins, binning = given.pop("bins", 10), given.pop("binning", "width")
@@ -272,13 +270,14 @@ def calibration_curve(data: Any, truth: ColumnLike, **options: Unpack[CurveOptio
         _check_probabilities(points, '; use binning="count"')
     weight, score = pl.col("hits") + pl.col("false_alarms"), pl.col("score")
     share = score if binning == "width" else weight.cum_sum(reverse=True).over(_CURVE) / weight.sum().over(_CURVE)
-    limits, more = list[pl.Expr](), [weight.sum().alias(".weight")] if weighted else []
+    more = [weight.sum().alias(".weight")] if weighted else []
     if is_isotonic:
         points = _in_isotonic_bins(points, None if weighted else level)
         more += [score.min().alias(".lowest_score"), score.max().alias(".highest_score")]
-        limits = [((pl.col(end) * weight).sum() / weight.sum()).fill_nan(None) for end in (".lower", ".upper")]
+        limits = [(pl.col(end) * weight).sum() / weight.sum() for end in (".lower", ".upper")]
     else:
         points = points.with_columns((bin_of(share, bins, binning).cast(pl.Int64) + 1).alias(".bin"))
+        limits = [pl.lit(math.nan).alias(end) for end in (".lower", ".upper")]
     binned = points.group_by(*_CURVE, ".bin").agg(
         ((score * weight).sum() / weight.sum()).alias(".mean_score"),
         (pl.col("hits").sum() / weight.sum()).alias(".event_rate"),
@@ -286,7 +285,13 @@ def calibration_curve(data: Any, truth: ColumnLike, **options: Unpack[CurveOptio
         pl.col("rows").sum().alias(".n"),
         *more,
     )
-    return with_keys(with_level(binned.sort(*_CURVE, ".bin"), level), restored=True)
+    if not is_isotonic and not weighted:
+        shares = wilson(binned[".event_rate"].to_numpy(), binned[".n"].cast(pl.Float64).to_numpy(), z_value(level))
+        binned = binned.with_columns(
+            pl.Series(end, values) for end, values in zip((".lower", ".upper"), shares, strict=True)
+        )
+    binned = binned.with_columns(pl.col(".lower", ".upper").fill_nan(None)).sort(*_CURVE, ".bin")
+    return with_keys(with_level(binned, level), restored=True)
 
 
 def _in_isotonic_bins(points: pl.DataFrame, level: float | None) -> pl.DataFrame:

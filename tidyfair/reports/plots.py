@@ -755,8 +755,6 @@ def feature_plot(plot: PlotInput) -> Picture:
 
 def calibration_plot(plot: PlotInput) -> Picture:
     """Observed rate of events over mean score, with intervals where rows count alike; of isotonic bins, as steps."""
-    from tidyfair.intervals import wilson, z_value  # noqa: PLC0415 - only for intervals
-
     is_isotonic = plot.frame[".lowest_score"].count() > 0
     if is_isotonic:
         ends = pl.concat_list(".lowest_score", ".highest_score").alias(".mean_score")
@@ -768,10 +766,7 @@ def calibration_plot(plot: PlotInput) -> Picture:
         notes.append("steps: shares of events that rise with the score (isotonic regression)")
         share = f"{kinds.level_of(plot.frame) * 100:g}%"
         notes += [f"bands: where {share} of these are if scores are calibrated, each by itself"] if limits else []
-    elif not plot.frame[".weight"].count():
-        rows = table["rows"].cast(pl.Float64).to_numpy()
-        lower, upper = wilson(table["estimate"].to_numpy(), rows, z_value(_LEVEL))
-        table = table.with_columns(lower=lower, upper=upper)
+    elif limits:
         notes.append(f"lines: {plot.limits} of each bin (Wilson)")
     if table["series"].n_unique() > _MOST_IN_ONE and not is_isotonic:
         # intervals of many curves would hide each other

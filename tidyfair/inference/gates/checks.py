@@ -862,19 +862,18 @@ def _verdicts_of(
     """The gate to be called on data; or none, and the verdicts on a result."""
     settings: dict[str, Any] = {"below": below, "above": above, "conf_level": conf_level, "outside": outside}
     stated = {name: value for name, value in settings.items() if value is not None}
-    gate: Any = given
-    if isinstance(given, Gate | ComparisonGate | ChangeGate):
-        if stated:
-            msg = f"assert_fair() takes a gate as it is; leave out {listed(f'`{name}=`' for name in stated)}."
-            raise ArgumentError(msg)
-    elif _are_metrics(given) or isinstance(given, GroupsCompared | ModelComparison):
-        gate = check(given, **stated)
-    elif data is None:
-        return None, open_frame(check(given, **stated)).to_polars()
-    else:
+    is_gate = isinstance(given, Gate | ComparisonGate | ChangeGate)
+    if is_gate and stated:
+        msg = f"assert_fair() takes a gate as it is; leave out {listed(f'`{name}=`' for name in stated)}."
+        raise ArgumentError(msg)
+    is_result = not (is_gate or _are_metrics(given) or isinstance(given, GroupsCompared | ModelComparison))
+    if is_result and data is not None:
         call = '`assert_fair(demographic_parity("column"), data, …, below=0.1)`'
         msg = f"assert_fair() takes metrics and then data, as in {call}; or a result alone, and a limit."
         raise ArgumentError(msg)
+    gate = given if is_gate else check(given, **stated)
+    if is_result:
+        return None, open_frame(gate).to_polars()
     if data is None:
         msg = "assert_fair() takes the data in the same call: `assert_fair(metrics, data, …, below=0.1)`."
         raise ArgumentError(msg)

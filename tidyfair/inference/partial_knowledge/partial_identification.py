@@ -21,6 +21,7 @@ from tidyfair.calling import Metric
 from tidyfair.errors import ArgumentError, ColumnError, ProxyWarning, Status, in_short, listed, warn
 from tidyfair.evaluation import CELLS, Evaluated, KeyCodes, LabelCounts, slice_of
 from tidyfair.inference.on_data import AUDITED, RateOnData, accepting
+from tidyfair.inference.rate_tests import columns_of
 from tidyfair.inference.result_frames import Content
 from tidyfair.inference.testing import checked_rate
 from tidyfair.intervals import Share, difference_limits, in_progress, share_of, wilson, z_value
@@ -29,7 +30,6 @@ from tidyfair.specs import (
     Column,
     ColumnLike,
     Options,
-    are_columns,
     names_of,
     one_of,
     refuse_unknown_keywords,
@@ -460,6 +460,5 @@ def probabilistic_groups(
             msg = f"`groups`: {group!r} is reserved for the reference `to={group!r}`; give the group another name."
             raise ArgumentError(msg)
     one_of("to", to, [*named, *_REFERENCES])
-    listed_proxy = tuple(proxy) if are_columns(proxy) else (proxy,)
-    columns = tuple(dict.fromkeys(Column.of(column, "proxy") for column in listed_proxy))
+    columns = tuple(dict.fromkeys(columns_of(proxy, "proxy")))
     return ProbabilisticGroups(rate, tuple(named), tuple(named.values()), to, columns)

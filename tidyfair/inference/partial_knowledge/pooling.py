@@ -12,7 +12,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Literal, NamedTuple, TypeAlias, cast
+from typing import Any, Literal, NamedTuple, TypeAlias, cast, get_args
 
 import numpy as np
 import polars as pl
@@ -24,7 +24,6 @@ from tidyfair.specs import Array, one_of
 
 Pooling: TypeAlias = Literal["beta_binomial", "additive"]
 
-POOLINGS = ("beta_binomial", "additive")
 _SPREADS = 48
 """The number of spreads that are tried at once, over their whole range."""
 _LEAST, _MOST = 0.05, 1e4
@@ -331,7 +330,7 @@ class Additive(PooledRates):
 
 def check_pooling(function: str, pooling: object, metrics: Iterable[GroupwiseMetric]) -> None:
     """Refuse an unknown model, and the additive one for groups that are not crossed."""
-    one_of("pooling", pooling, POOLINGS)
+    one_of("pooling", pooling, get_args(Pooling))
     for metric in metrics:
         if pooling == "additive" and (metric.by.sides or len(metric.by.keys) < 2):
             msg = (

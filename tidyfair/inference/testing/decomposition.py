@@ -20,6 +20,7 @@ from tidyfair.calling import Metric
 from tidyfair.errors import ArgumentError, listed
 from tidyfair.evaluation import GROUP_CELL, Evaluated, named_groups, texts_of
 from tidyfair.inference.on_data import AUDITED, RateOnData, accepting
+from tidyfair.inference.rate_tests import columns_of
 from tidyfair.inference.testing.subgroups import checked_rate
 from tidyfair.intervals import newcombe, placed, student_limits, z_value
 from tidyfair.specs import (
@@ -27,7 +28,6 @@ from tidyfair.specs import (
     Column,
     ColumnLike,
     Options,
-    are_columns,
     names_of,
     refuse_unknown_keywords,
 )
@@ -314,8 +314,7 @@ def decompose(
     """
     rate = checked_rate("decompose", metric, ("class",))
     of_groups = Column.of(between, "between")
-    given: Any = by
-    features = tuple(Column.of(column, "by") for column in (given if are_columns(given) else [given]))
+    features = columns_of(by, "by")
     names = names_of([of_groups, *features])
     for name in names:
         if names.count(name) > 1:

@@ -173,11 +173,11 @@ def permuted_rows(
         parts = min(_PARTS if reads_rows else _PARTS_OF_SUMS, len(copies.slot))
     part = (random.permutation(len(copies.slot)) % parts)[copies.unit]
     variants, rows, cells = (1 + parts if varied else 1), len(copies.unit), len(copies.drawn.cells)
-    if rows * (variants if reads_rows else 1) * (times + 1) > MOST_ROWS:
+    rows_read = rows * variants if reads_rows else rows
+    if rows_read * (times + 1) > MOST_ROWS:
         msg = f"Permuting {rows} rows {times} times takes too long; reduce `times=`, or use fewer rows."
         raise ArgumentError(msg)
-    numbers = max(rows * (variants if reads_rows else 1), cells * (variants + parts))
-    for start, end in runs_of_replicates(times + 1, numbers, "shuffling"):
+    for start, end in runs_of_replicates(times + 1, max(rows_read, cells * (variants + parts)), "shuffling"):
         copy = copies.shuffled(end - start, min(end, times) - start, random)
         index = (np.arange(end - start)[:, None] * parts + part) * cells + copies.cell[copy]
         shape = (end - start, parts, cells)
@@ -211,7 +211,8 @@ class _Copies:
         """The unit of each row: itself, or a cluster."""
         if clusters:
             _check_clusters(tally, rows.filter(moves), clusters, by, within)
-            self.unit = placed(rows, [*strata, *clusters])[0]
+            # rows of a cluster whose group is unknown stay where they are
+            self.unit = placed(rows.with_columns(moves.alias(_SLOT)), [*strata, *clusters, _SLOT])[0]
         # the groups that are compared are numbered within their outer group
         group = [*outer, *features]
         groups = rows.filter(moves).select(group).unique().sort(group, nulls_last=True)
@@ -233,8 +234,12 @@ class _Copies:
         copied = pl.concat([unmoved, moved.select(unmoved.columns)]).sort(_ROW, _SLOT)
         self._first = np.searchsorted(copied[_ROW].to_numpy(), np.arange(len(rows)))
         """The first copy of each row."""
+        self._count(tally, copied.drop(_ROW, _SLOT).rename(names), keys)
+
+    def _count(self, tally: Tally, copied: pl.DataFrame, keys: tuple[Key, ...]) -> None:
+        """Count the copies one by one, and by the keys that they have in common."""
         name = f"k{len(keys)}"
-        copied = copied.drop(_ROW, _SLOT).rename(names).with_row_index(name)
+        copied = copied.with_row_index(name)
         counted = recounted(tally, copied, (*keys, Key(Column(_COPY), "cluster")))
         cells = counted.cells.sort(name)
         merged = [column for column in cells.columns[: cells.columns.index("n")] if column != name]
