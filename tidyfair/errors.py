@@ -198,7 +198,7 @@ class ArgumentError(TidyfairError):
         """A choice or a name that does not exist."""
         known = list(known)
         if not known:
-            return cls(f"Unknown {kind} {in_short(name)}: it has no names; give values one after the other.")
+            return cls(f"Unknown {kind} {in_short(name)}. It takes none by name.")
         return cls(f"Unknown {kind} {in_short(name)}.{nearest(name, known)} Known: {listed(known, shown=30)}.")
 
     @classmethod

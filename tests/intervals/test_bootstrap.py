@@ -285,6 +285,21 @@ def test_lost_replicates_are_counted_and_warned() -> None:
     assert both[".replicates_lost"].to_list() == [None, 0]
 
 
+@pytest.mark.filterwarnings("ignore::tidyfair.errors.ClusterWarning")
+def test_replicates_of_one_row_have_no_variation() -> None:
+    random = np.random.default_rng(4)
+    rows = pl.DataFrame({"y": random.normal(size=3), "p": 3 + random.normal(size=3), "cluster": [0, 1, 2]})
+    orders = [rows.sample(fraction=1, shuffle=True, seed=seed) for seed in range(5)]
+    results = [
+        tf.rsq(frame, "y", "p", interval="bootstrap", times=400, cluster="cluster", on_undefined="ignore", explain=True)
+        for frame in orders
+    ]
+    # all three are the same cluster in one of nine replicates
+    assert {result[".replicates_lost"].item() for result in results} == {results[0][".replicates_lost"].item()}
+    assert results[0][".replicates_lost"].item() == pytest.approx(400 / 9, abs=15)
+    assert {round(result[".std_error"].item(), 9) for result in results} == {round(results[0][".std_error"].item(), 9)}
+
+
 def test_worst_label_is_chosen_in_each_replicate() -> None:
     random = np.random.default_rng(8)
     data = pl.DataFrame({"e": random.choice(list("pqr"), 600), "g": random.choice(["a", "b"], 600)})

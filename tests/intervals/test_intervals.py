@@ -456,15 +456,26 @@ def test_rest_of_one_of_two_groups_is_the_other() -> None:
     assert whole == pytest.approx([end * SIZES[1] / sum(SIZES[:2]) for end in difference])
 
 
-def test_worst_distance_to_rest_of_two_rates_is_simultaneous() -> None:
-    both = tf.equalized_odds("sex", aggregate=tf.difference(to="rest"))(LOANS, **CALL, interval="auto")
-    pairs = tf.equalized_odds("sex")(LOANS, **CALL, interval="auto")
-    assert both[".upper"].item() == pytest.approx(pairs[".upper"].item())
-    # the two groups of two rates are four that hold at once
-    level = 0.95 ** (1 / 4)
-    pairs_of_groups = [list(counts(metric, "sex").values()) for metric in (tf.sens, tf.spec)]
-    limits = [limits_of_difference(one, other, level, outer_limits) for one, other in pairs_of_groups]
-    assert both[".lower"].item() == pytest.approx(max(0.0, *(max(low, -high) for low, high in limits)))
+def test_worst_distance_to_rest_of_two_rates_is_that_of_two_pairs() -> None:
+    random = np.random.default_rng(1)
+    group, truth = random.choice(["a", "b"], 600), random.integers(0, 2, 600)
+    chosen = random.random(600) < np.where(group == "a", 0.8, 0.35)
+    people = pl.DataFrame({"g": group, "truth": truth, "chosen": chosen.astype(int)})
+    to_rest, of_range = (
+        tf.equalized_odds("g", aggregate=tf.difference(to=to))(people, "truth", "chosen", interval="auto").row(
+            0, named=True
+        )
+        for to in ("rest", "range")
+    )
+    # each of the two groups is the rest of the other
+    rates = people.group_by("truth", "g").agg(pl.col("chosen").sum(), pl.len()).sort("truth", "g")
+    pairs = rates.select("chosen", "len").rows()
+    level = 0.95 ** (1 / 2)
+    limits = [limits_of_difference(one, other, level, outer_limits) for one, other in (pairs[:2], pairs[2:])]
+    assert to_rest[".lower"] == pytest.approx(max(max(low, -high) for low, high in limits), rel=1e-6)
+    assert to_rest[".lower"] > 0.3
+    for end in (".lower", ".upper"):
+        assert to_rest[end] == pytest.approx(of_range[end], rel=1e-6)
 
 
 def test_unit_weights_do_not_change_distances_to_rest() -> None:

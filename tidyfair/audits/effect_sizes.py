@@ -425,6 +425,18 @@ class _Comparison:
             raise ArgumentError(msg)
         return cells.find(by, named, f"{self.function}()", _IN_WORDS)
 
+    def _reference_among(
+        self, groups: pl.DataFrame, compared: list[int], reference: str | list[int]
+    ) -> tuple[int | None, int | None]:
+        """The index of the group that others are compared with, if there is one that may be, and its group cell."""
+        if not isinstance(reference, str):
+            return next((group for group in compared if groups["cell"][group] in reference), None), reference[0]
+        if not compared:
+            return None, None
+        values = groups[".n" if reference == "majority" else self.name].gather(compared)
+        index = compared[(values.arg_min() if reference == "lowest" else values.arg_max()) or 0]
+        return index, groups["cell"][index]
+
     def _compared(self, rows: pl.DataFrame, by: By, texts: pl.Series, reference: str | list[int]) -> pl.DataFrame:
         """The groups of a feature compared with one of them, or with none where that may not be compared."""
         every, of_group = rows.unique("row", maintain_order=True), pl.struct("row", "value", "weight").alias("rows")
@@ -436,14 +448,8 @@ class _Comparison:
         status = status.when(pl.col(".share") < by.policy.min_share).then(pl.lit(Status.BELOW_MIN_SHARE.value))
         statuses = groups.select(status.otherwise(pl.lit(Status.OK.value))).to_series().to_list()
         compared = [group for group, name in enumerate(statuses) if name == Status.OK.value]
-        if isinstance(reference, str):
-            values = groups[".n" if reference == "majority" else self.name].gather(compared)
-            farthest = values.arg_min() if reference == "lowest" else values.arg_max()
-            index = compared[farthest or 0] if compared else None
-            text = None if index is None else texts[groups["cell"][index]]
-        else:
-            index = next((group for group in compared if groups["cell"][group] in reference), None)
-            text = texts[reference[0]]
+        index, cell = self._reference_among(groups, compared, reference)
+        text = None if cell is None else texts[cell]
         numbers: list[_Numbers] = [{} for _ in statuses]
         for group in compared:
             if index is None:

@@ -44,67 +44,58 @@ class StoredCounts:
     """True if values of rows may be written, without which some results cannot be computed again."""
     stored: list[Any] | None = None
     """The tables of a file that is read."""
-    tables: list[dict[str, Any]] = field(default_factory=list[dict[str, Any]])
+    tables: list[Any] = field(default_factory=list[Any])
 
     def tally(self, counted: Tally, metrics: Iterable[object]) -> Tally:
         """The tally of some metrics, as the file has it."""
         given = [metric.by for metric in metrics if isinstance(metric, GroupwiseMetric)]
         bys: dict[str | None, By | None] = {None: None, **{by.text: by for by in given}}
-        table = self._table({"tally": lambda: self._features(counted, bys.values())})
-        below = None if counted.suppression is None else counted.suppression.below
         margins: dict[str | None, Tally] = {}
-        for feature in table["tally"]:
-            by = bys[feature["by"]]
+        for feature in self._next(lambda: [self._feature(counted, by) for by in bys.values()]):
             cells = pl.DataFrame(feature["cells"], schema=counted.cells.schema)
             rows = None if counted.rows is None else pl.DataFrame(feature["rows"], schema=counted.rows.schema)
-            margin = replace(counted, cells=cells, rows=rows, suppression=None)
-            if below is not None:
-                keys: dict[str, Any] = feature["hidden"]
-                hidden = pl.DataFrame(keys, schema={name: cells.schema[name] for name in keys})
-                margin = margin.with_hidden(by, hidden, below)
-            margins[feature["by"]] = margin
+            margin = replace(counted, cells=cells, rows=rows)
+            margins[feature["by"]] = margin.suppressed_as_counted(bys[feature["by"]])
         return replace(margins.pop(None), margins={str(text): margin for text, margin in margins.items()})
 
     def rows(self, frame: pl.DataFrame, columns: Iterable[str]) -> pl.DataFrame:
         """Rows that are read one by one, as the file has them: some columns, in the order of their values."""
-        names = list(dict.fromkeys(columns))
-        table = self._table({"rows": lambda: self._written_rows(frame.select(names)).to_dict(as_series=False)})
-        return pl.DataFrame(table["rows"], schema=frame.select(names).schema)
+        chosen = frame.select(list(dict.fromkeys(columns)))
+        return pl.DataFrame(
+            self._next(lambda: self._written_rows(chosen).to_dict(as_series=False)), schema=chosen.schema
+        )
 
-    def _table(self, written: Mapping[str, Callable[[], Any]]) -> dict[str, Any]:
+    def _next(self, made: Callable[[], Any]) -> Any:
         """The next table of the file, which is made, or read."""
         if self.stored is None:
-            self.tables.append({name: made() for name, made in written.items()})
+            self.tables.append(made())
             return self.tables[-1]
-        table: dict[str, Any] = self.stored.pop(0) if self.stored else {}
-        if table.keys() != written.keys():
-            msg = "the file has fewer tallies than its call, or other ones"
+        if not self.stored:
+            msg = "the file has fewer tallies than its call"
             raise ArgumentError(msg)
-        return table
+        return self.stored.pop(0)
 
-    def _features(self, counted: Tally, bys: Iterable[By | None]) -> list[dict[str, Any]]:
-        """The tally of all rows and of each feature alone, as columns, with the keys of suppressed groups."""
-        if counted.suppression is not None and (counted.needs.anything or counted.clusters):
-            msg = "evidence: with `suppress_below` only metrics of labels can be written, without clusters."
-            raise ArgumentError(msg)
-        if counted.sides is not None:
-            msg = "evidence: `group_by` takes columns, not privileged(…)."
-            raise ArgumentError(msg)
-        features: list[dict[str, Any]] = []
-        for by in bys:
-            if counted.suppression is not None and by is not None:
+    def _feature(self, counted: Tally, by: By | None) -> dict[str, Any]:
+        """The tally of a feature alone, or of all rows, as columns."""
+        problem = "`group_by` takes columns, not privileged(…)" if counted.sides is not None else ""
+        if counted.suppression is not None:
+            if by is not None:
                 # the file would have the combinations of groups
                 by.refuse_memberships("evidence with `suppress_below`", overlapping=True)
-            margin, hidden = counted.margin(by)
-            cells, rows = margin.cells.sort(margin.counted_by, nulls_last=True), margin.rows
-            if rows is not None:
-                rows = rows.sort(pl.all()) if margin.binned else self._written_rows(rows)
-            features.append({
-                "by": by and by.text, "cells": cells.to_dict(as_series=False),
-                "rows": None if rows is None else rows.to_dict(as_series=False),
-                "hidden": hidden.to_dict(as_series=False),
-            })  # fmt: skip
-        return features
+            if counted.needs.anything or counted.clusters:
+                problem = "with `suppress_below` only metrics of labels can be written, without clusters"
+        if problem:
+            msg = f"evidence: {problem}."
+            raise ArgumentError(msg)
+        margin = counted.margin(by)
+        rows = margin.rows
+        if rows is not None:
+            rows = rows.sort(pl.all()) if margin.binned else self._written_rows(rows)
+        return {
+            "by": by and by.text,
+            "cells": margin.cells.sort(margin.counted_by, nulls_last=True).to_dict(as_series=False),
+            "rows": None if rows is None else rows.to_dict(as_series=False),
+        }
 
     def _written_rows(self, rows: pl.DataFrame) -> pl.DataFrame:
         """Values of rows in their order, if they may be written."""

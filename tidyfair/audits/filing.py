@@ -36,7 +36,7 @@ from tidyfair.specs import (
     string,
     with_event,
 )
-from tidyfair.tallies import Suppression, open_frame
+from tidyfair.tallies import open_frame
 
 __all__ = ["NAMED_AUDITS", "FiledAudit", "audit"]
 
@@ -113,15 +113,12 @@ class FiledAudit:
     """The frames that an audit has computed, and their published form."""
     tables: Mapping[str, Any]
     """The tidy frames by name, of the caller's kind; `"unknown"` counts the rows of unknown groups."""
-    _frames: Mapping[str, pl.DataFrame] = field()
+    _frames: Mapping[str, pl.DataFrame]
     """The same in polars."""
-    _made: tuple[AuditTable, ...] = ()
-    _conf_level: float = 0.95
-    _suppression: Suppression | None = None
+    _made: tuple[AuditTable, ...]
+    _call: AuditCall
     facts: Mapping[str, str] = field(default_factory=dict[str, str])
     """The facts of an audit by name: auditor, model, version, data and date."""
-    _called: tuple[Any, Arguments] = (None, {})
-    """The data and the arguments of the call."""
 
     def published(self, name: str | None = None) -> Any:
         """A table as it is published, rounded, as a frame of the caller's kind: the first, or that of a name."""
@@ -159,8 +156,8 @@ class FiledAudit:
             f"Of {every:,} rows, {rows:,} are of unknown {by.replace(':', ' or ')}."
             for by, rows, every in unknown.filter(pl.col(".unknown") > 0).select(".by", ".unknown", ".n").rows()
         ] or ["No row is of an unknown group."]
-        if self._suppression is not None:
-            sentences = [self._suppression.in_words]
+        if self._call.suppression is not None:
+            sentences = [self._call.suppression.in_words]
         small: dict[str, None] = {}
         for table in self._made:
             frame = self._frames[table.name]
@@ -183,7 +180,9 @@ class FiledAudit:
         Raises:
             ArgumentError: For an audit that has no values of groups.
         """
-        return applied_model_card(self.audit.name, self._made, self._frames, self._counts(), self._conf_level)
+        return applied_model_card(
+            self.audit.name, self._made, self._frames, self._counts(), self._call.reading.get("conf_level", 0.95)
+        )
 
     def markdown(self) -> str:
         """The published tables and the statement in Markdown."""
@@ -228,10 +227,18 @@ class FiledAudit:
             ArgumentError: For what a file cannot hold: an audit of your own, expressions, dtypes that JSON lacks, and
                 rows.
         """
-        data, arguments = self._called
-        source = open_frame(data, arguments.get("group_by"))
-        call = {**arguments, "group_by": source.group_by or None}
-        write_evidence_of(path, call, source.to_polars(), results_of_audit, keeps_rows=rows)
+        named, call = self.audit, self._call
+        is_ours = (
+            NAMED_AUDITS[named.name].with_groups(**named.group_options) == named
+            if named.name in NAMED_AUDITS
+            else False
+        )
+        source = open_frame(call.data, call.counting.get("group_by"))
+        arguments = {
+            "audit": named.name if is_ours else named, "groups": named.group_options, "facts": dict(self.facts),
+            "call": call.arguments, "suppress_below": call.suppression and call.suppression.below,
+        }  # fmt: skip
+        write_evidence_of(path, arguments, source.to_polars(), results_of_audit, keeps_rows=rows)
 
     def _repr_html_(self) -> str:
         return self.html()
@@ -312,55 +319,33 @@ def audit(
     if by is None:
         msg = 'audit() compares groups: name the feature, `by="column"`, or a list of them, `by=["sex", "race"]`.'
         raise ArgumentError(msg)
-    facts = facts_of_audit(auditor, model, model_version, dataset, date)
-    arguments = {
-        "audit": _named(name), "truth": truth, "estimate": estimate, "by": by, "to": to, "within": within,
-        "complementary": complementary, "unknown": unknown, "unknown_values": unknown_values, "min_n": min_n,
-        "min_share": min_share, "suppress_below": suppress_below, "facts": facts, **keywords,
-    }  # fmt: skip
-    named, call, made = _called(arguments, data)
-    frames = {table.name: table.frame(call, named) for table in made} | {_UNKNOWN: unknown_rows(call, named)}
+    named = _named(name).with_groups(unknown=unknown, unknown_values=unknown_values, min_n=min_n, min_share=min_share)
+    if "threshold" in keywords:
+        keywords["threshold"] = with_event(keywords["threshold"], keywords.get("pos_label"))
+    call = AuditCall(
+        data=data, truth=truth, estimate=estimate, features=_features(by), to=to, within=within,
+        complementary=complementary,
+        counting={key: value for key, value in keywords.items() if key in CountOptions.__annotations__},
+        reading={key: value for key, value in keywords.items() if key not in CountOptions.__annotations__},
+    )  # fmt: skip
+    made = named.tables_of(call)
+    if suppress_below is not None:
+        call = call.suppressing(made, named, suppress_below)
+    frames = {table.name: table.frame(call, named) for table in made}
+    frames[_UNKNOWN] = unknown_rows(call, named)
     source = open_frame(data, call.counting.get("group_by"))
     tables = {key: source.restore(frame) for key, frame in frames.items()}
-    conf_level: float = call.reading.get("conf_level", 0.95)
-    own_name = named.name if NAMED_AUDITS.get(named.name) == _named(name) else named
-    values = None if unknown_values is None else named.unknown_values
-    called = data, {**arguments, "audit": own_name, "unknown_values": values}
-    return FiledAudit(named, tables, frames, tuple(made), conf_level, call.suppression, facts, called)
-
-
-def _called(
-    arguments: Arguments, data: Any, counts: StoredCounts | None = None
-) -> tuple[NamedAudit, AuditCall, list[AuditTable]]:
-    """The audit that arguments ask for, its call, and the tables that can be made."""
-    of_groups = ("unknown", "unknown_values", "min_n", "min_share")
-    named = _named(arguments["audit"]).with_groups(**{name: arguments.get(name) for name in of_groups})
-    of_call = ("truth", "estimate", "to", "within", "complementary")
-    options = {name: value for name, value in arguments.items() if name in CallOptions.__annotations__}
-    if "threshold" in options:
-        options["threshold"] = with_event(options["threshold"], options.get("pos_label"))
-    call = AuditCall(
-        data=data, features=_features(arguments["by"]), counts=counts,
-        counting={key: value for key, value in options.items() if key in CountOptions.__annotations__},
-        reading={key: value for key, value in options.items() if key not in CountOptions.__annotations__},
-        **{name: arguments.get(name) for name in of_call},
-    )  # fmt: skip
-    if call.to is not None and not any(table.takes_reference for table in named.tables):
-        msg = f"audit(): {named.name} has a fixed reference and does not accept `to`."
-        raise ArgumentError(msg)
-    for argument, meaning in (("within", "segments"), ("complementary", "components of pay")):
-        if getattr(call, argument) is not None and not any(argument in table.needs for table in named.tables):
-            msg = f"audit(): {named.name} has no {meaning} and does not accept `{argument}`."
-            raise ArgumentError(msg)
-    made = named.tables_of(call)
-    if arguments.get("suppress_below") is not None:
-        call = call.suppressing(made, named, arguments["suppress_below"])
-    return named, call, made
+    facts = facts_of_audit(auditor, model, model_version, dataset, date)
+    return FiledAudit(named, tables, frames, tuple(made), call, facts)
 
 
 def results_of_audit(arguments: Arguments, data: Any, counts: StoredCounts) -> dict[str, pl.DataFrame]:
     """The tables of a named audit, for evidence; with suppressed counts without the rows of unknown groups."""
-    named, call, made = _called(arguments, data, counts)
+    named = _named(arguments["audit"]).with_groups(**arguments["groups"])
+    call = AuditCall(data=data, counts=counts, **arguments["call"])
+    made = named.tables_of(call)
+    if arguments.get("suppress_below") is not None:
+        call = call.suppressing(made, named, arguments["suppress_below"])
     frames = {table.name: table.frame(call, named) for table in made}
     return frames if call.suppression is not None else frames | {_UNKNOWN: unknown_rows(call, named)}
 

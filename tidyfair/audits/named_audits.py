@@ -21,7 +21,7 @@ from tidyfair.intervals import Scale
 from tidyfair.metrics.classification import instances
 from tidyfair.specs import By, Column, Options, Policy, Treatment, crossed_text, key_columns, names_of
 from tidyfair.specs.result_kinds import UNKNOWN_ROWS
-from tidyfair.tallies import Cut, Suppression, Tally, open_frame
+from tidyfair.tallies import Cut, Source, Suppression, Tally, open_frame
 
 __all__ = ["ComparisonTable", "NamedAudit", "ValuesTable"]
 
@@ -64,6 +64,17 @@ class AuditCall:
     """The groups that no table shows, because of small counts."""
     counts: StoredCounts | None = None
     """What the audit counts, if it is written as evidence, or read from it."""
+
+    @property
+    def arguments(self) -> dict[str, Any]:
+        """What evidence has of the call: all but the data, whose groups are an option."""
+        source = open_frame(self.data, self.counting.get("group_by"))
+        names = ("truth", "estimate", "to", "within", "complementary", "reading")
+        counting = {**self.counting, "group_by": source.group_by or None}
+        return {
+            "features": self.features, **{name: getattr(self, name) for name in names},
+            "counting": {name: value for name, value in counting.items() if value is not None},
+        }  # fmt: skip
 
     def tally(
         self, metrics: Sequence[Metric | GroupwiseMetric], *, without: Collection[str] = (),
@@ -129,6 +140,15 @@ class AuditCall:
             if self.counting.get(name) is not None:
                 msg = f"audit(): the median of scores does not accept `{name}`; repeat the rows, or filter them."
                 raise ArgumentError(msg)
+        counting = {name: value for name, value in self.counting.items() if name not in {"probs", *CUTS}}
+        counting["group_by"] = source.group_by or None
+        reading = {name: value for name, value in self.reading.items() if name not in {"labels", "estimator"}}
+        reading["pos_label"] = True
+        data, estimate = self._decided(source), Column(_ABOVE_MEDIAN)
+        return replace(self, truth=None, data=data, estimate=estimate, counting=counting, reading=reading)
+
+    def _decided(self, source: Source) -> pl.DataFrame:
+        """The rows with a mask of the scores above the median of their outer group."""
         score = Column.of(self.counting["probs"], "probs")
         others = [("group_by", column) for column in source.outer]
         others += [("by", column) for by in map(read_feature, self.features) for column in by.columns]
@@ -143,14 +163,7 @@ class AuditCall:
         median = value.median()
         if source.outer:
             median = median.over([column.expr for column in source.outer])
-        decided = frame.with_columns((value > median).alias(_ABOVE_MEDIAN)).collect()
-        counting = {name: value for name, value in self.counting.items() if name not in {"probs", *CUTS}}
-        counting["group_by"] = source.group_by or None
-        reading = {name: value for name, value in self.reading.items() if name not in {"labels", "estimator"}}
-        reading["pos_label"] = True
-        return replace(
-            self, truth=None, data=decided, estimate=Column(_ABOVE_MEDIAN), counting=counting, reading=reading
-        )
+        return frame.with_columns((value > median).alias(_ABOVE_MEDIAN)).collect()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -495,6 +508,13 @@ class NamedAudit:
         if not self.tables:
             msg = f"audit(): {self.name} has no tables."
             raise ArgumentError(msg)
+        if call.to is not None and not any(table.takes_reference for table in self.tables):
+            msg = f"audit(): {self.name} has a fixed reference and does not accept `to`."
+            raise ArgumentError(msg)
+        for argument, meaning in (("within", "segments"), ("complementary", "components of pay")):
+            if getattr(call, argument) is not None and not any(argument in table.needs for table in self.tables):
+                msg = f"audit(): {self.name} has no {meaning} and does not accept `{argument}`."
+                raise ArgumentError(msg)
         able = [table for table in self.tables if set(table.needs) <= call.given]
         if not able:
             ways = [" with ".join(f"`{role}`" for role in table.needs) for table in self.tables]

@@ -88,8 +88,7 @@ class AuditPolicy:
         **options: Unpack[SurveyCallOptions],
     ) -> pl.DataFrame:  # fmt: skip
         """Judge predictions; takes the arguments of a metric. What the data or the call lack fails."""
-        tally, reading = self.counted(data, truth, estimate, **options)
-        return pl.concat(self.judged(tally, by, reading) for by in self.tables)
+        return self.verdicts(*self.counted(data, truth, estimate, **options))
 
     def assert_holds(
         self, data: object, truth: ColumnLike | None = None, estimate: ColumnLike | None = None,
@@ -111,47 +110,45 @@ class AuditPolicy:
         reading = {name: value for name, value in options.items() if name in ReadOptions.__annotations__}
         counting: dict[str, Any] = {name: value for name, value in options.items() if name not in reading}
         given = frozenset(Options(truth=truth, estimate=estimate, **options).given)
-        columns = open_frame(data).columns
+        members = self._members(open_frame(data).columns, given)
+        counting.setdefault("parts", None if "cluster" in counting else 0)
+        tally = metric_set(*members).tally(data, truth, estimate, **counting)
+        if tally.outer or tally.sides or (tally.cut is not None and tally.cut.several):
+            msg = "A policy is held against one set of predictions: leave `group_by` out, and give one threshold."
+            raise ArgumentError(msg)
+        return tally if counts is None else counts.tally(tally, members), reading
+
+    def _members(self, columns: Sequence[str], given: frozenset[str]) -> list[Member]:
+        """The metrics that are counted for all rows and for the features that data with some columns have."""
         present = [by for by in self.features if set(by.split(":")) <= set(columns)]
         members: dict[tuple[str, str | None], Member] = {}
         for by in (None, *present):
             gate = self._gate(by, given)
             for member in (*self._values(by, given), *(gate.metrics if gate is not None else ())):
                 members[member.name, by] = member
-        counting.setdefault("parts", None if "cluster" in counting else 0)
-        tally = metric_set(*members.values()).tally(data, truth, estimate, **counting)
-        if tally.outer or tally.sides or (tally.cut is not None and tally.cut.several):
-            msg = "A policy is held against one set of predictions: leave `group_by` out, and give one threshold."
-            raise ArgumentError(msg)
-        return tally if counts is None else counts.tally(tally, members.values()), reading
+        return [*members.values()]
 
-    @property
-    def tables(self) -> tuple[str | None, ...]:
-        """The features, after None for all rows."""
-        return (None, *self.features)
-
-    def judged(self, tally: Tally, by: str | None, reading: Mapping[str, Any]) -> pl.DataFrame:
-        """The verdicts on what a tally holds of a feature, or of all rows."""
-        rows = self._judged(tally, by, reading)
+    def verdicts(self, tally: Tally, reading: Mapping[str, Any]) -> pl.DataFrame:
+        """The verdicts on what a tally holds of all rows, and of each feature."""
         schema = {name: pl.Float64 if name in _NUMBERS else pl.String for name in REQUIREMENTS.columns}
+        rows = [row for by in (None, *self.features) for row in self._judged(tally, by, reading)]
         return pl.DataFrame([{name: row.get(name) for name in schema} for row in rows], schema=schema)
 
-    def is_counted(self, tally: Tally, by: str | None) -> bool:
-        """Check whether a tally has the columns of a feature."""
-        return by is None or set(by.split(":")) <= {key.column.name for key in tally.keys}
-
-    def values(self, tally: Tally, by: str | None, reading: Mapping[str, Any]) -> pl.DataFrame:
-        """The values of the groups of a feature, or of all rows."""
+    def values(self, tally: Tally, by: str | None, reading: Mapping[str, Any]) -> pl.DataFrame | None:
+        """The values of the groups of a feature, or of all rows; None if the tally lacks the columns of the feature."""
+        if by is not None and not set(by.split(":")) <= {key.column.name for key in tally.keys}:
+            return None
         members = metric_set(*self._values(by, frozenset(tally.given)))
         options: dict[str, Any] = {"on_undefined": "ignore", **reading}
         return members.compute_by_group(tally, **options)
 
     def _judged(self, tally: Tally, by: str | None, reading: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
         """The requirements on a feature, or on all rows."""
-        if not self.is_counted(tally, by):
+        values = self.values(tally, by, reading)
+        if values is None:
             yield _row(by, None, "feature", f"the data have no columns {by}")
             return
-        values = self.values(tally, by, reading).filter(pl.col(".status") != Status.UNKNOWN.value)
+        values = values.filter(pl.col(".status") != Status.UNKNOWN.value)
         if by is not None:
             is_enough = not values[".n"].has_nulls() and (values[".n"] >= self.least_n).all()
             reason = "" if is_enough else "some group has fewer rows, or is suppressed"
@@ -231,9 +228,9 @@ def results_of_policy(arguments: Arguments, data: Any, counts: StoredCounts) -> 
     policy = AuditPolicy(**arguments["policy"])
     tally, reading = policy.counted(data, counts=counts, **call)
     tally.check_all_rows_are_shown()
-    values = [policy.values(tally, by, reading) for by in policy.tables if policy.is_counted(tally, by)]
-    verdicts = pl.concat(policy.judged(tally, by, reading) for by in policy.tables)
-    return {"groups": pl.concat(values, how="diagonal"), "verdicts": verdicts}
+    values = [policy.values(tally, by, reading) for by in (None, *policy.features)]
+    groups = pl.concat([frame for frame in values if frame is not None], how="diagonal")
+    return {"groups": groups, "verdicts": policy.verdicts(tally, reading)}
 
 
 def read_policy(path: str | Path) -> AuditPolicy:
@@ -252,13 +249,9 @@ def read_policy(path: str | Path) -> AuditPolicy:
         msg = f"{str(path)!r} is not a policy: {error}."
         raise ArgumentError(msg) from error
     for key, value in content.items():
-        kind, words = _KINDS.get(key, (object, ""))
-        items = value if kind is list else ()
-        is_right = isinstance(value, (int, float) if kind is float else kind) and not isinstance(value, bool)
-        if not words or not is_right or not all(isinstance(item, str) for item in items):
-            problem = f"{key!r} takes {words}, not {in_short(value)}" if words else f"unknown key {key!r}"
-            hint = "" if words else f"{nearest(key, _KINDS)} The keys: {', '.join(_KINDS)}."
-            msg = f"{str(path)!r}, line {_line_of(text, key)}: {problem}.{hint}"
+        problem = _problem_with(key, value)
+        if problem:
+            msg = f"{str(path)!r}, line {_line_of(text, key)}: {problem}"
             raise ArgumentError(msg)
     content["features"] = [*content.get("features", []), *content.pop("crossings", [])]
     try:
@@ -268,6 +261,17 @@ def read_policy(path: str | Path) -> AuditPolicy:
         line = next((_line_of(text, name) for name in names if name in str(error)), None)
         msg = f"{str(path)!r}{f', line {line}' if line else ''}: {error}"
         raise ArgumentError(msg) from error
+
+
+def _problem_with(key: str, value: Any) -> str:
+    """What is wrong with a key of a policy or its value, in words; nothing if they are right."""
+    kind, words = _KINDS.get(key, (object, ""))
+    if not words:
+        return f"unknown key {key!r}.{nearest(key, _KINDS)} The keys: {', '.join(_KINDS)}."
+    is_right = isinstance(value, (int, float) if kind is float else kind) and not isinstance(value, bool)
+    items = cast("list[object]", value if kind is list and is_right else [])
+    is_right &= all(isinstance(item, str) for item in items)
+    return "" if is_right else f"{key!r} takes {words}, not {in_short(value)}."
 
 
 def _line_of(text: str, word: str) -> int:

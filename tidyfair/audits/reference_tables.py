@@ -153,6 +153,18 @@ class GroupComparison(GroupsCompared):
             )
             raise ArgumentError(msg)
         options = replace(options, interval="auto", on_undefined="ignore")
+        table = self._compared(tally, options)
+        # those of overlapping groups are evaluated apart
+        table = table.sort(_NUMBER, maintain_order=True).drop(_NUMBER)
+        names = [name for metric in self.metrics for name in metric.by.names if name not in RESERVED]
+        first = [*table.columns[: table.columns.index(".by") + 1], *(name for name in names if name in table.columns)]
+        first = list(dict.fromkeys(first))
+        table = table.select(*first, pl.exclude(first))
+        table = with_adjusted_p_values(table, [] if self.family == "all" else [f".{self.family}"], self.adjust)
+        return table if options.explain else table.drop(_DETAILS)
+
+    def _compared(self, tally: Tally, options: Options) -> pl.DataFrame:
+        """The tables of all metrics, below each other."""
         independent = tally.design is None and all(key.column.name == BLOCK for key in tally.clusters)
         independent = independent and tally.judge is None
         if "standardized" in self.scales and not independent:
@@ -165,14 +177,7 @@ class GroupComparison(GroupsCompared):
         evaluated = self._run.evaluate(tally, options, metric_set(*self.metrics).specs)
         called = self if independent or self.test != "welch" else replace(self, test="interval")
         tables = [_Table(called, own, options, plain=plain).frame() for own in evaluated]
-        # those of overlapping groups are evaluated apart
-        table = pl.concat(tables, how="diagonal_relaxed").sort(_NUMBER, maintain_order=True).drop(_NUMBER)
-        names = [name for metric in self.metrics for name in metric.by.names if name not in RESERVED]
-        first = [*table.columns[: table.columns.index(".by") + 1], *(name for name in names if name in table.columns)]
-        first = list(dict.fromkeys(first))
-        table = table.select(*first, pl.exclude(first))
-        table = with_adjusted_p_values(table, [] if self.family == "all" else [f".{self.family}"], self.adjust)
-        return table if options.explain else table.drop(_DETAILS)
+        return pl.concat(tables, how="diagonal_relaxed")
 
 
 @dataclass(frozen=True, eq=False)

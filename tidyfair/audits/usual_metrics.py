@@ -105,6 +105,23 @@ def _usual(
     return rates, disparities
 
 
+def _of_set(metrics: MetricSet) -> tuple[tuple[Metric, ...], list[GroupwiseMetric]]:
+    """The rates and the disparities of a set."""
+    rates = tuple(metric for metric in metrics if isinstance(metric, Metric))
+    return rates, [metric for metric in metrics if isinstance(metric, GroupwiseMetric)]
+
+
+def _shown(rates: Iterable[Metric]) -> dict[Formula, Metric]:
+    """The rates whose values of groups are shown, by their formulas."""
+    shown: dict[Formula, Metric] = {}
+    for rate in rates:
+        # an alias is no other metric, and a comparison of groups has no value for all rows
+        names = {known.name for known in shown.values()}
+        if not rate.definition.compares and rate.name not in names:
+            shown.setdefault(rate.definition, rate)
+    return shown
+
+
 def differences(rates: Iterable[Metric], bys: Iterable[By]) -> list[GroupwiseMetric]:
     """The differences of rates between the groups of features, under the names of the rates."""
     factories = [new_groupwise_metric(rate, rate.name, difference()) for rate in rates]
@@ -140,18 +157,9 @@ class UsualMetrics:
             raise ArgumentError(msg)
         columns = [feature if isinstance(feature, tuple) else (feature,) for feature in features]
         bys = [By.of(names, "audit", policy) for names in columns]
-        if metrics is None:
-            rates, disparities = _usual(kind, more, bys)
-        else:
-            rates = tuple(metric for metric in metrics if isinstance(metric, Metric))
-            disparities = [metric for metric in metrics if isinstance(metric, GroupwiseMetric)]
+        rates, disparities = _usual(kind, more, bys) if metrics is None else _of_set(metrics)
         parities = [disparity.with_policy(policy.beside(disparity.policy)) for disparity in disparities]
-        shown: dict[Formula, Metric] = {}
-        for rate in (*rates, *(rate for parity in parities for rate in parity.metrics)):
-            # an alias is no other metric, and a comparison of groups has no value for all rows
-            names = {known.name for known in shown.values()}
-            if not rate.definition.compares and rate.name not in names:
-                shown.setdefault(rate.definition, rate)
+        shown = _shown([*rates, *(rate for parity in parities for rate in parity.metrics)])
         bys += [parity.by for parity in parities]
         # disparities with rates that are not in the table of groups
         others = [parity for parity in parities if not {rate.definition for rate in parity.metrics} <= shown.keys()]

@@ -320,20 +320,11 @@ def _document(audited: _Audited, *, verdicts_only: bool = False) -> Document:
     remarks: list[str] = []
     if not verdicts_only:
         parts += [*_results_parts(audited), *(_group_part(audited, by) for by in audited.metrics.bys)]
-        level = audited.results.level
-        if level is not None:
-            at_once = ", and those of groups hold for all groups at once" if audited.options.simultaneous else ""
-            remarks.append(f"Intervals in parentheses are {percent(level)} confidence intervals{at_once}.")
+        remarks += _remarks_on_answers(audited)
         if not audited.has_several_cuts:
             findings = [finding_on(by, audited.together) for by in audited.metrics.bys]
             findings += remarks_on(audited.together)
             headline += [f"{finding.lead} {finding.text}" for finding in findings]
-        if not audited.has_several_cuts and audited.together.answers:
-            error = percent(audited.together.significance.error)
-            remarks.append(
-                f"Groups differ: at the {error} level, adjusted for the number of disparities (Holm). They are alike: "
-                f"the whole interval is within the margin, {audited.together.margin_in_words}."
-            )
     inputs, results = audited.inputs, audited.results
     event = audited.metrics.event(results.tally, results.options)
     facts = {
@@ -345,6 +336,21 @@ def _document(audited: _Audited, *, verdicts_only: bool = False) -> Document:
     title = f"Audit of {inputs.name}: {results.rows:,} rows, {', '.join(known)}"
     compared = inputs.policy.in_words if audited.metrics.bys else ""
     return Document(title, headline, parts, remarks, compared)
+
+
+def _remarks_on_answers(audited: _Audited) -> list[str]:
+    """Sentences on intervals, and on when groups differ or are alike."""
+    level, remarks = audited.results.level, list[str]()
+    if level is not None:
+        at_once = ", and those of groups hold for all groups at once" if audited.options.simultaneous else ""
+        remarks.append(f"Intervals in parentheses are {percent(level)} confidence intervals{at_once}.")
+    if not audited.has_several_cuts and audited.together.answers:
+        error = percent(audited.together.significance.error)
+        remarks.append(
+            f"Groups differ: at the {error} level, adjusted for the number of disparities (Holm). They are alike: "
+            f"the whole interval is within the margin, {audited.together.margin_in_words}."
+        )
+    return remarks
 
 
 def _results_parts(audited: _Audited) -> list[Part]:

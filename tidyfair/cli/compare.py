@@ -34,6 +34,7 @@ from tidyfair.inference.gates import Outside, judged_changes
 from tidyfair.inference.models import PairedModels, compare_models, with_verdicts
 from tidyfair.metrics.classification import base_rate
 from tidyfair.reports import (
+    Note,
     findings_of_models,
     need_packages,
     one_below_the_other,
@@ -101,6 +102,8 @@ def compare(options: Namespace) -> int:
     inputs = read_inputs(options)
     one, others = options.one, options.other
     _check_models(inputs, one, others)
+    if options.margin is not None:
+        number("margin", options.margin, 0)
     if outputs.files.get("html"):
         need_packages()
     confidence = confidence_of(options)
@@ -232,10 +235,8 @@ def _reads_predictions(metric: Metric | GroupwiseMetric) -> bool:
 def _comparisons(options: Namespace, inputs: Inputs, conditions: Sequence[Condition]) -> list[_Comparison]:
     """The comparisons of decisions and of scores, by the usual metrics, added ones and those of conditions."""
     metrics = _compared_metrics(options, inputs, conditions)
-    score_metrics = [metric for metric in metrics if metric.kind == "prob"]
-    margin = None if options.margin is None else number("margin", options.margin, 0)
     reading = {name: value for name, value in inputs.reading.items() if name != "interval"}
-    rows, decided, reading_decisions = inputs.data, inputs.data, reading
+    decided, reading_decisions = inputs.data, reading
     if inputs.kind == "numbers":
         reading.setdefault("times", _DRAWS)
     elif options.threshold is None:
@@ -246,12 +247,14 @@ def _comparisons(options: Namespace, inputs: Inputs, conditions: Sequence[Condit
         reading_decisions["pos_label"] = True
     call = {name: value for name, value in inputs.counting.items() if name != "threshold"}
     call |= {"truth": inputs.truth, "one": options.one, "other": options.other, "on_undefined": "ignore"}
-    others = [metric for metric in metrics if metric.kind != "prob"]
-    both = (
-        _Comparison(others, decided, call | reading_decisions, margin),
-        _Comparison(score_metrics, rows, call | reading, margin),
-    )
-    return [comparison for comparison in both if comparison.metrics]
+    both = ((False, decided, reading_decisions), (True, inputs.data, reading))
+    comparisons = [
+        _Comparison(
+            [metric for metric in metrics if (metric.kind == "prob") == of_scores], rows, call | read, options.margin
+        )
+        for of_scores, rows, read in both
+    ]
+    return [comparison for comparison in comparisons if comparison.metrics]
 
 
 def _compared_metrics(
@@ -387,27 +390,34 @@ def _parts_of_pair(options: Namespace, inputs: Inputs, pair: _Pair, models: int)
     one, other, level = options.one, pair.other, percent(inputs.level)
     metrics = [metric for part in pair.comparisons for metric in part.metrics]
     table = _shown(pair.result, one, other, metrics)
-    left_out = pl.concat([part.paired.left_out() for part in pair.comparisons])
-    bys = [metric.by for metric in metrics if isinstance(metric, GroupwiseMetric)]
-    notes = notes_on_left_out(table, left_out, bys)
     at_once = f", which holds for all {models} models at once" if models > 1 else ""
     remarks = [f"change: {other} minus {one}, with its {level} confidence interval{at_once}."]
     if options.margin is not None:
         remarks.append(f"equivalent: the whole interval is within {options.margin:g}; not worse: not below it.")
     within = [] if pair.groups is None else pair.groups.partition_by(".by", maintain_order=True)
-    for names in _features(options, inputs):
-        if ":".join(names) not in [frame[".by"][0] for frame in within]:
-            flags = " ".join(f"--group-by {name}" for name in names)
-            reason = f"no group of enough rows, or more than {_MOST_GROUPS} groups"
-            remarks.append(f"{':'.join(names)} has {reason}; `{flags}` shows all.")
+    shown = [frame[".by"][0] for frame in within]
+    remarks += [_not_shown(names) for names in _features(options, inputs) if ":".join(names) not in shown]
     both = "Both models" if models == 1 else f"{one} and {other}"
-    yield Part(both, table, notes, "by" if "by" in table.columns else "metric", remarks)
+    yield Part(both, table, _notes_on(pair, table, metrics), "by" if "by" in table.columns else "metric", remarks)
     for frame in within:
         size = frame[".group"].n_unique()
         adjusted = f"Intervals are {level} confidence intervals, adjusted for {size} groups"
         adjusted += f" and {models} models." if models > 1 else "."
         title = f"{both} within the groups of {frame['.by'][0]}"
         yield Part(title, _shown(frame.drop(".by"), one, other, metrics), (), "metric", [adjusted])
+
+
+def _notes_on(pair: _Pair, table: pl.DataFrame, metrics: Sequence[Metric | GroupwiseMetric]) -> list[Note]:
+    """The groups that disparities leave out, as notes on their names in a table."""
+    left_out = pl.concat([part.paired.left_out() for part in pair.comparisons])
+    return notes_on_left_out(table, left_out, [metric.by for metric in metrics if isinstance(metric, GroupwiseMetric)])
+
+
+def _not_shown(names: Sequence[str]) -> str:
+    """The sentence on a feature whose groups have no table."""
+    flags = " ".join(f"--group-by {name}" for name in names)
+    reason = f"no group of enough rows, or more than {_MOST_GROUPS} groups"
+    return f"{':'.join(names)} has {reason}; `{flags}` shows all."
 
 
 def _shown(changes: pl.DataFrame, one: str, other: str, metrics: Sequence[Metric | GroupwiseMetric]) -> pl.DataFrame:

@@ -235,13 +235,7 @@ def _read(text: str, names: Iterable[str], features: Sequence[str], policy: Poli
         msg = f"`fail_if`: {text!r} is not a condition; write one such as {example}."
         raise ArgumentError(msg)
     name, by, side, limit = match.group("name", "by", "side", "limit")
-    if of_changes and not match["change"]:
-        msg = f"`fail_if`: {text!r} is about a value, and two models are compared: write {CHANGE + text.strip()!r}, "
-        msg += "and mean the other model minus the first one."
-        raise ArgumentError(msg)
-    if match["change"] and not of_changes:
-        msg = f"`fail_if`: {text!r} is about the change from one model to another, as `tidyfair compare` shows it."
-        raise ArgumentError(msg)
+    _check_change(text, is_change=bool(match["change"]), of_changes=of_changes)
     if by is None and (metric := metric_named(name)) is not None and not metric.definition.compares:
         return Condition(metric, side, float(limit))
     written = f"({by or (features[0] if features else 'column')})"
@@ -257,6 +251,17 @@ def _read(text: str, names: Iterable[str], features: Sequence[str], policy: Poli
     compared: Any = (feature,) if has_sides else feature
     options: dict[str, Any] = {"to": reference.strip()} if reference else {}
     return Condition(factory(*compared, **options).with_policy(policy), side, float(limit))
+
+
+def _check_change(text: str, *, is_change: bool, of_changes: bool) -> None:
+    """Refuse conditions on a value where models are compared, and on a change where there is one model."""
+    if of_changes and not is_change:
+        msg = f"`fail_if`: {text!r} is about a value, and two models are compared: write {CHANGE + text.strip()!r}, "
+        msg += "and mean the other model minus the first one."
+        raise ArgumentError(msg)
+    if is_change and not of_changes:
+        msg = f"`fail_if`: {text!r} is about the change from one model to another, as `tidyfair compare` shows it."
+        raise ArgumentError(msg)
 
 
 def _offer(name: str, flag: str, groups: str, limit: str) -> Never:

@@ -60,20 +60,12 @@ def read_inputs(options: Namespace) -> Inputs:
 
     The minimum of rows, which Python has otherwise, is written into the command line; a named audit has its own.
     """
-    given: dict[str, Any] = {name: value for name, value in vars(options).items() if value is not None}
+    given = _given(options)
     is_named = "as" in given
     if "min_n" not in given and not is_named:
         options.line += f" --min-n {LEAST_ROWS}"
     groups: dict[str, Any] = {"min_n": LEAST_ROWS, **{name: given[name] for name in GROUPS if name in given}}
     Policy.of("audit", **groups)
-    for cut in CUTS:
-        # several numbers have results of their own
-        if isinstance(given.get(cut), list) and len(given[cut]) == 1:
-            given[cut] = given[cut][0]
-    if options.file is None:
-        # decisions that are made of scores take the place of those of the example
-        example = {name: value for name, value in _EXAMPLE.items() if name != "estimate" or not given.keys() & CUTS}
-        given = example | given
     data, schema, name = _opened(options)
     if "probs" in given:
         given["probs"] = _scores_of(given["probs"], given, schema)
@@ -89,6 +81,17 @@ def read_inputs(options: Namespace) -> Inputs:
     Options(**{name: value for name, value in reading.items() if name != "estimator"})
     policy, truth, estimate = Policy.of("audit", **groups), given.get("truth"), given.get("estimate")
     return Inputs(data, schema, truth, estimate, features, kind, policy, counting, reading, name)
+
+
+def _given(options: Namespace) -> dict[str, Any]:
+    """The options that are given, with those of the example if there is no file."""
+    given: dict[str, Any] = {name: value for name, value in vars(options).items() if value is not None}
+    # several numbers have results of their own
+    given |= {cut: given[cut][0] for cut in CUTS if isinstance(given.get(cut), list) and len(given[cut]) == 1}
+    if options.file is not None:
+        return given
+    # decisions that are made of scores take the place of those of the example
+    return {name: value for name, value in _EXAMPLE.items() if name != "estimate" or not given.keys() & CUTS} | given
 
 
 def _opened(options: Namespace) -> tuple[pl.LazyFrame, pl.Schema, str]:

@@ -124,11 +124,7 @@ def lines_of(
     least = {name: size if name in numbers else min(size, _NARROWEST) for name, size in natural.items()}
     lines: list[str] = []
     for names in _parts(natural, least, width, repeated):
-        widths = {name: natural[name] for name in names}
-        excess = sum(widths.values()) + _BORDERS * len(names) + 1 - width
-        while excess > 0 and (wide := [name for name in names if widths[name] > least[name]]):
-            widths[max(wide, key=widths.__getitem__)] -= 1
-            excess -= 1
+        widths = _narrowed({name: natural[name] for name in names}, least, width)
         above, below_head, end = (
             left + between.join(line * (size + 2) for size in widths.values()) + right
             for left, line, between, right in drawn
@@ -138,6 +134,15 @@ def lines_of(
             lines += _row(row, widths, sides, colour)
         lines.append(end)
     return lines
+
+
+def _narrowed(widths: dict[str, int], least: Mapping[str, int], width: int) -> dict[str, int]:
+    """The widths of columns in a table of some width, the widest of which are made narrower if need be."""
+    excess = sum(widths.values()) + _BORDERS * len(widths) + 1 - width
+    while excess > 0 and (wide := [name for name in widths if widths[name] > least[name]]):
+        widths[max(wide, key=widths.__getitem__)] -= 1
+        excess -= 1
+    return widths
 
 
 def _row(texts: Sequence[str], widths: Mapping[str, int], sides: str, colour: Callable[[str, str], str]) -> list[str]:

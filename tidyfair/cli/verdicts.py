@@ -93,12 +93,10 @@ class Verdicts:
         (verdict,) = (outcome for outcome in _EXIT_CODES if sentence.lower().startswith(outcome))
         return verdict.upper() + sentence[len(verdict) :]
 
-    def part(self, *, is_full: bool = True) -> Part:
-        """The table of verdicts with the bounds that decide them; counts in outer groups unless `is_full`."""
-        conditions: list[str] = []
+    def _remarks_on_left_out(self) -> list[str]:
+        """Sentences on the groups that verdicts are not about, or cannot pass without."""
         left_out: dict[tuple[str, str], list[Any]] = {}
-        for name, side, row in self._named_rows():
-            conditions.append(f"{self.change}{name} {side} {row['.limit']:g}")
+        for name, _, row in self._named_rows():
             holds, groups = "is not about", outside_of(row)
             if row[".verdict"] != PASS:
                 left: list[str] = row[".groups_left_out"] or []
@@ -107,18 +105,18 @@ class Verdicts:
             if groups:
                 entries = [entry for entry in row[".left_out"] if entry["group"] in groups]
                 left_out.setdefault((name, holds), []).extend(entries)
-        remarks = [f"{name} {holds} {left_out_in_words(entries, str)}." for (name, holds), entries in left_out.items()]
-        remarks += _remarks_on_unknown(self.frame)
+        return [f"{name} {holds} {left_out_in_words(entries, str)}." for (name, holds), entries in left_out.items()]
+
+    def part(self, *, is_full: bool = True) -> Part:
+        """The table of verdicts with the bounds that decide them; counts in outer groups unless `is_full`."""
+        conditions = [f"{self.change}{name} {side} {row['.limit']:g}" for name, side, row in self._named_rows()]
+        remarks = self._remarks_on_left_out() + _remarks_on_unknown(self.frame)
         shown = self.frame if self.shown is None else self.shown
         named = with_cuts_in_words(shown.with_columns(pl.Series(".condition", conditions, dtype=pl.String)))
         outer = key_columns(self.frame)
         cuts = [name for name in SELECTIONS if name in named.columns]
         if outer and not is_full:
-            names = texts_of(named.select(outer), ", ").alias(_NAME)
-            failing = pl.col(_NAME).filter(pl.col(".verdict") == FAIL).str.join(", ")
-            numbers = [(pl.col(".verdict") == one).sum().cast(pl.Int64).alias(one) for one in (FAIL, UNSURE, PASS)]
-            counts = named.with_columns(names).group_by(".condition", *cuts, maintain_order=True)
-            counts = counts.agg(*numbers, failing.alias(f"failing {', '.join(outer)}"))
+            counts = _counts(named, outer, cuts)
             return Part("Verdicts", in_words(counts), (), "fails if", tuple(remarks))
         value = ".change" if ".change" in named.columns else ".estimate"
         columns = (*outer, *cuts, ".metric", ".condition", value, ".lower", ".upper", ".verdict")
@@ -134,6 +132,15 @@ class Verdicts:
                 "fail."
             )
         return Part("Verdicts", in_words(table), (), "fails if", tuple(remarks))
+
+
+def _counts(named: pl.DataFrame, outer: list[str], cuts: list[str]) -> pl.DataFrame:
+    """How many outer groups fail, pass or neither by condition, and the names of those that fail."""
+    names = texts_of(named.select(outer), ", ").alias(_NAME)
+    failing = pl.col(_NAME).filter(pl.col(".verdict") == FAIL).str.join(", ")
+    numbers = [(pl.col(".verdict") == one).sum().cast(pl.Int64).alias(one) for one in (FAIL, UNSURE, PASS)]
+    counts = named.with_columns(names).group_by(".condition", *cuts, maintain_order=True)
+    return counts.agg(*numbers, failing.alias(f"failing {', '.join(outer)}"))
 
 
 def exit_code(verdicts: Iterable[str]) -> int:

@@ -22,5 +22,5 @@ from tidyfair.intervals.resampling import (
     without_parts, without_rows_of_cells,
 )  # fmt: skip
 from tidyfair.intervals.shares import Share, is_mean, is_of_cells, odds_of, share_of, values_of_tables
-from tidyfair.intervals.survey import LeftOutPSUs, without_psus
+from tidyfair.intervals.survey import without_psus
 from tidyfair.intervals.uncertainty import Uncertainty

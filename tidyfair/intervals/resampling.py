@@ -318,6 +318,9 @@ class Units:
     """The weight that is left out."""
     freedom: Floats
     """The degrees of freedom of the stratum."""
+    factors: tuple[Floats, Floats] | None = None
+    """Those of the variance of strata, of the sum of squares and of the square of the sum, if the design of a survey
+    has them; else those of as many units as there are in effect. Weights are shares of the outer group then."""
 
     def limits(
         self, results: Floats, size: Floats, level: float, *, added_changes: float = 0.0
@@ -327,50 +330,39 @@ class Units:
         `size` is that of the numbers whose rounding errors results have. As many units as `added_changes` are taken to
         change results as others do, and to have been missed.
         """
-        influence, weight, squares = self.influences(results), self.weight[:, None], self.squares[:, None]
+        from scipy.special import stdtr
+
         strata = Segments.of(self.stratum)
-        of_strata = Segments.of(self.outer[strata.starts])
+        of_strata, free = Segments.of(self.outer[strata.starts]), self.freedom[strata.starts][:, None]
+        weight, squares, left_out = (own[:, None] for own in (self.weight, self.squares, self.left_out))
         error, freedom = np.full((2, *results.shape[1:]), np.nan)
         with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
-            count = strata.sum(weight) ** 2 / strata.sum(squares)
-            total = strata.sum(squares * influence**2)
-            about_mean = np.maximum(total - strata.sum(weight * influence) ** 2 / count, 0)
-            of_stratum = about_mean * count / (count - 1)
-            variance = of_strata.sum(of_stratum)
+            everything = strata.sum(weight)
+            remaining = 1 - left_out / (strata.to_rows(everything) if self.factors is None else 1.0)
+            lost = results[0][:, self.outer].T - results[self.replicate, :, self.outer]
+            # that of a unit of weight 1
+            influence = lost * remaining / left_out
+            total, square = strata.sum(squares * influence**2), strata.sum(weight * influence) ** 2
+            if self.factors is None:
+                count = everything**2 / strata.sum(squares)
+                of_stratum = np.maximum(total - square / count, 0) * count / (count - 1)
+                variance = of_strata.sum(of_stratum)
+                of_variance = variance**2 / of_strata.sum(of_stratum**2 / np.maximum(free, 1))
+            else:
+                of_squares, of_sums = (own[:, None] for own in self.factors)
+                variance = of_strata.sum(of_squares * total - of_sums * square).clip(0)
+                of_variance = np.broadcast_to(of_strata.sum(free), variance.shape)
             changing = of_strata.sum(total) ** 2 / of_strata.sum(strata.sum(squares**2 * influence**4))
-            free = np.maximum(self.freedom[strata.starts], 1)[:, None]
             own = self.outer[strata.starts][of_strata.starts]
             error[:, own] = np.sqrt(variance * (1 + added_changes / changing)).T
-            freedom[:, own] = (variance**2 / of_strata.sum(of_stratum**2 / free)).T
-        return limits_about(results[0], error, freedom, size, level)
-
-    def influences(self, results: Floats) -> Floats:
-        """The influences on the results of an outer group (units, results) from replicates by results by outer groups.
-
-        They are those of a unit of weight 1.
-        """
-        strata = Segments.of(self.stratum)
-        remaining = 1 - self.left_out / strata.to_rows(strata.sum(self.weight))
-        with np.errstate(invalid="ignore"):
-            lost = results[0][:, self.outer].T - results[self.replicate, :, self.outer]
-        return lost * (remaining / self.left_out)[:, None]
-
-
-def limits_about(
-    centre: Floats, error: Floats, freedom: Floats, size: Floats, level: float
-) -> tuple[Floats, Floats, Floats, Floats]:
-    """Student's limits of values, their standard errors, and the p-values of 0 that agree with the limits."""
-    from scipy.special import stdtr
-
-    half = student_limits(z_value(level), freedom) * error
-    with np.errstate(invalid="ignore", divide="ignore"):
-        # what has not been seen to vary says nothing about how far it varies
-        varies = (error > _ROUNDED * size) & np.isfinite(half)
-        p_value = 2 * stdtr(freedom, -np.abs(centre) / error)
-    lower, upper, error, p_value = (
-        np.where(varies, own, np.nan) for own in (centre - half, centre + half, error, p_value)
-    )
-    return lower, upper, error, p_value
+            freedom[:, own] = of_variance.T
+            half = student_limits(z_value(level), freedom) * error
+            # what has not been seen to vary says nothing about how far it varies
+            varies = (error > _ROUNDED * size) & np.isfinite(half)
+            p_value = 2 * stdtr(freedom, -np.abs(results[0]) / error)
+        lower, upper = results[0] - half, results[0] + half
+        lower, upper, error, p_value = (np.where(varies, own, np.nan) for own in (lower, upper, error, p_value))
+        return lower, upper, error, p_value
 
 
 def without_rows_of_cells(

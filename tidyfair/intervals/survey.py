@@ -8,7 +8,7 @@ and again, and it varies as these do (Wolter, 2007). Groups share PSUs and repli
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, cast
 
 import numpy as np
@@ -30,7 +30,7 @@ from tidyfair.evaluation import (
 )
 from tidyfair.intervals.estimates import Influences, Scale, Surveyed, known_errors
 from tidyfair.intervals.jackknife import MEANS
-from tidyfair.intervals.resampling import DrawnUnits, limits_about, numbers_of_replicates, random_parts
+from tidyfair.intervals.resampling import DrawnUnits, Units, numbers_of_replicates, random_parts
 from tidyfair.specs import (
     ROLE,
     Array,
@@ -306,40 +306,8 @@ def _influence(event: Booleans, score: Floats, weight: Floats) -> Floats:
 # Without one PSU
 
 
-@dataclass(frozen=True, eq=False)
-class LeftOutPSUs:
-    """The PSUs of a design, or random parts of those of a stratum, which replicates lack; replicate 0 has all."""
-
-    stratum: Integers
-    """That of each PSU."""
-    share: Floats
-    """The share of each PSU in the weight of each outer group."""
-    factors: tuple[Floats, Floats]
-    """Those of the variance of strata: of the sum of squares, and of the square of the sum."""
-
-    def limits(
-        self,
-        results: Floats,
-        size: Floats,
-        level: float,
-        *,
-        added_changes: float = 0.0,  # noqa: ARG002 - none here
-    ) -> tuple[Floats, Floats, Floats, Floats]:
-        """Limits of results, their standard errors and p-values, from those of replicates: as `Units.limits`."""
-        influence = (results[0] - results[1:]) * (1 - self.share[:, None])
-        of_squares, of_sums = (factor[:, None, None] for factor in self.factors)
-        squares, sums = np.zeros((2, len(of_sums), *influence.shape[1:]))
-        np.add.at(squares, self.stratum, influence**2)
-        np.add.at(sums, self.stratum, influence)
-        error = np.sqrt((of_squares * squares - of_sums * sums**2).sum(axis=0).clip(0))
-        has_rows = self.share > 0
-        strata = np.stack([has_rows[self.stratum == stratum].any(axis=0) for stratum in range(len(of_sums))])
-        freedom = (has_rows.sum(axis=0) - strata.sum(axis=0)).astype(float)
-        return limits_about(results[0], error, np.broadcast_to(freedom, error.shape), size, level)
-
-
-def without_psus(tally: Tally, rows: pl.DataFrame, random: np.random.Generator) -> tuple[LeftOutPSUs, DrawnUnits]:
-    """Replicates of the rows of a tally with a design, each without a PSU."""
+def without_psus(tally: Tally, rows: pl.DataFrame, random: np.random.Generator) -> tuple[Units, DrawnUnits]:
+    """Replicates of the rows of a tally with a design, each without a PSU, or a random part of those of a stratum."""
     design: Any = tally.design
     codes, names = KeyCodes(rows), tally.names(design.strata)
     stratum, psu = codes.index(names).of_cell, np.arange(len(rows))
@@ -357,9 +325,16 @@ def without_psus(tally: Tally, rows: pl.DataFrame, random: np.random.Generator) 
     of_row = rows[WEIGHT].to_numpy() if WEIGHT in rows.columns else 1.0
     np.add.at(weight, (unit, codes.index(tally.outer_names).of_cell), of_row)
     of_sums = np.where(parts > 1, factor / np.maximum(parts, 1), 0.0)
-    psus = LeftOutPSUs(stratum[first], weight / weight.sum(axis=0), (factor, of_sums))
+    # the PSUs of each outer group
+    outer, psus = np.nonzero(weight.T)
+    share, of_psus = (weight / weight.sum(axis=0))[psus, outer], stratum[first][psus]
+    strata = Segments.of(outer, of_psus)
+    own, free = of_psus[strata.starts], strata.to_rows(strata.sizes - 1.0)
+    units = Units(
+        outer, outer * len(drawn) + of_psus, 1 + psus, share, share**2, share, free, (factor[own], of_sums[own])
+    )
     numbers = numbers_of_replicates(1 + len(first), len(rows))
-    return psus, DrawnUnits(unit, ((np.arange(1, 1 + len(first)) != number).astype(np.int8) for number in numbers))
+    return units, DrawnUnits(unit, ((np.arange(1, 1 + len(first)) != number).astype(np.int8) for number in numbers))
 
 
 # Replicate weights

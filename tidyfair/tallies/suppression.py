@@ -36,11 +36,6 @@ class Suppression:
     hidden: Mapping[TableKey, pl.DataFrame] = field(compare=False, repr=False)
     """The keys of the groups that are not shown, of each table."""
 
-    @classmethod
-    def of_keys(cls, below: int, table: TableKey, hidden: Sequence[pl.Series], height: int) -> Suppression:
-        """That of one table alone, with the keys of its groups that are not shown."""
-        return cls(below, (), {table: numbered(hidden, height)})
-
     @property
     def in_words(self) -> str:
         """What is not shown, in a sentence."""

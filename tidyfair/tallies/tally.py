@@ -41,7 +41,7 @@ from tidyfair.tallies.moments import (
     score_columns,
 )
 from tidyfair.tallies.source import SQUARED, WEIGHT
-from tidyfair.tallies.suppression import Suppression, TableKey, counts_by_labels, suppression_of
+from tidyfair.tallies.suppression import Suppression, TableKey, counts_by_labels, numbered, suppression_of
 from tidyfair.tallies.threads import check_threads
 from tidyfair.tallies.thresholds import ESTIMATE, Cut
 
@@ -361,36 +361,39 @@ class Tally:
                 tables[is_outer, by.text] = cells, [*(key[cells] for key in outer), *groups.get_columns()]
         return replace(self, suppression=suppression_of(tables, counts, tuple(features.values()), below))
 
-    def margin(self, by: By | None) -> tuple[Tally, pl.DataFrame]:
-        """The tally of a feature alone, or of all rows, and the keys of the groups that are suppressed in it."""
+    def margin(self, by: By | None) -> Tally:
+        """The tally of a feature alone, or of all rows; groups that are suppressed have one cell of no rows."""
         shown = set(self.names(by.columns)) if by is not None else set[str]()
-        others = [name for name in key_names(self.keys, "by") if name not in shown]
-        without = [pl.lit(None, self.kinds[name]).alias(name) for name in others]
-        rows = None if self.rows is None else self.rows.with_columns(without)
-        margin = add_up([replace(self, cells=self.cells.with_columns(without), rows=rows, suppression=None)])
-        keys = [*key_names(self.keys, "outer"), *(self.names(by.columns) if by is not None else ())]
+        without = [name for name in key_names(self.keys, "by") if name not in shown]
+        nothing = [pl.lit(None, self.kinds[name]).alias(name) for name in without]
+        rows = None if self.rows is None else self.rows.with_columns(nothing)
+        margin = add_up([replace(self, cells=self.cells.with_columns(nothing), rows=rows, suppression=None)])
         if self.suppression is None:
-            return margin, margin.cells.clear().select(keys)
-        outer, groups = margin._table_keys(by)  # noqa: SLF001 - of the same class
-        is_hidden = self.suppression.is_hidden(
-            [*outer, *groups], len(margin.cells), by and by.text, is_outer=bool(outer)
+            return margin
+        is_outer, keys = margin._table_keys(by)  # noqa: SLF001 - of the same class
+        is_hidden = self.suppression.is_hidden(keys, len(margin.cells), by and by.text, is_outer=is_outer)
+        kept = {*key_names(self.keys, "outer"), *shown}
+        hidden = margin.cells.filter(is_hidden).with_columns(
+            pl.lit(None if name in self.counted_by else 0, dtype).alias(name)
+            for name, dtype in margin.kinds.items()
+            if name not in kept
         )
-        hidden = margin.cells.filter(is_hidden).select(keys).unique().sort(keys, nulls_last=True)
-        return replace(margin, cells=margin.cells.filter(~is_hidden)), hidden
+        return replace(margin, cells=pl.concat([margin.cells.filter(~is_hidden), hidden.unique()]))
 
-    def with_hidden(self, by: By | None, hidden: pl.DataFrame, below: int) -> Tally:
-        """The tally of a feature alone with groups that are suppressed, of which only the keys are known."""
-        sums = [name for name in self.cells.columns if name not in self.counted_by]
-        cells = pl.concat([self.cells, hidden], how="diagonal").with_columns(pl.col(sums).fill_null(0))
-        outer, groups = replace(self, cells=cells)._table_keys(by)  # noqa: SLF001 - of the same class
-        keys = [key.tail(len(hidden)) for key in (*outer, *groups)]
-        suppression = Suppression.of_keys(below, (bool(outer), by and by.text), keys, len(hidden))
-        return replace(self, cells=cells, suppression=suppression)
+    def suppressed_as_counted(self, by: By | None) -> Tally:
+        """A margin whose groups without rows are those that are suppressed; as it is, if none are."""
+        if self.suppression is None:
+            return self
+        hidden = replace(self, cells=self.cells.filter(pl.col("n") == 0))
+        is_outer, keys = hidden._table_keys(by)  # noqa: SLF001 - of the same class
+        table = {(is_outer, by and by.text): numbered(keys, len(hidden.cells))}
+        return replace(self, suppression=Suppression(self.suppression.below, (), table))
 
-    def _table_keys(self, by: By | None) -> tuple[list[pl.Series], list[pl.Series]]:
-        """The keys of outer groups, and of the groups of a feature, of each cell."""
+    def _table_keys(self, by: By | None) -> tuple[bool, list[pl.Series]]:
+        """Whether there are outer groups, and the keys of these and of the groups of a feature, of each cell."""
         outer = self.cells.select(key_names(self.keys, "outer")).get_columns()
-        return outer, [] if by is None else by.groups(self.keys_of_cells(by.columns)).get_columns()
+        groups = [] if by is None else by.groups(self.keys_of_cells(by.columns)).get_columns()
+        return bool(outer), [*outer, *groups]
 
     def hidden_groups(self, by: By | None, example: Integers) -> Booleans | None:
         """The mask of the groups of a feature that are suppressed, each with a cell as an example; None without any."""

@@ -47,7 +47,6 @@ from tidyfair.intervals import (
     DrawnCells,
     DrawnUnits,
     Draws,
-    LeftOutPSUs,
     Share,
     Summary,
     Uncertainty,
@@ -200,6 +199,8 @@ class ModelComparison:
             raise ColumnError(msg)
         columns = [first, *(Column.of(model, "others") for model in others.values())]
         results = compared_jointly(self.metrics, source, columns, replace(checked, on_undefined="ignore"))
+        counted = self.metrics.run.count(source, replace(checked, estimate=first))
+        self.metrics.run.warn_of_unknown_groups([counted], may_ignore=False)
         names = pl.Series(".model_other", [*others] * len(self.metrics), dtype=pl.String)
         results = results.with_columns(pl.lit(first.name).alias(".model_one"), names)
         results = with_frontier(with_verdicts(results, self.metrics, self.margins), self.metrics, ())
@@ -671,9 +672,7 @@ class _Rows:
         frames = zip(self.sides, self.frames, strict=True)
         return _Rows(*(recounted(side, frame.filter(both), side.keys) for side, frame in frames))
 
-    def left_out(
-        self, sides: Sequence[Evaluated], numbers: Sequence[int], options: Options
-    ) -> tuple[Units | LeftOutPSUs, Floats]:
+    def left_out(self, sides: Sequence[Evaluated], numbers: Sequence[int], options: Options) -> tuple[Units, Floats]:
         """The results of metrics of one feature, of replicates without a part of the rows, a cluster, or a PSU."""
         specs = [sides[0].specs[number] for number in numbers]
         random = generator(options.seed, "parts")
