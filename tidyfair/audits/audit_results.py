@@ -295,10 +295,10 @@ def settings_of_gate(gate: Gate | None) -> dict[str, Any] | None:
 
 def results_of_metrics(arguments: Arguments, data: Any, counts: StoredCounts) -> dict[str, pl.DataFrame]:
     """The results of metrics, the values of their groups, and the verdicts of a gate, for evidence."""
-    call = dict(arguments)
-    metrics, by = call.pop("metrics", None), call.pop("by", None)
-    settings: dict[str, Any] = {**(call.pop("gate", None) or {})}
-    judged: Any = settings.pop("metrics", None)
+    call: dict[str, Any] = dict(arguments)
+    metrics, by, settings = (call.pop(name, None) for name in ("metrics", "by", "gate"))
+    settings = {**(settings or {})}
+    judged = settings.pop("metrics", None)
     gate = None if judged is None else Gate(metric_set(judged), **settings)
     policy = Policy.of("evidence", **call.pop("groups", {}))
     shown = metric_set(judged if metrics is None else metrics)
