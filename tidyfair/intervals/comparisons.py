@@ -74,10 +74,6 @@ class Intervals:
         self.lower[index], self.upper[index] = limits
         self.error[index], self.method[index] = error, self.name + words
 
-    def add_words(self, index: Array, words: str) -> None:
-        """Add words to the name of the method of some results."""
-        self.method[index] += words
-
     def part(self, index: slice) -> Intervals:
         """The limits of some results, of which setting sets them here."""
         return Intervals(

@@ -404,7 +404,7 @@ class Draws:
         """Mask of the results with a value that is the same in all replicates, and that filled cells do not move."""
         is_valued = ~np.isnan(self.uncertainty.column("estimate")[rows]) & ~np.isnan(lowest)
         alike = is_valued & _are_alike(lowest, highest) & (filled.low[rows] == filled.high[rows])
-        return np.bincount(self._result[rows[alike]], minlength=self._number_of_results) > 0
+        return np.bincount(self._result[rows[alike]], minlength=len(self.lone_results)) > 0
 
     def _without_false_ends(self, spec: Integers, drawn: Booleans, value: Floats, intervals: Intervals) -> None:
         """Drop the end at which groups are equal: chance alone moves distances away from there.
@@ -422,7 +422,7 @@ class Draws:
             else:
                 intervals.upper[index] = np.maximum(intervals.upper[index], value[index])
                 intervals.lower[index], words = np.nan, ", upper end"
-            intervals.add_words(index, words)
+            intervals.method[index] += words
 
     # Limits
 
@@ -458,7 +458,7 @@ class Draws:
                 error = np.where(error > 0, np.where(wider, np.fmax(error, reach), error), np.nan)
             limits = np.fmin(lower, low)[known], np.fmax(upper, high)[known]
             intervals.named(method).put(index[known], limits, error[known])
-            intervals.add_words(index[known & wider], ", empty cells")
+            intervals.method[index[known & wider]] += ", empty cells"
             lost[index] = summary.lost
             many = np.flatnonzero(chosen[index] & (summary.lost > _MANY_LOST * summary.times))
             for position in many[np.argsort(-summary.lost[many], kind="stable")].tolist():
@@ -477,10 +477,6 @@ class Draws:
         column = self.uncertainty.column
         return column("spec").astype(np.int64) * self.uncertainty.outers + column("outer")
 
-    @property
-    def _number_of_results(self) -> int:
-        return len(self.uncertainty.evaluated.specs) * self.uncertainty.outers
-
     @cached_property
     def lone(self) -> Booleans:
         """Mask of the values of one row or cluster, so that all replicates are the same."""
@@ -494,13 +490,10 @@ class Draws:
                 continue
             own = np.flatnonzero(column("requested") == number)
             lone[own] = column("n")[own] == 1
-            of_rows = _reads_rows(spec)
-            clusters = [key.column for key in tally.clusters if not of_rows or key.column.name != BLOCK]
+            clusters = [key.column for key in tally.clusters if not _reads_rows(spec) or key.column.name != BLOCK]
             if clusters:
                 index = evaluated.group_cells.indices[spec.by]
-                counted = np.ones(len(cells.frame), dtype=bool)
-                for role, labels in (("truth", cells.truth), ("estimate", cells.estimate)):
-                    counted &= labels >= 0 if role in formula.reads and formula.kind == "class" else True
+                counted = cells.complete_in(formula.reads if formula.kind == "class" else frozenset())
                 unit = codes.index(tally.names(clusters), within=index).of_cell
                 pairs = np.unique(np.stack([index.of_cell[counted], unit[counted]]), axis=1)
                 number_of_units = np.bincount(pairs[0], minlength=len(index))
@@ -511,7 +504,7 @@ class Draws:
     @cached_property
     def lone_results(self) -> Booleans:
         """Mask of the results with a lone value, or with fewer groups than their comparison needs."""
-        column, results = self.uncertainty.column, self._number_of_results
+        column, results = self.uncertainty.column, len(self.uncertainty.evaluated.specs) * self.uncertainty.outers
         valued = ~np.isnan(column("estimate"))
         has_lone = np.bincount(self._result[valued & self.lone], minlength=results) > 0
         groups = np.unique(np.stack([self._result[valued], column(GROUP_CELL)[valued]]), axis=1)[0]

@@ -89,7 +89,9 @@ def permuted_labels(
         table = np.zeros((len(groups_of_table), len(pairs_of_table)), dtype=np.int64)
         np.add.at(table, (row, column), rows[own])
         check_shuffled(int(table.sum()))
-        tables.append((places[np.ix_(groups_of_table, pairs_of_table)], table))
+        # groups that people state are drawn in the order of groups, as those of a column, and people in none last
+        order = slice(None, None, None if by.memberships is None else -1)
+        tables.append((places[np.ix_(groups_of_table, pairs_of_table)][order], table[order]))
     variants = 1 + places.shape[1] if varied else 1
     for start, end in runs_of_replicates(times + 1, variants * len(unmoved), "shuffling"):
         counts, shuffled = np.tile(unmoved, (end - start, 1)), min(end, times) - start
@@ -130,7 +132,7 @@ def _blocks_of_cells(case: Case, blocks: Sequence[Collection[str]]) -> Integers:
 
 
 def _drawn_tables(table: Array, draws: int, random: np.random.Generator) -> Array:
-    """Draws of the counts of each group and cell with the margins of the table: a hypergeometric draw for each."""
+    """Draws of the counts of each group and cell with the margins of the table, hypergeometric ones."""
     counts = np.zeros((draws, *table.shape), dtype=np.int64)
     if table.shape[1] == 2:
         counts[:, :, 0] = random.multivariate_hypergeometric(
@@ -138,15 +140,20 @@ def _drawn_tables(table: Array, draws: int, random: np.random.Generator) -> Arra
         )
         counts[:, :, 1] = table.sum(axis=1) - counts[:, :, 0]
         return counts
-    remaining = np.repeat(table.sum(axis=0)[None], draws, axis=0)
-    for group, size in enumerate(table.sum(axis=1)):
-        needed, others = np.full(draws, size), remaining.sum(axis=1)
+    # halves of the groups have parts of the counts, halves of these parts of those, and so on
+    halvings = max(len(table) - 1, 0).bit_length()
+    sizes = np.zeros(2**halvings, dtype=np.int64)
+    sizes[: len(table)] = table.sum(axis=1)
+    counts = np.repeat(table.sum(axis=0)[None, None], draws, axis=0)
+    for halving in range(halvings):
+        needed = np.repeat(sizes.reshape(2 * 2**halving, -1).sum(axis=1)[None, ::2], draws, axis=0)
+        others, first = counts.sum(axis=2), np.zeros_like(counts)
         for cell in range(table.shape[1]):
-            others -= remaining[:, cell]
-            counts[:, group, cell] = random.hypergeometric(remaining[:, cell], others, needed)
-            needed -= counts[:, group, cell]
-        remaining -= counts[:, group]
-    return counts
+            others -= counts[:, :, cell]
+            first[:, :, cell] = random.hypergeometric(counts[:, :, cell], others, needed)
+            needed -= first[:, :, cell]
+        counts = np.stack([first, counts - first], axis=2).reshape(draws, -1, table.shape[1])
+    return counts[:, : len(table)]
 
 
 # Rows and clusters

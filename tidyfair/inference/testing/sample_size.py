@@ -46,8 +46,8 @@ _LEAST_MORE, _MOST_MORE, _NUMBERS = 5, 25, 250
 _PILOT, _SURE = 0.1, 5.0
 """The share of draws that may tell alone, and how far from the power they then are, in standard errors."""
 _LEAST_CONFIDENCE = 0.5
-_JUDGED = 500
-"""The most draws that a gate judges."""
+_JUDGED = 12
+"""Draws that a gate judges in each of two rounds: over all draws, and over those where its verdicts change."""
 _DRAWS_OF_GATE = 1_000
 """Draws of each interval that a gate reads; the errors of so many cancel out."""
 _SHOWN = schema_of(SMALLEST, without=".metric .by .level") | schema_of(".conf_level")
@@ -314,18 +314,31 @@ class _GateStudy:
     def is_sure(self, rows: int) -> bool:
         """Check whether the gate gives the verdict with the given power.
 
-        Verdicts hardly depend on more than the disparity of a draw, so that some of the draws, evenly spread over all
-        in the order of their disparities, tell as much as all of them.
+        Verdicts hardly depend on more than the disparity of a draw, so that the gate judges a few draws in the order of
+        their disparities, and then a few of those between its last sure verdict and its first other one.
         """
-        times, rates = self.study.times, np.full(self.groups, self.rates[0])
+        times = self.study.times
+        rates = np.full(self.groups, self.rates[0])
         rates[0] = self.rates[1]
         hits = np.random.default_rng(self.study.seed).binomial(rows, rates, (times, self.groups))
         # the range of the hits of groups, or the ratio of the fewest to the most
         least, most = hits.min(axis=1), hits.max(axis=1)
-        order = np.argsort(most - least if self.side == "below" else least / np.maximum(most, 1), kind="stable")
-        judged = min(_JUDGED, times)
-        ranks = ((np.arange(judged) + 0.5) * times / judged).astype(int)
-        return bool(self._gives(hits[order[ranks]], rows).mean() >= self.study.power)
+        disparities = most - least if self.side == "below" else least / np.maximum(most, 1)
+        order = np.argsort(disparities, kind="stable")
+        if (self.verdict == PASS) != (self.side == "below"):
+            order = order[::-1]
+        # draws for which the verdict is likeliest come first
+        ranks = _spread(0, times)
+        given = self._gives(hits[order[ranks]], rows).tolist()
+        surely = [*given, False].index(False)
+        possibly = len(given) - [*given[::-1], True].index(True)
+        start = int(ranks[surely - 1]) + 1 if surely else 0
+        stop = int(ranks[possibly]) if possibly < len(given) else times
+        needed = self.study.power * times
+        if not start < needed <= stop:
+            return start >= needed
+        between = self._gives(hits[order[_spread(start, stop)]], rows)
+        return bool(start + between.mean() * (stop - start) >= needed)
 
     def _gives(self, hits: Array, rows: int) -> Array:
         """A mask of the draws of which the gate gives the verdict, each judged alone."""
@@ -345,6 +358,12 @@ class _GateStudy:
         limit: dict[str, Any] = {self.side: self.limit}
         judged = check(results, **limit)
         return (judged.sort("draw")[".verdict"] == self.verdict).to_numpy()
+
+
+def _spread(start: int, stop: int) -> Array:
+    """Some of the numbers from `start` to `stop`, evenly spread."""
+    count = min(_JUDGED, stop - start)
+    return (start + (np.arange(count) + 0.5) * (stop - start) / count).astype(int)
 
 
 def _study(name: str, power: Any, conf_level: Any, times: Any, seed: Any, *, mid_p: Any) -> _Study:

@@ -77,7 +77,7 @@ _SPLITS = 24
 _RATES = "fall_out, miss_rate, selection_rate or accuracy; {} is not a share of rows"
 _RATES_OR_CALIBRATION = "fall_out, miss_rate or accuracy, or calibration_in_the_large of scores, not {}"
 """What searches and certificates take, with the name of a metric that is nothing of the kind."""
-_TESTS = "\0tests"
+_TEXT, _TESTS = "\0text", "\0tests"
 _MEAN_RANGE = math.sqrt(8 / math.pi)
 """The mean range of a Brownian motion."""
 _ROUNDED = 1e-12
@@ -97,6 +97,8 @@ class _Combinations:
     keys: pl.DataFrame
     rows: Array
     """All rows, those outside the denominator included."""
+    texts: Mapping[str, pl.DataFrame]
+    """The values of each feature, and their texts in results, which are those of all outer groups."""
     outer: tuple[Any, ...]
     """The key of the outer group."""
     scores: Array | None = None
@@ -137,10 +139,12 @@ class SubgroupAudit(RateOnData):
         if self.metric.kind == "class":
             numerator = numerator.round()
         size = rows["rows"].to_numpy().astype(float)
+        texts = {name: keys.select(name, texts_of(keys.select(name)).alias(_TEXT)).unique() for name in keys.columns}
         combinations: list[_Combinations] = []
         for outer, key in enumerate(outer_keys_of(evaluated).rows() or [()]):
             index = (rows["outer"] == outer).to_numpy().nonzero()[0]
-            combinations.append(_Combinations(numerator[index], denominator[index], keys[index], size[index], key))
+            counts = numerator[index], denominator[index], keys[index], size[index]
+            combinations.append(_Combinations(*counts, texts, key))
         return combinations
 
 
@@ -528,8 +532,12 @@ class _Conjunctions:
         """A table of all conjunctions with these columns."""
         texts: list[str] = []
         for names in self.subsets:
-            keys = self.combinations[names]
-            conditions = [[f"{name}={text}" for text in texts_of(keys.select(name))] for name in names]
+            conditions: list[list[str]] = []
+            for name in names:
+                named = self.combinations[names].join(
+                    self.every.texts[name], on=name, how="left", nulls_equal=True, maintain_order="left"
+                )
+                conditions.append([f"{name}={text}" for text in named[_TEXT]])
             texts += map(" & ".join, zip(*conditions, strict=True))
         counts = {
             ".metric": metric.name, ".subgroup": texts,
