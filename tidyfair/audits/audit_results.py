@@ -296,12 +296,12 @@ def settings_of_gate(gate: Gate | None) -> dict[str, Any] | None:
 def results_of_metrics(arguments: Arguments, data: Any, counts: StoredCounts) -> dict[str, pl.DataFrame]:
     """The results of metrics, the values of their groups, and the verdicts of a gate, for evidence."""
     call: dict[str, Any] = dict(arguments)
-    metrics = cast("Any", call.pop("metrics", None))
+    metrics = call.pop("metrics", None)
     by, settings = call.pop("by", None), dict[str, Any](call.pop("gate", None) or {})
-    judged = cast("Any", settings.pop("metrics", None))
+    judged = settings.pop("metrics", None)
     gate = None if judged is None else Gate(metric_set(judged), **settings)
     policy = Policy.of("evidence", **call.pop("groups", {}))
-    shown = metric_set(metrics or judged)
+    shown = metric_set(cast("Any", metrics or judged))
     usual = UsualMetrics.of(by, "labels", metrics=shown, policy=policy) if by else UsualMetrics(shown, shown)
     truth, estimate = call.pop("truth", None), call.pop("estimate", None)
     audit = AuditResults.of(usual, data, truth, estimate, call, gate, counts=counts)

@@ -129,10 +129,11 @@ class Members:
 
         Whoever is in a group that means unknown is known to be outside of none.
         """
-        says_something: Array = ~self._patterns.stated[:, ~self._is_group].any(axis=1)
+        of_no_group: Array = self._patterns.stated[:, ~self._is_group].sum(axis=1)
+        is_told: Array = of_no_group == 0
         if self.by.policy.unknown == "drop":
-            says_something[:] = False
-        return self._among_known_others(says_something)
+            is_told = np.zeros(len(is_told), dtype=bool)
+        return self._among_known_others(is_told)
 
     @property
     def _is_group(self) -> Array:
