@@ -194,7 +194,7 @@ def test_reports_have_evidence(tmp_path: Path) -> None:
     (overall,) = (row for row in content["results"]["results"] if row[".metric"] == "accuracy")
     assert overall[".estimate"] == pytest.approx(PEOPLE.select((pl.col("repaid") == pl.col("approved")).mean()).item())
     # the call is the code that makes it again
-    assert content["call"]["gate"] == "tdf.check(tdf.equal_opportunity('sex'), below=0.2, conf_level=0.95)"
+    assert content["call"]["gate"].startswith("{'metrics': tdf.equal_opportunity('sex'), 'limits': (('below', 0.2),)")
 
 
 def test_commands_write_evidence(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -202,6 +202,23 @@ def test_commands_write_evidence(tmp_path: Path, capsys: pytest.CaptureFixture[s
     data = written(lending(), tmp_path)
     calls = [
         ["audit", data, *ARGUMENTS, "--fail-if", "equalized_odds(race) > 0.5", "--suppress-below", "5"],
+        [
+            "audit",
+            data,
+            *ARGUMENTS,
+            "--fail-if",
+            "accuracy < 0.6",
+            "--fail-if",
+            "sens_group_minimum(race) < 0.3",
+            "--outside",
+            "state",
+            "--unknown-value",
+            "Native",
+            "--min-share",
+            "0.02",
+            "--metric",
+            "f_meas",
+        ],
         ["report", data, *ARGUMENTS, "--html", str(tmp_path / "page.html")],
         ["audit", data, "--as", "eeoc_uniform_guidelines", *ARGUMENTS],
     ]
@@ -270,6 +287,10 @@ def test_what_json_cannot_hold_is_refused(tmp_path: Path) -> None:
         write_evidence(path, areas, data, "repaid", probs="score", pos_label="yes")
     with pytest.raises(tf.errors.ArgumentError, match=r"`case_weights` is .* which a file cannot hold"):
         write_evidence(path, POLICY, data, "repaid", "approved", pos_label="yes", case_weights=pl.col("score"))
+    point = tf.operating_point(tf.fall_out, at_most=0.2)
+    scores: dict[str, Any] = {"truth": "repaid", "probs": "score", "pos_label": "yes", "threshold": point}
+    with pytest.raises(tf.errors.ArgumentError, match="`threshold` is a number"):
+        write_evidence(path, tf.equalized_odds("sex"), data, **scores)
     dated = data.with_columns(pl.lit("2026-01-01").str.to_date().alias("sex"))
     with pytest.raises(tf.errors.ArgumentError, match="'sex' is Date, which JSON cannot hold"):
         write_evidence(path, POLICY, dated, **CALL)

@@ -9,10 +9,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence, Set as AbstractSet
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Literal, TypeAlias
+from typing import Any, Literal, TypeAlias, cast
 
 import numpy as np
 import polars as pl
@@ -251,7 +251,12 @@ class AuditResults:
             msg = "evidence: metrics that weigh errors by the threshold are counted anew at each; give one `threshold`."
             raise ArgumentError(msg)
         features = [by.features for by in self.metrics.bys if by.policy == self.policy]
-        arguments = {"by": features, "groups": self.policy.stated, "metrics": self.metrics.results, "gate": gate}
+        arguments = {
+            "by": features,
+            "groups": self.policy.stated,
+            "metrics": self.metrics.results,
+            "gate": settings_of_gate(gate),
+        }
         write_evidence_of(path, {**arguments, **call}, data, results_of_metrics, keeps_rows=rows)
 
     @property
@@ -283,12 +288,20 @@ class AuditResults:
         return values.with_columns(lists.alias(cut)).explode(cut)
 
 
+def settings_of_gate(gate: Gate | None) -> dict[str, Any] | None:
+    """The settings of a gate, which may have several limits, for evidence."""
+    return None if gate is None else {setting.name: getattr(gate, setting.name) for setting in fields(gate)}
+
+
 def results_of_metrics(arguments: Arguments, data: Any, counts: StoredCounts) -> dict[str, pl.DataFrame]:
     """The results of metrics, the values of their groups, and the verdicts of a gate, for evidence."""
-    call = dict(arguments)
-    metrics, gate, by = (call.pop(name, None) for name in ("metrics", "gate", "by"))
+    call: dict[str, Any] = dict(arguments)
+    metrics = call.pop("metrics", None)
+    by, settings = call.pop("by", None), dict[str, Any](call.pop("gate", None) or {})
+    judged = settings.pop("metrics", None)
+    gate = None if judged is None else Gate(metric_set(judged), **settings)
     policy = Policy.of("evidence", **call.pop("groups", {}))
-    shown = metric_set(metrics or gate.metrics)
+    shown = metric_set(cast("Any", metrics or judged))
     usual = UsualMetrics.of(by, "labels", metrics=shown, policy=policy) if by else UsualMetrics(shown, shown)
     truth, estimate = call.pop("truth", None), call.pop("estimate", None)
     audit = AuditResults.of(usual, data, truth, estimate, call, gate, counts=counts)

@@ -26,7 +26,7 @@ from tidyfair.specs import (
     Survival,
 )  # fmt: skip
 
-_MAKERS = {"metric_set", "metric_tweak", "check", "four_fifths", "quantile_groups", "operating_point"}
+_MAKERS = {"metric_set", "metric_tweak", "quantile_groups"}
 """The functions that code in files may call, beside metrics, what compares them, and what only says something."""
 
 

@@ -11,7 +11,7 @@ from typing import Any
 
 import polars as pl
 
-from tidyfair.audits.audit_results import results_of_metrics
+from tidyfair.audits.audit_results import results_of_metrics, settings_of_gate
 from tidyfair.audits.call_code import value_of_code
 from tidyfair.audits.evidence_files import (
     DTYPES,
@@ -75,7 +75,8 @@ def write_evidence(
     if isinstance(audit, AuditPolicy):
         part, subject = "policy", asdict(audit)
     else:
-        part, subject = ("gate", audit) if isinstance(audit, Gate) else ("metrics", metric_set(audit))
+        is_gate = isinstance(audit, Gate)
+        part, subject = ("gate", settings_of_gate(audit)) if is_gate else ("metrics", metric_set(audit))
     arguments = {part: subject, "truth": truth, "estimate": estimate, **options}
     results = write_evidence_of(path, arguments, data, _RUNS[part], keeps_rows=rows)
     return results.get("verdicts", results.get("results"))

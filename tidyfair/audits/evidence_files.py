@@ -78,6 +78,8 @@ class StoredCounts:
     def _feature(self, counted: Tally, by: By | None) -> dict[str, Any]:
         """The tally of a feature alone, or of all rows, as columns."""
         problem = "`group_by` takes columns, not privileged(…)" if counted.sides is not None else ""
+        if counted.cut is not None and counted.cut.point is not None:
+            problem = "`threshold` is a number, because tallies do not choose that of an operating point again"
         if counted.suppression is not None:
             if by is not None:
                 # the file would have the combinations of groups

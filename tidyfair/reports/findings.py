@@ -56,7 +56,8 @@ class DataWords:
         scores, cut = "" if tally.scores is None else tally.scores.columns[0].name, ""
         estimate = scores if tally.estimate is None else tally.estimate.name
         if tally.cut is not None:
-            is_one = tally.cut.option == "threshold" and not tally.cut.groups and not tally.cut.several
+            # one that is chosen from the rows has no value before
+            is_one = tally.cut.option == "threshold" and len(tally.cut.values) == 1 and not tally.cut.groups
             cut = f" \N{GREATER-THAN OR EQUAL TO} {tally.cut.values[0]:g}" if is_one else " high enough to be selected"
         truth = "" if tally.truth is None else tally.truth.name
         return cls(truth, estimate, scores, () if labels is None else labels.values, event, cut)

@@ -119,7 +119,9 @@ class Members:
         """Mask of the combinations of known people, who are part of all rows and of all others."""
         patterns, is_group = self._patterns, self._is_group
         known: Array = patterns.stated[:, is_group].any(axis=1) | patterns.without_group
-        return self._among_known_others(known | (self.by.policy.unknown == "group"))
+        if self.by.policy.unknown == "group":
+            known = np.ones(len(known), dtype=bool)
+        return self._among_known_others(known)
 
     @property
     def _is_partly_known(self) -> Array:
@@ -127,8 +129,11 @@ class Members:
 
         Whoever is in a group that means unknown is known to be outside of none.
         """
-        says_nothing = self._patterns.stated[:, ~self._is_group].any(axis=1)
-        return self._among_known_others(~says_nothing & (self.by.policy.unknown != "drop"))
+        of_no_group: Array = self._patterns.stated[:, ~self._is_group].sum(axis=1)
+        is_told: Array = of_no_group == 0
+        if self.by.policy.unknown == "drop":
+            is_told = np.zeros(len(is_told), dtype=bool)
+        return self._among_known_others(is_told)
 
     @property
     def _is_group(self) -> Array:

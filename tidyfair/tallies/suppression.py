@@ -174,7 +174,7 @@ class _Groups:
                 combinations += blocks[-1].shape[0]
         parents.append(np.arange(of_pairs, of_pairs + combinations).repeat(2).reshape(-1, 2))
         members = sparse.vstack(blocks, format="csr") if len(every) else sparse.csr_array((0, 0))
-        mask = np.arange(members.shape[0]) >= of_pairs
+        mask: Booleans = np.arange(len(np.concatenate(parents))) >= of_pairs
         groups = cls(members, (members @ counts).astype(np.int64), mask, np.zeros_like(mask), np.concatenate(parents))
         return groups, sizes
 
