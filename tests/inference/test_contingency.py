@@ -134,8 +134,10 @@ def test_equal_odds_of_opposite_strata_by_hand() -> None:
 def test_strata_without_hits_do_not_count() -> None:
     hits, rows, other, others = map(np.array, STRATA[0])
     more = [np.append(column, extra) for column, extra in zip(STRATA[0], (0, 20, 0, 30), strict=True)]
-    assert Strata(*more).equal_odds() == pytest.approx(Strata(hits, rows, other, others).equal_odds())
-    assert Strata(*(column[:1] for column in (hits, rows, other, others))).equal_odds().p_value == 1
+    assert Strata(more[0], more[1], more[2], more[3]).equal_odds() == pytest.approx(
+        Strata(hits, rows, other, others).equal_odds()
+    )
+    assert Strata(hits[:1], rows[:1], other[:1], others[:1]).equal_odds().p_value == 1
     assert math.isnan(Strata(hits, hits, other, others).equal_odds().p_value)
 
 

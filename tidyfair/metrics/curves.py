@@ -286,12 +286,16 @@ def calibration_curve(data: Any, truth: ColumnLike, **options: Unpack[CurveOptio
         *more,
     )
     if not is_isotonic and not weighted:
-        shares = wilson(binned[".event_rate"].to_numpy(), binned[".n"].cast(pl.Float64).to_numpy(), z_value(level))
-        binned = binned.with_columns(
-            pl.Series(end, values) for end, values in zip((".lower", ".upper"), shares, strict=True)
-        )
+        binned = with_limits_of_shares(binned, level)
     binned = binned.with_columns(pl.col(".lower", ".upper").fill_nan(None)).sort(*_CURVE, ".bin")
     return with_keys(with_level(binned, level), restored=True)
+
+
+def with_limits_of_shares(bins: pl.DataFrame, level: float = 0.95) -> pl.DataFrame:
+    """Bins of a calibration curve with the limits of their shares of events (Wilson)."""
+    shares, rows = bins[".event_rate"].to_numpy(), bins[".n"].cast(pl.Float64).to_numpy()
+    lower, upper = wilson(shares, rows, z_value(level))
+    return bins.with_columns(pl.Series(".lower", lower), pl.Series(".upper", upper))
 
 
 def _in_isotonic_bins(points: pl.DataFrame, level: float | None) -> pl.DataFrame:

@@ -18,7 +18,7 @@ from tidyfair.errors import ColumnError, Status
 from tidyfair.evaluation import lacks_prediction, missing_by_group, texts_of
 from tidyfair.metrics import at_cut, capitalized, in_prose, short_title, title_of
 from tidyfair.metrics.classification import selection_rate, sens
-from tidyfair.metrics.curves import calibration_curve, threshold_curve
+from tidyfair.metrics.curves import calibration_curve, threshold_curve, with_limits_of_shares
 from tidyfair.reports.blocks import Content, Facts, Figure, Folded, Part, Section, Table
 from tidyfair.reports.findings import (
     Finding,
@@ -613,6 +613,7 @@ def _calibration(
     if "frequency_weights" in call:
         # a row stands for as many rows as its weight
         bins = bins.with_columns(pl.col(".weight").cast(pl.Int64).alias(".n")).drop(".weight")
+        bins = with_limits_of_shares(bins)
     names = by.names
     all_bins = bins.with_columns(texts_of(bins.select(names)).alias(".group"))
     enough = all_bins.filter(pl.col(".n") >= min_n)

@@ -167,7 +167,9 @@ def permuted_rows(
 
     In each variant, if there are any, a random part of the rows, or clusters, is left out.
     """
-    tally = case.evaluated.evaluator.base_tally
+    # predictions at points are counted again as they were read
+    evaluated = case.evaluated.evaluator.base_tally
+    tally = evaluated if evaluated.forecast is None else case.tally.on_sides()
     if tally.rows is None:
         msg = (
             "The test of this metric permutes rows, but the tally has none: count with `keep_rows=True`, or test the "
@@ -241,20 +243,22 @@ class _Copies:
         copied = pl.concat([unmoved, moved.select(unmoved.columns)]).sort(_ROW, _SLOT)
         self._first = np.searchsorted(copied[_ROW].to_numpy(), np.arange(len(rows)))
         """The first copy of each row."""
-        self._count(tally, copied.drop(_ROW, _SLOT).rename(names), keys)
+        is_at_points = case.evaluated.evaluator.base_tally.is_at_points
+        self._count(tally, copied.drop(_ROW, _SLOT).rename(names), keys, is_at_points=is_at_points)
 
-    def _count(self, tally: Tally, copied: pl.DataFrame, keys: tuple[Key, ...]) -> None:
+    def _count(self, tally: Tally, copied: pl.DataFrame, keys: tuple[Key, ...], *, is_at_points: bool) -> None:
         """Count the copies one by one, and by the keys that they have in common."""
         name = f"k{len(keys)}"
         copied = copied.with_row_index(name)
         counted = recounted(tally, copied, (*keys, Key(Column(_COPY), "cluster")))
+        counted = counted.at_each_point() if is_at_points else counted.over_points()
         cells = counted.cells.sort(name)
         merged = [column for column in cells.columns[: cells.columns.index("n")] if column != name]
         cells = centred(cells, merged)
         index = KeyCodes(cells).index(merged)
         self.cell = index.of_cell
         """The cell that each copy is counted in."""
-        self.drawn = replace(counted, cells=cells[index.example], rows=copied)
+        self.drawn = replace(counted, cells=cells[index.example])
         sums = [column for column in cells.columns[cells.columns.index("n") :] if reduction_of(column) != "first"]
         self.sums = [(column, cells[column].to_numpy().astype(float)) for column in sums]
         """What is summed of each copy."""
