@@ -591,6 +591,7 @@ def test_audits_count_people_in_each_of_their_groups() -> None:
     # counts of two groups do not stand beside each other where they share people
     assert shown["asian"][".p_fisher"] is None
     assert "no exact tests" in shown["asian"][".note"]
+    assert shown[highest][".note"] == ""
     assert shown["none"][".note"] == "in no group: not compared"
     # rows that are unknown in any feature count nowhere
     law = tf.audit(

@@ -383,3 +383,9 @@ def test_metrics_that_are_not_compared_by_counts_are_refused() -> None:
             tf.compare_models(metric, adjust="max_t")
     with pytest.raises(tf.errors.ArgumentError, match="`adjust=` must be"):
         tf.compare_models(tf.accuracy, adjust=cast("Any", "bonferroni"))
+
+
+def test_a_model_is_not_compared_with_itself_beside_others() -> None:
+    data = pl.DataFrame({"y": [1, 0, 1], "one": [1, 0, 0], "other": [0, 0, 1]})
+    with pytest.raises(tf.errors.ColumnError, match="`others`: 'one' is the model that others are compared with"):
+        tf.compare_models(tf.accuracy)(data, "y", one="one", others=["one", "other"])

@@ -207,6 +207,17 @@ def test_tables_of_tests_show_what_their_interval_is_about() -> None:
     assert ".std_error" in one_below_the_other(folds).columns
 
 
+def test_values_of_models_margins_and_their_limits_have_one_unit() -> None:
+    data = pl.DataFrame({"y": [1, 0] * 50, "one": [1, 0, 0, 0] * 25, "other": [1, 1] * 50})
+    choice = tf.compare_models(tf.accuracy, adjust="max_t", margin=0.02)
+    compared = choice(data, "y", one="one", others=["other"])
+    shown = one_below_the_other(compared, {"accuracy": "%"})
+    assert not {".one_lower", ".one_upper", ".other_lower", ".other_upper"} & set(shown.columns)
+    lower, upper = (100 * compared[name].item() for name in (".one_lower", ".one_upper"))
+    assert shown[".one"].item() == f"75.0% ({lower:.1f} to {upper:.1f})"
+    assert shown[".margin"].item() == "2.0 points"
+
+
 def test_plain_names_keep_all_groups_that_are_left_out() -> None:
     small = [f"group {number}" for number in range(9)]
     data = pl.DataFrame({"p": [1, 0] * 20 + [1] * 9, "g": ["a", "b"] * 20 + small})

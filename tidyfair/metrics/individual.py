@@ -14,28 +14,28 @@ __all__ = ["consistency"]
 
 
 def other_labels(estimate: Expr) -> Expr:
-    """Share of the neighbours of a row that have another label."""
+    """Share of the neighbors of a row that have another label."""
     return estimate
 
 
 def consistent(other_labels: Number, selected: Number, unselected: Number) -> Rate:
-    """Mean share of the nearest neighbours of a row, itself among them, that have the same label."""
+    """Mean share of the nearest neighbors of a row, itself among them, that have the same label."""
     count = selected + unselected
     return count - other_labels, count
 
 
 @makes_metric('["age", "income"]')
 def consistency(features: Iterable[ColumnLike], *, n_neighbors: int = 5, name: str = "consistency") -> Metric:
-    """Make a metric of consistency: 1 if similar people always get the same label, less where neighbours differ.
+    """Make a metric of consistency: 1 if similar people always get the same label, less where neighbors differ.
 
     It is the mean, over rows, of the share of the `n_neighbors` nearest rows by `features` (including the row itself)
     that have the same predicted label; rows at equal distance share the remaining ranks, so the order of rows does not
     matter. Neighbours are searched within each outer group. Null if it has fewer rows. There is no interval, because a
-    row is a neighbour of several others, which then vary together.
+    row is a neighbor of several others, which then vary together.
 
     Args:
         features: Columns of numbers. Distances are Euclidean, so bring the columns to a common scale first.
-        n_neighbors: The number of neighbours.
+        n_neighbors: The number of neighbors.
         name: The name in `.metric`.
 
     Raises:

@@ -60,7 +60,10 @@ WITH_INTERVAL = (".disparity", ".adjusted", ".change", ".difference", ".estimate
 """Columns of values, the first of which in a result is what its interval is about."""
 _OF_MODELS = (".one", ".other")
 """The values of two models; of pairs, `.other` is a group."""
-_HIDDEN = {".estimator", ".lower", ".upper", ".groups_left_out", ".groups_outside", ".left_out", ".replicates_lost"}
+_HIDDEN = {
+    ".estimator", ".lower", ".upper", ".one_lower", ".one_upper", ".other_lower", ".other_upper", ".groups_left_out",
+    ".groups_outside", ".left_out", ".replicates_lost",
+}  # fmt: skip
 """Columns that are not shown."""
 _BLANK = {".base_metric", ".status", ".metrics_left_out"}
 """Columns in which a missing value is left blank."""
@@ -204,7 +207,9 @@ def one_below_the_other(frame: pl.DataFrame, units: Units = NO_UNITS) -> pl.Data
             of_value = units_of_changes(units) if value == ".change" else units
             text = with_interval(frame, column.name, of_value)
         elif column.name in _OF_MODELS and column.dtype.is_float():
-            text = with_interval(frame, column.name, units, limits=None)
+            text = with_interval(frame, column.name, units, (f"{column.name}_lower", f"{column.name}_upper"))
+        elif column.name == ".margin":
+            text = with_interval(frame, column.name, units_of_changes(units), limits=None)
         elif column.dtype == pl.List:
             text = column.cast(pl.List(pl.String)).list.join(", ")
             text = text.set(text == "", None)

@@ -728,9 +728,10 @@ def _judged_comparisons(
         raise ArgumentError(msg)
     is_about_all_rows = ".by" in table.columns and table[".by"].is_null().all()
     if outside == "hold" and not is_about_all_rows and ".reference" not in table.columns:
+        verb = "compare_models" if ".model_other" in table.columns else "pairwise"
         msg = (
             "check(): the result does not say which groups it leaves out, and these hold a pass back. Judge the "
-            'comparison itself, such as `check(pairwise(…), below=0.1)(data, …)`; or give `outside="state"` for '
+            f'comparison itself, such as `check({verb}(…), below=0.1)(data, …)`; or give `outside="state"` for '
             "verdicts about the groups in the result alone."
         )
         raise ArgumentError(msg)

@@ -9,7 +9,7 @@ import numpy as np
 import polars as pl
 
 from tidyfair.calling import MetricSet
-from tidyfair.errors import ArgumentError, in_short, listed, nearest
+from tidyfair.errors import ArgumentError, ColumnError, in_short, listed, nearest
 from tidyfair.specs import Array, Booleans, Column, is_list, number
 
 BETTER, WORSE, NOT_WORSE, EQUIVALENT = "better", "worse", "not worse", "equivalent"
@@ -40,8 +40,8 @@ def name_of(model: object) -> str | None:
     return Column.of(model, "one").name if isinstance(model, str | pl.Expr) else None
 
 
-def named_models(other: object, others: object) -> dict[str | None, Any]:
-    """The models that one is compared with, by their names: `other`, or each of `others`."""
+def named_models(one: object, other: object, others: object) -> dict[str | None, Any]:
+    """The models that the first one is compared with, by their names: `other`, or each of `others`."""
     if (other is None) == (others is None):
         msg = "compare_models() compares `one=` with `other=`, one model, or with `others=`, several."
         raise ArgumentError(msg)
@@ -67,6 +67,12 @@ def named_models(other: object, others: object) -> dict[str | None, Any]:
     if not models:
         msg = "`others` names no model; give one column of predictions or more."
         raise ArgumentError(msg)
+    if (first := name_of(one)) in models:
+        msg = (
+            f"`others`: {first!r} is the model that others are compared with; leave it out, or name another one with "
+            "`.alias(…)`."
+        )
+        raise ColumnError(msg)
     return models
 
 

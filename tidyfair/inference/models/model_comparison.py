@@ -167,7 +167,7 @@ class ModelComparison:
             no model is better in it or in the first metric of all rows and as good in the other.
         """
         if self.adjust == "max_t":
-            return self._jointly(data, truth, one, named_models(other, others), options)
+            return self._jointly(data, truth, one, named_models(one, other, others), options)
         models = paired_with_each(self, data, truth, one, other, others, options)
         counted = [*models.values()]
         level = 1 - (1 - counted[0].options.conf_level) / len(counted)
@@ -191,12 +191,6 @@ class ModelComparison:
         checked = self.metrics.run.options(options, SurveyCallOptions, truth=truth)
         source = open_frame(data)
         first = Column.of(one, "one")
-        if first.name in others:
-            msg = (
-                f"`others`: {first.name!r} is the model that others are compared with; leave it out, or name another "
-                "one with `.alias(…)`."
-            )
-            raise ColumnError(msg)
         columns = [first, *(Column.of(model, "others") for model in others.values())]
         results = compared_jointly(self.metrics, source, columns, replace(checked, on_undefined="ignore"))
         counted = self.metrics.run.count(source, replace(checked, estimate=first))
@@ -312,7 +306,7 @@ def paired_with_each(
     """Count the rows of `one` with those of `other`, or with each of `others`, by the name of the model."""
     models = {
         name: comparison.paired(data, truth, one=one, other=model, **options)
-        for name, model in named_models(other, others).items()
+        for name, model in named_models(one, other, others).items()
     }
     if options.get("on_undefined", "warn") == "warn":
         # the groups are the same for all models

@@ -181,7 +181,7 @@ def compare_periods(
         adjust: The adjustment of p-values, as for `disparity_test`; those of a search are adjusted for its groups and
             metrics, and allow for all of its periods before.
         family: The tests that are adjusted together.
-        search: `"change"`: find one period from which on values are others, in place of comparing neighbours.
+        search: `"change"`: find one period from which on values are others, in place of comparing neighbors.
         window: For a search, the number of periods before and from each one on that are compared, in place of all
             others: for a change that does not last.
 
