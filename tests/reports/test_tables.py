@@ -218,6 +218,21 @@ def test_values_of_models_margins_and_their_limits_have_one_unit() -> None:
     assert shown[".margin"].item() == "2.0 points"
 
 
+def test_tables_of_searches_say_where_no_change_is_known() -> None:
+    weeks = pl.DataFrame({"week": range(20)}).join(pl.DataFrame({"sex": list("ffffmmmm") * 2}), how="cross")
+    random = pl.Series([(31 * row) % 7 < 3 for row in range(len(weeks))])
+    weeks = weeks.with_columns(hired=pl.when(pl.col("sex") == "m").then(random).otherwise(pl.col("week") < 12))
+    search = tf.inference.compare_periods(tf.demographic_parity("sex"), period="week", search="change")
+    found = search(weeks, estimate="hired", group_by="week", times=200)
+    assert found[".period_lower"].to_list() == [12, None, 12]
+    page = tf.as_table(found).as_raw_html()
+    assert "from 12 on (12 to 12)" in page
+    assert "no change beyond chance" in page
+    assert "null" not in page
+    nothing = tf.as_table(found.filter(pl.col(".period_lower").is_null())).as_raw_html()
+    assert "no change beyond chance" in nothing
+
+
 def test_plain_names_keep_all_groups_that_are_left_out() -> None:
     small = [f"group {number}" for number in range(9)]
     data = pl.DataFrame({"p": [1, 0] * 20 + [1] * 9, "g": ["a", "b"] * 20 + small})

@@ -40,7 +40,7 @@ from tidyfair.reports.tables import (
     worded,
 )
 from tidyfair.specs import crossed_text, refuse_unknown_settings, string, whole
-from tidyfair.specs.result_kinds import COMPONENTS, GROUPS, UNKNOWN_ROWS, kind_of
+from tidyfair.specs.result_kinds import CHANGES, COMPONENTS, GROUPS, UNKNOWN_ROWS, kind_of
 from tidyfair.tallies import open_frame
 
 __all__ = ["as_table"]
@@ -235,7 +235,7 @@ def _names(plot: PlotInput, frame: pl.DataFrame) -> list[_Name]:
     if plot.cut:
         names.append(name(CUT_TITLES[plot.cut], pl.col(plot.cut), f" at {CUT_TITLES[plot.cut]} "))
     if frame[".period"].count():
-        names.append(_Name(plot.period or "period", _periods(frame)))
+        names.append(_Name(plot.period or "period", _periods(frame, is_found=plot.kind is CHANGES)))
     if has_groups:
         group = pair_text() if frame[".other"].count() else crossed_text(".group")
         everybody = pl.when(pl.col(".by").is_null()).then(pl.lit(_EVERYBODY)).otherwise(pl.lit("All groups"))
@@ -248,14 +248,17 @@ def _names(plot: PlotInput, frame: pl.DataFrame) -> list[_Name]:
     return names or [name("row", pl.int_range(1, pl.len() + 1))]
 
 
-def _periods(frame: pl.DataFrame) -> pl.Series:
-    """The period of each row, from the one before, or within the range in which it may be."""
+def _periods(frame: pl.DataFrame, *, is_found: bool) -> pl.Series:
+    """The period of each row, from the one before, or, if a search has found it, with the range in which it may be."""
     period, before, lower, upper = (
         texts_of(frame.select(name)) for name in (".period", ".before", ".period_lower", ".period_upper")
     )
     if frame[".before"].count():
         return before + " to " + period
-    return period + " (" + lower + " to " + upper + ")" if frame[".period_lower"].count() else period
+    if is_found:
+        is_known = frame[".period_lower"].is_not_null()
+        return ("from " + period + " on (" + lower + " to " + upper + ")").set(~is_known, "no change beyond chance")
+    return period
 
 
 def _table(plot: PlotInput) -> _Table:
