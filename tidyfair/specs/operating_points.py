@@ -9,7 +9,7 @@ from typing import Any, Self
 import numpy as np
 import polars as pl
 
-from tidyfair.errors import ArgumentError, LabelError, listed
+from tidyfair.errors import ArgumentError, ColumnError, LabelError, listed
 from tidyfair.specs.columns import Column
 from tidyfair.specs.formulas import Formula, LabelSums
 from tidyfair.specs.segments import Array, Floats, Integers
@@ -99,6 +99,10 @@ class OperatingPoint:
 
         The rows have the columns `truth`, `score` and `weight`. Groups where the limit is out of reach are an error.
         """
+        kind = rows["score"].dtype
+        if not (kind.is_numeric() or isinstance(kind, pl.Boolean | pl.Null)):
+            msg = f"`probs`: {self!r} takes scores, which are numbers, and the column is {kind}."
+            raise ColumnError(msg)
         known = rows.filter(pl.col("truth").is_not_null() & pl.col("score").is_not_null())
         known = known.with_columns(event=self.is_event(known["truth"]), score=pl.col("score").cast(pl.Float64))
         known = known.sort("score", descending=True)
