@@ -292,3 +292,18 @@ def test_groups_that_overlap_and_columns_of_another_kind_are_refused() -> None:
     elsewhere = tf.operating_point(tf.fall_out, at_most=0.1, on=seen)
     with pytest.raises(tf.errors.WeightError, match="some values of 'w' are missing, negative"):
         tf.sens(seen.with_columns(w=1.0), "y", probs="p", threshold=elsewhere, case_weights="w")
+
+
+def test_thresholds_of_infinite_scores_and_other_labels_are_refused() -> None:
+    seen = pl.DataFrame(
+        {"y": [0, 0, 1, 1], "p": [0.1, math.inf, 0.3, 0.9], "q": [0.1, 0.4, 0.3, 0.9], "g": list("aabb")}
+    )
+    point = tf.operating_point(tf.selection_rate, at_most=0.5, by="g")
+    with pytest.raises(tf.errors.ColumnError, match="takes finite scores"):
+        tf.sens(seen, "y", probs="p", threshold=point)
+    with pytest.raises(tf.errors.LabelError, match="has the `pos_label` 'yes', and the truth is Int64"):
+        point.thresholds_on(seen, "y", probs="q", pos_label="yes")
+    assert point.thresholds_on(seen, "y", probs="q", group_by="g").rows() == [
+        ("a", "selection_rate", 0.4, 0.5),
+        ("b", "selection_rate", 0.9, 0.5),
+    ]

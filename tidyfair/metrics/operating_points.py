@@ -51,9 +51,11 @@ class ChosenThreshold(OperatingPoint):
         else:
             rows = rows.with_columns(checked_weights(rows["weight"], columns["weight"][1].name))
         chosen = with_event(self, pos_label).thresholds(rows, [*keys])
-        names = {key: column.name for key, (_, column) in keys.items()}
+        # a feature of outer groups is there once
+        names = {column.name: key for key, (_, column) in keys.items()}
         values = [pl.lit(self.metric).alias(".metric"), pl.col("threshold").alias(".threshold")]
-        return source.restore(chosen.rename(names).select(*names.values(), *values, pl.col("value").alias(".estimate")))
+        groups = [pl.col(key).alias(name) for name, key in names.items()]
+        return source.restore(chosen.select(*groups, *values, pl.col("value").alias(".estimate")))
 
 
 @refuse_unknown_keywords
