@@ -366,6 +366,24 @@ def test_pages_and_notices_count_no_few_unknown_people_or_missing_predictions() 
         tf.demographic_parity("g")(missing, estimate="guess", suppress_below=10)
 
 
+def test_changes_and_hidden_totals_tell_no_small_count() -> None:
+    row = pl.int_range(pl.len())
+    people = pl.DataFrame({"g": ["a", "b"] * 100, "truth": [0, 1] * 100, "guess": [0, 0, 1, 1] * 50})
+    other = people.with_columns(other=pl.when(row < 3).then(1 - pl.col("guess")).otherwise("guess"))
+    with pytest.raises(tf.errors.ArgumentError, match="changes tell how few rows two models judge differently"):
+        tf.compare_models(tf.accuracy)(other, "truth", one="guess", other="other", suppress_below=10)
+    # all rows are hidden for the label of four unknown people, so that groups are shown and their sum would tell
+    stray = people.with_columns(
+        pl.when(row >= 4).then("g").alias("g"), pl.when(row < 4).then(2).otherwise("guess").alias("guess")
+    )
+    parity = tf.demographic_parity("g")
+    call: dict[str, Any] = {"estimate": "guess", "pos_label": 1, "suppress_below": 10}
+    with pytest.warns(tf.errors.UnknownGroupWarning, match="g is unknown in some rows"):
+        parity(stray, **call)
+    shown = parity.by_group(stray, **call)
+    assert shown.filter(pl.col(".status") == "ok")[".n"].sum() == 196
+
+
 def test_comparisons_with_people_who_are_hidden_say_so() -> None:
     people = pl.DataFrame({"g": ["a", "b"] * 100 + ["c"] * 5, "guess": [0, 1, 1, 0, 1] * 41})
     parity = tf.demographic_parity("g", to="rest")
