@@ -822,3 +822,10 @@ def test_expected_range_of_two_groups_is_that_of_the_differences_themselves() ->
     )
     for name in (".estimate", ".expected", ".expected_lower", ".expected_upper", ".p_value"):
         assert one[name] == pytest.approx(other[name]), name
+
+
+def test_what_is_not_read_does_not_change_a_test() -> None:
+    random = np.random.default_rng(3)
+    data = pl.DataFrame({name: random.integers(0, size, 300) for name, size in (("g", 3), ("y", 2), ("p", 2))})
+    test = tf.inference.disparity_test(tf.demographic_parity("g"))
+    assert_frame_equal(test(data, "y", "p", times=500), test(data, estimate="p", times=500))

@@ -30,7 +30,7 @@ from tidyfair.intervals import (
     with_pairs,
 )
 from tidyfair.specs import Array, By, Column, Integers, formulas_of, names_of
-from tidyfair.tallies import EXTREMES, LABELS, Key, Tally, centred, recounted, reduction_of
+from tidyfair.tallies import EXTREMES, LABELS, TRUTH, Key, Tally, centred, recounted, reduction_of
 
 _PARTS, _PARTS_OF_SUMS = 20, 100
 """The numbers of random parts of the rows; the more, the less do errors depend on the parts."""
@@ -72,6 +72,9 @@ def permuted_labels(
     """
     evaluated, by = case.evaluated, case.metric.by
     tally = evaluated.evaluator.base_tally
+    if not any("truth" in formula.reads for formula in formulas_of(case.metric)):
+        # what is not read is not drawn
+        tally = replace(tally, cells=tally.cells.with_columns(pl.lit(None, tally.cells.schema[TRUTH]).alias(TRUTH)))
     drawn = with_pairs(tally, by.columns, tally.cells.select(LABELS).unique())
     groups, pairs, _ = _numbers_of_cells(drawn, by, ())
     # the place of each pair of labels of each group among the cells that are drawn
