@@ -769,3 +769,14 @@ def test_people_who_are_alone_in_their_groups_are_as_by_a_column(call: Callable[
     own, other = (of_texts(call(feature)) for feature in (ALONE, "race"))
     own = own.filter(pl.col(".group") != "two or more") if ".group" in own.columns else own
     assert_frame_equal(own, other, check_exact=True)
+
+
+def test_features_of_one_name_and_separators_in_lists_are_refused() -> None:
+    data = pl.DataFrame({"l": [["a\x1fb"], ["a", "b"]], "truth": [0, 1], "guess": [1, 1]})
+    with pytest.raises(tf.errors.ColumnError, match=r"lists of 'l' has the character U\+001F"):
+        tf.accuracy.difference(tf.memberships("l"))(data, "truth", "guess")
+    one = tf.accuracy.difference(tf.memberships("a", "b", name="r"))
+    for other in (tf.sens.difference(tf.memberships("a", "c", name="r")), tf.sens.difference("r")):
+        with pytest.raises(tf.errors.ArgumentError, match="two features 'r'; give memberships another name"):
+            tf.metric_set(one, other)
+    assert len(tf.metric_set(one, tf.sens.difference(tf.memberships("a", "b", name="r")))) == 2

@@ -258,3 +258,16 @@ def test_four_fifths_and_flips_are_empty_where_nothing_can_be_compared() -> None
     weighted = tdf.audit("eeoc_uniform_guidelines", people, estimate="hired", by="sex", case_weights="w").published()
     assert weighted["Below 4/5"].null_count() == 0
     assert weighted.select(*ONE_MORE).null_count().row(0) == (2, 2)
+
+
+@pytest.mark.parametrize("columns", [["g"], ["a", "b"]])
+def test_notes_say_of_no_group_that_it_shares_people_with_itself(columns: list[str]) -> None:
+    data = pl.DataFrame({"g": ["a", "b"] * 60, "a": [True, True, False] * 40, "b": [True, False] * 60})
+    data = data.with_columns(hired=pl.col("a") & (pl.int_range(pl.len()) % 4 > 0))
+    by = tdf.memberships("a", "b") if len(columns) > 1 else "g"
+    table = tdf.audit("eeoc_uniform_guidelines", data, estimate="hired", by=by).tables["adverse_impact"]
+    notes = table.select(
+        ".group", pl.col(".reference") == pl.col(".group"), pl.col(".note").str.contains("shares people")
+    )
+    assert not notes.filter(pl.col(".reference"))[".note"].any()
+    assert notes.filter(~pl.col(".reference"))[".note"].any() == (len(columns) > 1)

@@ -294,3 +294,59 @@ def test_what_json_cannot_hold_is_refused(tmp_path: Path) -> None:
     dated = data.with_columns(pl.lit("2026-01-01").str.to_date().alias("sex"))
     with pytest.raises(tf.errors.ArgumentError, match="'sex' is Date, which JSON cannot hold"):
         write_evidence(path, POLICY, dated, **CALL)
+
+
+def digested(content: dict[str, Any]) -> str:
+    """A file with the digests of its parts, as anybody can compute them."""
+    digest, digests = "", dict[str, str]()
+    for part in ("made_by", "data", "call", "tallies", "results"):
+        digest = digests[part] = hashlib.sha256((digest + canonical(content[part])).encode()).hexdigest()
+    return canonical(content | {"sha256": digests})
+
+
+def test_what_is_added_to_a_file_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "evidence.json"
+    write_evidence(path, tf.equalized_odds("sex"), PEOPLE, **LABELS)
+    content = json.loads(path.read_text("utf-8"))
+    added = [
+        content | {"certified": "yes"},
+        content | {"version": 2.0},
+        content | {"sha256": {**content["sha256"], "": ""}},
+    ]
+    for changed in added:
+        path.write_text(canonical(changed), "utf-8")
+        assert verify_evidence(path).row(0) == ("digests", "fail", "the file is not written as it was")
+    content["results"]["results"][0][".certified"] = True
+    path.write_text(digested(content), "utf-8")
+    assert ("results", "fail", "the tallies give no '.certified'") in verify_evidence(path).rows()
+
+
+@pytest.mark.parametrize("number", ["NaN", "Infinity", '"\\ud800"', "[" * 100_000])
+def test_files_that_are_no_evidence_are_refused(number: str, tmp_path: Path) -> None:
+    path = tmp_path / "evidence.json"
+    write_evidence(path, tf.equalized_odds("sex"), PEOPLE, **LABELS)
+    path.write_text(path.read_text("utf-8").replace('"made_by": {', f'"made_by": {{"a": {number}, ', 1), "utf-8")
+    with pytest.raises(tf.errors.ArgumentError, match="is not evidence"):
+        verify_evidence(path)
+
+
+def test_code_that_is_nested_too_deeply_is_no_call(tmp_path: Path) -> None:
+    path = tmp_path / "evidence.json"
+    write_evidence(path, tf.equalized_odds("sex"), PEOPLE, **LABELS)
+    content = json.loads(path.read_text("utf-8"))
+    path.write_text(digested(content | {"call": content["call"] | {"times": "-" * 100_000 + "1"}}), "utf-8")
+    assert outcomes(verify_evidence(path)) == {"digests": "pass", "numbers": "fail"}
+
+
+@pytest.mark.parametrize(
+    ("values", "message"),
+    [
+        (pl.Series([math.inf, 1.0]), "'g' holds infinite numbers"),
+        (pl.Series([2**63, 1], dtype=pl.UInt64), "'g' is UInt64.*cast it to text"),
+        (pl.Series([1, 2]).cast(pl.Decimal(9, 2)), "'g' is Decimal.*cast it to Float64"),
+    ],
+)
+def test_columns_that_json_lacks_have_a_way_out(values: pl.Series, message: str, tmp_path: Path) -> None:
+    data = pl.DataFrame({"g": values, "y": [0, 1], "guess": [1, 1]})
+    with pytest.raises(tf.errors.ArgumentError, match=message):
+        write_evidence(tmp_path / "evidence.json", tf.accuracy.difference("g"), data, "y", "guess")

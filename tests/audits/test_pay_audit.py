@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+import re
 from fractions import Fraction
 from statistics import mean, median
 from typing import TYPE_CHECKING, Any
@@ -217,10 +219,10 @@ def test_calls_that_do_not_fit_say_what_to_write() -> None:
         "'complementary', 'within'."
     )
     assert message(estimate="category") == snapshot(
-        "`estimate`: the column 'category' has to hold pay, numbers of at least 0; null is no pay."
+        "`estimate`: the column 'category' has to hold pay, finite numbers of at least 0; null is no pay."
     )
     assert message(STAFF.with_columns(-pl.col("pay"))) == snapshot(
-        "`estimate`: the column 'pay' has to hold pay, numbers of at least 0; null is no pay."
+        "`estimate`: the column 'pay' has to hold pay, finite numbers of at least 0; null is no pay."
     )
     assert message(estimate="bonus", complementary="pay") == snapshot(
         "audit(): complementary components exceed pay in some rows; `estimate` is the whole of pay, and "
@@ -234,3 +236,25 @@ def test_calls_that_do_not_fit_say_what_to_write() -> None:
     assert str(error.value) == snapshot(
         "audit(): nyc_ll144 has no components of pay and does not accept `complementary`."
     )
+
+
+@pytest.mark.parametrize(
+    ("changes", "options", "message"),
+    [
+        ({"pay": math.inf}, {}, "the column 'pay' has to hold pay, finite numbers"),
+        ({"bonus": 0.0}, {}, "nobody has pay in 'bonus'; leave `complementary` out"),
+        ({}, {"within": "grade"}, "`within`: there is no column 'grade'. Columns: 'sex', 'pay', 'bonus', 'category'."),
+    ],
+)
+def test_what_cannot_be_audited_names_its_column(
+    changes: dict[str, float], options: dict[str, str], message: str
+) -> None:
+    staff = STAFF.with_columns(**{name: pl.lit(value) for name, value in changes.items()})
+    call: dict[str, Any] = {
+        "estimate": "pay",
+        "complementary": "bonus",
+        "within": "category",
+        "to": {"sex": "m"},
+    } | options
+    with pytest.raises(tdf.errors.TidyfairError, match=re.escape(message)):
+        tdf.audit("eu_pay_transparency", staff, by="sex", **call)

@@ -202,6 +202,7 @@ def test_abbreviations_of_options_are_no_options(capsys: pytest.CaptureFixture[s
         (["audit", "--interval", "bootstra"], "audit", "Did you mean 'bootstrap'?"),
         (["audit", "--conf-level", "high"], "audit", "--conf-level: 'high' is not a number"),
         (["audit", "--min-n", "1.5"], "audit", "--min-n: '1.5' is not a whole number"),
+        (["audit", "--threshold", "accuracy<=0.1"], "audit", "accuracy does not rise or fall with the threshold"),
         (["audit", "--by"], "audit", "--by needs a value; one that begins with - is written --by=VALUE"),
     ],
 )

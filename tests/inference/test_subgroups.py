@@ -770,3 +770,9 @@ def test_audits_compare_and_hash_by_value() -> None:
 def test_linear_subgroup_rejects_scores_that_are_no_probabilities(people: pl.DataFrame) -> None:
     with pytest.raises(tf.errors.ColumnError, match="needs probabilities"):
         inference.linear_subgroup(tf.calibration.balance_for_negative_class, ["age"])(people, "truth", probs="income")
+
+
+def test_combined_memberships_are_refused() -> None:
+    groups = tf.memberships("a", "b", combined="alone")
+    with pytest.raises(tf.errors.ArgumentError, match=r"leave out `combined='alone'`"):
+        inference.subgroup_search(tf.accuracy, [groups, "sex"])

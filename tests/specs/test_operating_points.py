@@ -278,3 +278,32 @@ def test_intervals_hold_the_operating_point_of_the_population(metric: Any, point
                 known += low <= true <= high
     assert 0.92 <= held / 200 <= 0.98
     assert known / 200 < 0.85
+
+
+def test_groups_that_overlap_and_columns_of_another_kind_are_refused() -> None:
+    seen = pl.DataFrame({"y": [0, 0, 1, 1], "p": [0.1, 0.4, 0.3, 0.9], "t": ["a"] * 4, "w": [-1.0] * 4})
+    with pytest.raises(tf.errors.ArgumentError, match=r"operating_point\(\): each row is in one group"):
+        tf.operating_point(tf.fall_out, at_most=0.1, by=tf.memberships("a", "b"))
+    point = tf.operating_point(tf.fall_out, at_most=0.1)
+    with pytest.raises(tf.errors.ColumnError, match="takes scores, which are numbers"):
+        point.thresholds_on(seen, "y", probs="t")
+    with pytest.raises(tf.errors.WeightError, match="some values of 'w' are missing, negative"):
+        point.thresholds_on(seen, "y", probs="p", case_weights="w")
+    elsewhere = tf.operating_point(tf.fall_out, at_most=0.1, on=seen)
+    with pytest.raises(tf.errors.WeightError, match="some values of 'w' are missing, negative"):
+        tf.sens(seen.with_columns(w=1.0), "y", probs="p", threshold=elsewhere, case_weights="w")
+
+
+def test_thresholds_of_infinite_scores_and_other_labels_are_refused() -> None:
+    seen = pl.DataFrame(
+        {"y": [0, 0, 1, 1], "p": [0.1, math.inf, 0.3, 0.9], "q": [0.1, 0.4, 0.3, 0.9], "g": list("aabb")}
+    )
+    point = tf.operating_point(tf.selection_rate, at_most=0.5, by="g")
+    with pytest.raises(tf.errors.ColumnError, match="takes finite scores"):
+        tf.sens(seen, "y", probs="p", threshold=point)
+    with pytest.raises(tf.errors.LabelError, match="has the `pos_label` 'yes', and the truth is Int64"):
+        point.thresholds_on(seen, "y", probs="q", pos_label="yes")
+    assert point.thresholds_on(seen, "y", probs="q", group_by="g").rows() == [
+        ("a", "selection_rate", 0.4, 0.5),
+        ("b", "selection_rate", 0.9, 0.5),
+    ]

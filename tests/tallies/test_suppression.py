@@ -352,3 +352,40 @@ def test_audits_tables_and_matrices_hold_no_small_count() -> None:
     assert matrix.drop_nulls(".n").filter(pl.col(".n").is_between(1, 4)).is_empty()
     with pytest.raises(tf.errors.ArgumentError, match="a count of all rows is small"):
         tf.audit("model_card", people.head(9), "truth", "guess", by="g", pos_label=1, suppress_below=5)
+
+
+def test_pages_and_notices_count_no_few_unknown_people_or_missing_predictions() -> None:
+    row = pl.int_range(pl.len())
+    people = pl.DataFrame({"g": ["a", "b", "c"] * 200, "truth": [0, 1] * 300, "guess": [0, 0, 1, 1] * 150})
+    few = people.with_columns(pl.when(row >= 4).then("g").alias("g"))
+    page = tf.report(few, truth="truth", estimate="guess", by="g", suppress_below=10).markdown()
+    assert "**G is unknown for** some of 600 rows; not compared." in page
+    missing = people.with_columns(pl.when(row >= 3).then("guess").alias("guess"))
+    undefined = pytest.warns(tf.errors.UndefinedWarning, match="suppressed")
+    with undefined, pytest.warns(tf.errors.MissingPredictionsWarning, match="missing in some of 600 rows"):
+        tf.demographic_parity("g")(missing, estimate="guess", suppress_below=10)
+
+
+def test_changes_and_hidden_totals_tell_no_small_count() -> None:
+    row = pl.int_range(pl.len())
+    people = pl.DataFrame({"g": ["a", "b"] * 100, "truth": [0, 1] * 100, "guess": [0, 0, 1, 1] * 50})
+    other = people.with_columns(other=pl.when(row < 3).then(1 - pl.col("guess")).otherwise("guess"))
+    with pytest.raises(tf.errors.ArgumentError, match="changes tell how few rows two models judge differently"):
+        tf.compare_models(tf.accuracy)(other, "truth", one="guess", other="other", suppress_below=10)
+    # all rows are hidden for the label of four unknown people, so that groups are shown and their sum would tell
+    stray = people.with_columns(
+        pl.when(row >= 4).then("g").alias("g"), pl.when(row < 4).then(2).otherwise("guess").alias("guess")
+    )
+    parity = tf.demographic_parity("g")
+    call: dict[str, Any] = {"estimate": "guess", "pos_label": 1, "suppress_below": 10}
+    with pytest.warns(tf.errors.UnknownGroupWarning, match="g is unknown in some rows"):
+        parity(stray, **call)
+    shown = parity.by_group(stray, **call)
+    assert shown.filter(pl.col(".status") == "ok")[".n"].sum() == 196
+
+
+def test_comparisons_with_people_who_are_hidden_say_so() -> None:
+    people = pl.DataFrame({"g": ["a", "b"] * 100 + ["c"] * 5, "guess": [0, 1, 1, 0, 1] * 41})
+    parity = tf.demographic_parity("g", to="rest")
+    result = parity(people, estimate="guess", suppress_below=10, explain=True, on_undefined="ignore")
+    assert result.select(".estimate", ".status").row(0) == (None, "suppressed")

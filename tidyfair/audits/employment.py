@@ -77,9 +77,8 @@ def adverse_impact(frame: pl.DataFrame) -> pl.DataFrame:
     pooled = (hits + other_hits) / (rows + other_rows)
     can_move = (hits < rows) & (other_hits > 0)
     flips = can_move & ((hits + 1) * other_rows > (other_hits - 1) * rows)
+    is_compared = is_below.is_not_null() & (pl.col(".group") != pl.col(".reference"))
     within_one = can_move & (5 * (hits + 1) * other_rows >= 4 * (other_hits - 1) * rows)
-    # the group that others are compared with has no counts of another one either
-    is_other_group = pl.col(".group") != pl.col(".reference")
     return frame.with_columns(
         is_below.alias(".below_four_fifths"),
         (rows * pooled - hits).alias(".shortfall_pooled"),
@@ -88,7 +87,7 @@ def adverse_impact(frame: pl.DataFrame) -> pl.DataFrame:
         pl.when(is_below.is_not_null() & within_one.is_not_null()).then(is_below & within_one).alias(".within_one"),
         _exact(frame, mid_p=False).alias(".p_fisher"),
         _exact(frame, mid_p=True).alias(".p_mid_p"),
-        pl.when(is_other_group & hits.is_not_null() & is_below.is_not_null() & other_hits.is_null())
+        pl.when(is_compared & hits.is_not_null() & other_hits.is_null())
         .then(pl.lit("shares people with the group that it is compared with: no exact tests"))
         .otherwise(NOTE)
         .alias(NOTE),

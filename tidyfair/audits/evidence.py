@@ -21,10 +21,10 @@ from tidyfair.audits.evidence_files import (
     Run,
     StoredCounts,
     as_json,
-    as_text,
     chain_of,
     columns_read,
     described,
+    file_of,
     write_evidence_of,
 )
 from tidyfair.audits.filing import results_of_audit
@@ -40,7 +40,8 @@ _RUNS: Mapping[str, Run] = {
 }  # fmt: skip
 """The functions that compute the results of a call, by an argument that it has."""
 _NOT_COMPUTED = (
-    ArithmeticError, AssertionError, AttributeError, LookupError, TypeError, ValueError, pl.exceptions.PolarsError
+    ArithmeticError, AssertionError, AttributeError, LookupError, MemoryError, RecursionError, TypeError, ValueError,
+    pl.exceptions.PolarsError,
 )  # fmt: skip
 """What a changed file may raise where its results are computed."""
 _NO_DIGEST = "with suppressed counts there is no digest of the data"
@@ -92,12 +93,12 @@ def verify_evidence(path: str | Path, data: object = None) -> pl.DataFrame:
     Raises:
         ArgumentError: For a file that is no evidence of this version.
     """
-    content, text = _read(path)
+    content, is_as_written = _read(path)
     chain = chain_of(content)
     stated: Any = content.get("sha256") if isinstance(content.get("sha256"), dict) else {}
     changed = [part for part in PARTS if stated.get(part) != chain[part]]
     reason = f"{changed[0]!r} or its digest was changed" if changed else ""
-    if not reason and text != as_text(content):
+    if not reason and not is_as_written:
         reason = "the file is not written as it was"
     rows = {"digests": reason}
     try:
@@ -111,8 +112,8 @@ def verify_evidence(path: str | Path, data: object = None) -> pl.DataFrame:
     return pl.DataFrame(table, schema=dict.fromkeys((".requirement", ".verdict", ".reason"), pl.String), orient="row")
 
 
-def _read(path: str | Path) -> tuple[dict[str, Any], str]:
-    """The content of a file of this version, and its text."""
+def _read(path: str | Path) -> tuple[dict[str, Any], bool]:
+    """The content of a file of this version, and whether it is written as `write_evidence` writes it, without more."""
     try:
         text = Path(path).read_text("utf-8")
     except OSError as error:
@@ -124,13 +125,14 @@ def _read(path: str | Path) -> tuple[dict[str, Any], str]:
     try:
         content: Any = json.loads(text)
         is_ours = content["format"] == FORMAT and content["version"] == VERSION and {*PARTS} <= content.keys()
-    except (ValueError, KeyError, TypeError) as error:
+        is_as_written = is_ours and text == file_of(content)
+    except (ValueError, KeyError, TypeError, RecursionError) as error:
         msg = f"{str(path)!r} is not evidence: {error}."
         raise ArgumentError(msg) from error
     if not is_ours:
         msg = f"{str(path)!r} is not evidence of version {VERSION}."
         raise ArgumentError(msg)
-    return content, text
+    return content, is_as_written
 
 
 def _differences(content: Mapping[str, Any]) -> dict[str, str]:
@@ -164,6 +166,9 @@ def _difference(stated: Sequence[Mapping[str, Any]], found: Sequence[Mapping[str
     if len(stated) != len(found):
         return f"{len(stated)} rows, and the tallies give {len(found)}"
     for one, other in zip(stated, found, strict=True):
+        added = [name for name in one if name not in other]
+        if added:
+            return f"the tallies give no {listed(added)}"
         for name in other:
             is_same = one.get(name) == other[name]
             if isinstance(other[name], float) and isinstance(one.get(name), float):

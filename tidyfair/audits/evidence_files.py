@@ -32,6 +32,12 @@ DTYPES: Mapping[str, pl.DataType] = {
 }  # fmt: skip
 """The dtypes of columns, as files have them; those of ordered levels are their lists."""
 
+_WAYS_OUT: Mapping[Any, str] = {
+    pl.Decimal: "cast it to Float64",
+    pl.List: 'write `.list.join(";")`, and `memberships(…, separator=";")`',
+}  # fmt: skip
+"""What to do with columns of other dtypes, where text is not the way out."""
+
 
 @dataclass
 class StoredCounts:
@@ -136,11 +142,11 @@ def write_evidence_of(
         results = run(arguments, rows, counts)
     is_suppressed = arguments.get("suppress_below") is not None
     content: dict[str, Any] = {
-        "format": FORMAT, "version": VERSION, "call": call, "tallies": counts.tables, "results": as_json(results),
+        "call": call, "tallies": counts.tables, "results": as_json(results),
         "made_by": {"tidyfair": version("tidyfair"), "polars": pl.__version__, "python": platform.python_version()},
         "data": described(rows) | ({"sha256": None} if is_suppressed else {}),
     }  # fmt: skip
-    text = as_text(content | {"sha256": chain_of(content)})
+    text = file_of(content)
     save(lambda part: part.write_text(text, "utf-8"), Path(path))
     return results
 
@@ -151,13 +157,18 @@ def columns_read(data: object, call: Mapping[str, str]) -> pl.DataFrame:
     texts = [node.value for code in call.values() for node in walk(parse(code)) if isinstance(node, Constant)]
     named = {part for text in texts if isinstance(text, str) for part in (text, *text.split(":"))}
     frame = source.to_polars().select(name for name in source.columns if name in named)
+    large = [name for name, dtype in frame.schema.items() if dtype == pl.UInt64 and (frame[name] >= 2**63).any()]
+    integers = selectors.integer() - selectors.by_name(large)
     frame = frame.with_columns(
-        selectors.by_dtype(pl.Categorical).cast(pl.String), selectors.integer().cast(pl.Int64),
-        selectors.float().cast(pl.Float64),
-    )  # fmt: skip
+        selectors.by_dtype(pl.Categorical).cast(pl.String), integers.cast(pl.Int64), selectors.float().cast(pl.Float64)
+    )
     for name, dtype in frame.schema.items():
         if str(dtype) not in DTYPES and not isinstance(dtype, pl.Enum):
-            msg = f"evidence: the column {name!r} is {dtype}, which JSON cannot hold; cast it to text."
+            way_out = _WAYS_OUT.get(dtype.base_type(), "cast it to text")
+            msg = f"evidence: the column {name!r} is {dtype}, which JSON cannot hold; {way_out}."
+            raise ArgumentError(msg)
+        if dtype == pl.Float64 and frame[name].is_infinite().any():
+            msg = f"evidence: the column {name!r} holds infinite numbers, which JSON lacks; filter these rows."
             raise ArgumentError(msg)
     return frame
 
@@ -182,6 +193,12 @@ def _finite(row: Mapping[str, Any]) -> dict[str, Any]:
     return {
         name: None if isinstance(value, float) and not math.isfinite(value) else value for name, value in row.items()
     }
+
+
+def file_of(content: Mapping[str, Any]) -> str:
+    """The text of a file of some parts, and of nothing else."""
+    parts = {part: content[part] for part in ("call", "tallies", "results", "made_by", "data")}
+    return as_text({"format": FORMAT, "version": VERSION, **parts, "sha256": chain_of(content)})
 
 
 def chain_of(content: Mapping[str, Any]) -> dict[str, str]:

@@ -12,7 +12,7 @@ from tidyfair.audits.credit import reference_of
 from tidyfair.audits.effect_sizes import relative_gaps, with_numbers
 from tidyfair.audits.named_audits import NOTE, AuditCall, AuditTable, NamedAudit, note, read_feature
 from tidyfair.audits.published import PublishedColumn
-from tidyfair.errors import ArgumentError, ColumnError, Status
+from tidyfair.errors import ArgumentError, ColumnError, Status, listed
 from tidyfair.evaluation import UNGROUPED
 from tidyfair.specs import By, Column, Policy, is_list, refuse_reserved
 from tidyfair.specs.result_kinds import PAY_BANDS, PAY_GAPS
@@ -36,8 +36,8 @@ def _with_pay(call: AuditCall, table: str, pay: Pay, within: Sequence[Any] = ())
     columns = {role: Column.of(column, role) for role, column in given.items() if column is not None}
     read = open_frame(rows).read({role: (role, column) for role, column in columns.items()})
     for role, column in columns.items():
-        if not read[role].dtype.is_numeric() or (read[role] < 0).any():
-            msg = f"`{role}`: the column {column.name!r} has to hold pay, numbers of at least 0; null is no pay."
+        if not read[role].dtype.is_numeric() or (read[role] < 0).any() or read[role].is_infinite().any():
+            msg = f"`{role}`: the column {column.name!r} has to hold pay, finite numbers of at least 0; null is no pay."
             raise ColumnError(msg)
     level, received = pl.col("estimate"), pl.col("complementary").fill_null(0)
     read = read.select(pl.all().cast(pl.Float64).fill_nan(None))
@@ -53,7 +53,16 @@ def _with_pay(call: AuditCall, table: str, pay: Pay, within: Sequence[Any] = ())
         "complementary": pl.when(level.is_not_null() & (received > 0)).then(received),
         "receiver": pl.when(level.is_not_null()).then((received > 0).cast(pl.Float64)),
     }
-    rows = call.rows(rows.with_columns(read.select(parts[pay].alias(_PAY)).to_series()), _PAY, *within)
+    paid = read.select(parts[pay].alias(_PAY)).to_series()
+    if 0 < len(paid) == paid.null_count():
+        name = columns["complementary" if pay == "complementary" else "estimate"].name
+        way_out = "; leave `complementary` out" if pay == "complementary" else ""
+        msg = f"audit(): the table {table!r} has no rows: nobody has pay in {name!r}{way_out}."
+        raise ArgumentError(msg)
+    for category in (column for column in within if isinstance(column, str) and column not in rows.columns):
+        msg = f"`within`: there is no column {category!r}. Columns: {listed(rows.columns)}."
+        raise ColumnError(msg)
+    rows = call.rows(rows.with_columns(paid), _PAY, *within)
     return rows, [*source.group_by, *within]
 
 

@@ -833,9 +833,15 @@ def _check_kinds(members: Sequence[Metric | GroupwiseMetric]) -> None:
 
 
 def _check_names(members: Sequence[Metric | GroupwiseMetric]) -> None:
-    """Refuse two metrics with the same name and `by`."""
+    """Refuse two metrics with the same name and `by`, and two features of memberships, or one and a column, alike."""
     seen: set[tuple[str, str | None]] = set()
+    features: dict[str, object] = {}
     for member in members:
+        if isinstance(member, GroupwiseMetric):
+            groups = member.by.memberships
+            if features.setdefault(member.by.text, groups) != groups:
+                msg = f"The set has two features {member.by.text!r}; give memberships another name with `name=`."
+                raise ArgumentError(msg)
         by = member.by.text if isinstance(member, GroupwiseMetric) else None
         if (member.name, by) in seen:
             what, way_out = (f"{member.name} by {by}", "name=") if by else (member.name, '.alias("…")')

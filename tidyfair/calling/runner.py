@@ -435,8 +435,11 @@ def _unknown_rows(tally: Tally, by: By) -> list[str]:
     is_missing = groups.select(pl.all_horizontal(pl.all().is_null())).to_series()
     values = [listed(texts_of(groups.filter(~is_missing)))] if not is_missing.all() else []
     values += ["missing"] if is_missing.any() else []
-    number = f"{rows:,}" if tally.suppression is None else "some"
-    return [f"{by.text} is unknown in {number} of {total:,} rows ({', '.join(values)})"]
+    number = f"{rows:,} of {total:,}"
+    if (suppression := tally.suppression) is not None:
+        # a total that is hidden would give unknown people away
+        number = "some" if suppression.is_hidden([], 1, None).any() else f"some of {total:,}"
+    return [f"{by.text} is unknown in {number} rows ({', '.join(values)})"]
 
 
 def _together(parts: Sequence[pl.DataFrame], metrics: Sequence[tuple[str, By | None]]) -> pl.DataFrame:

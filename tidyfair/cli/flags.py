@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any, cast, get_args
 
 from tidyfair.audits import LEAST_ROWS
+from tidyfair.errors import ArgumentError
 from tidyfair.inference.gates import Outside
 from tidyfair.metrics.catalog import metric_named
 from tidyfair.metrics.operating_points import operating_point
@@ -60,7 +61,10 @@ def _thresholds(text: str) -> list[Any]:
     if (base := metric_named(metric.strip())) is None:
         msg = f"{metric.strip()!r} is not a metric; `tidyfair metrics` lists all"
         raise argparse.ArgumentTypeError(msg)
-    return [operating_point(base, **{"at_most" if sign == "<=" else "at_least": _number(limit)})]
+    try:
+        return [operating_point(base, **{"at_most" if sign == "<=" else "at_least": _number(limit)})]
+    except ArgumentError as error:
+        raise argparse.ArgumentTypeError(str(error)) from error
 
 
 def _steps(text: str, first: str, last: str, step: str) -> list[float]:

@@ -203,7 +203,8 @@ def _of_metrics(
         Status.MISSING_VALUES.code: segments.any(status == Status.MISSING_VALUES.code),
         Status.UNDEFINED_GROUP.code: segments.any(status > LAST_DEFINED) & undefined_is_null,
         Status.NO_REFERENCE.code: np.logical_not(reduced.referable),
-        Status.SUPPRESSED.code: too_few & segments.any(values.suppressed),
+        # all others have no value where some of them are hidden
+        Status.SUPPRESSED.code: (too_few | np.isnan(value)) & segments.any(values.suppressed),
         Status.TOO_FEW_GROUPS.code: too_few,
         Status.INFINITE_LESS_INFINITE.code: np.isnan(value) & segments.any(np.isinf(values.estimate)),
         Status.ZERO_DENOMINATOR.code: np.isnan(value),

@@ -57,7 +57,9 @@ def missing_in_words(tally: Tally, bys: Iterable[By], reads: Collection[str] = _
     if tally.forecast is not None:
         columns += tally.forecast.columns
     names = listed(names_of(columns), shown=2)
-    head = f"predictions ({names}) are missing in {missing:,} of {tally.row_count:,} rows"
+    is_small = tally.suppression is not None and missing < tally.suppression.below
+    number = "some" if is_small else f"{missing:,}"
+    head = f"predictions ({names}) are missing in {number} of {tally.row_count:,} rows"
     shares = [_shares_in_words(by, missing_by_group(tally, by, lacks)) for by in bys]
     return head, [text for text in shares if text]
 

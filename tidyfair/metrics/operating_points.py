@@ -21,7 +21,7 @@ from tidyfair.specs import (
     refuse_unknown_settings,
     with_event,
 )
-from tidyfair.tallies import open_frame
+from tidyfair.tallies import checked_weights, open_frame
 
 __all__ = ["ChosenThreshold", "operating_point"]
 
@@ -48,10 +48,14 @@ class ChosenThreshold(OperatingPoint):
         rows = source.read(keys | columns)
         if case_weights is None:
             rows = rows.with_columns(weight=1.0)
+        else:
+            rows = rows.with_columns(checked_weights(rows["weight"], columns["weight"][1].name))
         chosen = with_event(self, pos_label).thresholds(rows, [*keys])
-        names = {key: column.name for key, (_, column) in keys.items()}
+        # a feature of outer groups is there once
+        names = {column.name: key for key, (_, column) in keys.items()}
         values = [pl.lit(self.metric).alias(".metric"), pl.col("threshold").alias(".threshold")]
-        return source.restore(chosen.rename(names).select(*names.values(), *values, pl.col("value").alias(".estimate")))
+        groups = [pl.col(key).alias(name) for name, key in names.items()]
+        return source.restore(chosen.select(*groups, *values, pl.col("value").alias(".estimate")))
 
 
 @refuse_unknown_keywords
@@ -96,6 +100,7 @@ def operating_point(
         if groups.sides:
             msg = "operating_point(): `by` is a column, or a tuple of columns, not privileged(…)."
             raise ArgumentError(msg)
+        groups.refuse_memberships("operating_point()")
         columns = groups.columns
     definition, name = metric.of_kind("class").definition, "at_least" if at_most is None else "at_most"
     limit = number(name, at_least if at_most is None else at_most, *metric.range)

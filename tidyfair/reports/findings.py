@@ -341,6 +341,8 @@ def remarks_on(audit: AuditResults) -> list[Finding]:
         for lead, is_apart in apart.items():
             if number := int(tally.cells["n"].filter(is_apart).sum()):
                 text = f"{number:,} of {rows:,} rows, {number / rows:.1%}; {why}."
+                if tally.suppression is not None:
+                    text = f"some of {rows:,} rows; {why}."
                 remarks.append(Finding(by, lead, text))
         if entries := _left_out_entries(audit, by):
             names = left_out_in_words(entries, partial(group_in_sentence, by), in_prose)

@@ -132,6 +132,12 @@ class Memberships:
             # an empty text says nothing
             return {*values} or {_NOT_KNOWN}
         number = int(values.pop())
+        if len(values) > number:
+            msg = (
+                f"memberships(): a value in the lists of {self.given[0].name!r} has the character U+001F, which "
+                "separates values; replace it."
+            )
+            raise ColumnError(msg)
         return {*values, _NOT_KNOWN} if len(values) < number else {*values}
 
     def __repr__(self) -> str:

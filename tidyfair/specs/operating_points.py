@@ -9,7 +9,7 @@ from typing import Any, Self
 import numpy as np
 import polars as pl
 
-from tidyfair.errors import ArgumentError, LabelError, listed
+from tidyfair.errors import ArgumentError, ColumnError, LabelError, listed
 from tidyfair.specs.columns import Column
 from tidyfair.specs.formulas import Formula, LabelSums
 from tidyfair.specs.segments import Array, Floats, Integers
@@ -99,6 +99,13 @@ class OperatingPoint:
 
         The rows have the columns `truth`, `score` and `weight`. Groups where the limit is out of reach are an error.
         """
+        kind = rows["score"].dtype
+        if not (kind.is_numeric() or isinstance(kind, pl.Boolean | pl.Null)):
+            msg = f"`probs`: {self!r} takes scores, which are numbers, and the column is {kind}."
+            raise ColumnError(msg)
+        if kind.is_float() and rows["score"].is_infinite().any():
+            msg = f"`probs`: {self!r} takes finite scores, because rows of infinite ones are above every threshold."
+            raise ColumnError(msg)
         known = rows.filter(pl.col("truth").is_not_null() & pl.col("score").is_not_null())
         known = known.with_columns(event=self.is_event(known["truth"]), score=pl.col("score").cast(pl.Float64))
         known = known.sort("score", descending=True)
@@ -126,7 +133,11 @@ class OperatingPoint:
     def is_event(self, truth: pl.Series) -> pl.Series:
         """The mask of the rows with the event; of labels other than Boolean, 0/1 or -1/1 it must have been named."""
         if self.pos_label is not None:
-            return truth == self.pos_label
+            try:
+                return truth == self.pos_label
+            except TypeError as error:
+                msg = f"`threshold`: {self!r} has the `pos_label` {self.pos_label!r}, and the truth is {truth.dtype}."
+                raise LabelError(msg) from error
         present = {*truth.unique().drop_nulls().to_list()}
         for pair in _PAIRS:
             if present <= pair:

@@ -16,6 +16,7 @@ import polars as pl
 from tidyfair.errors import ArgumentError, ColumnError, advice, in_short, listed
 from tidyfair.specs import Column, ColumnLike, OperatingPoint, is_list, names_of, refuse_unknown_settings, value_at
 from tidyfair.tallies.arrays import ARRAY, from_arrays
+from tidyfair.tallies.censoring import checked_weights
 from tidyfair.tallies.key_encoding import Levels
 from tidyfair.tallies.source import FREQUENCY, WEIGHT, open_frame
 
@@ -149,7 +150,10 @@ class Cut:
         wanted |= {f"t{index}": ("threshold", column) for index, column in enumerate(self.by)}
         wanted |= {WEIGHT: ("case_weights", weight)} if weight is not None else {}
         keys = [f"t{index}" for index in range(len(self.by))]
-        chosen = _chosen(open_frame(point.on).read(wanted), point, keys)
+        rows = open_frame(point.on).read(wanted)
+        if weight is not None:
+            rows = rows.with_columns(checked_weights(rows[WEIGHT], weight.name))
+        chosen = _chosen(rows, point, keys)
         if not keys:
             return Cut("threshold", (chosen["threshold"][0],), is_of_sample=True)
         groups = tuple((row[:-2], row[-2]) for row in chosen.rows())

@@ -97,6 +97,7 @@ __all__ = ["ModelComparison", "compare_models"]
 REFUSED_OF_MODELS = {
     **dict.fromkeys(("probs", "estimate"), ": give the predictions as `one=` and `other=`"),
     **dict.fromkeys(("interval", "explain", "score_bins", "parts", "keep_rows"), ""),
+    "suppress_below": ": changes tell how few rows two models judge differently; give the values of each model alone",
     **dict.fromkeys(
         ("threshold", "top_k", "top_fraction"),
         ': make labels of scores, such as `one=(pl.col("score") >= 0.4).alias("at 0.4")` and '

@@ -603,6 +603,12 @@ def _features_of(name: str, features: object, *, after: str = "") -> tuple[Colum
         raise ArgumentError(msg)
     given: list[Any] = []
     for feature in features:
+        if isinstance(feature, Memberships) and feature.combined != "any":
+            msg = (
+                f"{name}(): `features` reads the columns of memberships as true or false, so leave out "
+                f"`combined={feature.combined!r}`; subgroups of depth 2 are its combinations."
+            )
+            raise ArgumentError(msg)
         # a column of true and false for each group is a feature
         given += feature.given if isinstance(feature, Memberships) and feature.has_columns else [feature]
     columns = tuple(Column.of(feature, "features") for feature in given)
