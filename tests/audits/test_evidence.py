@@ -264,6 +264,21 @@ def test_forged_results_are_found_by_the_tallies(tmp_path: Path) -> None:
     assert "race Black sens: .estimate is" in parts.filter(pl.col(".requirement") == "groups")[".reason"].item()
 
 
+def test_counts_of_features_are_those_of_all_rows(tmp_path: Path) -> None:
+    path = tmp_path / "evidence.json"
+    write_evidence(path, POLICY, lending(), **CALL)
+    content = json.loads(path.read_text("utf-8"))
+    every, sex = content["tallies"][0][:2]
+    assert (every["by"], sex["by"]) == (None, "sex")
+    for feature in (every, sex):
+        feature["cells"]["n"][0] += 1
+        path.write_text(digested(content), "utf-8")
+        assert "the rows of sex are not those of all rows" in verify_evidence(path).row(-1)[2]
+        feature["cells"]["n"][0] -= 1
+    path.write_text(digested(content), "utf-8")
+    assert set(outcomes(verify_evidence(path)).values()) == {"pass"}
+
+
 def test_suppressed_evidence_holds_no_small_count(tmp_path: Path) -> None:
     path = tmp_path / "evidence.json"
     write_evidence(path, POLICY, lending(), **CALL, suppress_below=12)

@@ -20,7 +20,7 @@ from tidyfair.audits.call_code import code_of
 from tidyfair.calling import GroupwiseMetric
 from tidyfair.errors import ArgumentError, advice, in_short, without_notices
 from tidyfair.specs import By
-from tidyfair.tallies import Tally, open_frame, save
+from tidyfair.tallies import LABELS, Tally, open_frame, save
 
 Arguments: TypeAlias = Mapping[str, Any]
 """The arguments of a call, without the data."""
@@ -62,6 +62,8 @@ class StoredCounts:
             rows = None if counted.rows is None else pl.DataFrame(feature["rows"], schema=counted.rows.schema)
             margin = replace(counted, cells=cells, rows=rows)
             margins[feature["by"]] = margin.suppressed_as_counted(bys[feature["by"]])
+        if counted.suppression is None:
+            _check_same_rows(margins)
         return replace(margins.pop(None), margins={str(text): margin for text, margin in margins.items()})
 
     def rows(self, frame: pl.DataFrame, columns: Iterable[str]) -> pl.DataFrame:
@@ -115,6 +117,19 @@ class StoredCounts:
             msg = f"evidence holds no rows, and exact areas, medians and means of pay or scores need them: give {ways}."
             raise ArgumentError(msg)
         return rows.sort(pl.all())
+
+
+def _check_same_rows(margins: Mapping[str | None, Tally]) -> None:
+    """Refuse the tally of a feature that has other rows than that of all rows, by outer group and labels."""
+    keys = [*margins[None].outer_names, *LABELS]
+    rows = {
+        text: margin.cells.group_by(keys).agg(pl.col("n").sum()).sort(keys, nulls_last=True)
+        for text, margin in margins.items()
+    }
+    for text, of_feature in rows.items():
+        if not of_feature.equals(rows[None]):
+            msg = f"the rows of {text} are not those of all rows"
+            raise ArgumentError(msg)
 
 
 Run: TypeAlias = Callable[[Arguments, Any, StoredCounts], Mapping[str, pl.DataFrame]]
