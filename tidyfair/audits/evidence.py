@@ -43,7 +43,7 @@ _NOT_COMPUTED = (
     ArithmeticError, AssertionError, AttributeError, LookupError, MemoryError, RecursionError, TypeError, ValueError,
     pl.exceptions.PolarsError,
 )  # fmt: skip
-"""What a changed file may raise where its results are computed."""
+"""The exceptions of results that are computed from a changed file."""
 _NO_DIGEST = "with suppressed counts there is no digest of the data"
 
 
@@ -136,7 +136,7 @@ def _read(path: str | Path) -> tuple[dict[str, Any], bool]:
 
 
 def _differences(content: Mapping[str, Any]) -> dict[str, str]:
-    """What differs in each result from that of the tallies, in words; nothing where they agree."""
+    """The first difference of each result from that of the tallies, in words; empty where they agree."""
     arguments = {name: value_of_code(code) for name, code in content["call"].items()}
     dtypes: dict[str, Any] = content["data"]["columns"]
     empty = pl.DataFrame(schema={name: DTYPES.get(str(dtype)) or pl.Enum(dtype) for name, dtype in dtypes.items()})
@@ -152,7 +152,7 @@ def _differences(content: Mapping[str, Any]) -> dict[str, str]:
 
 
 def _difference_of_data(content: Mapping[str, Any], data: object) -> str:
-    """What differs in data from those of a file, in words."""
+    """The difference of data from those of a file, in words; empty where there is none."""
     if content["data"]["sha256"] is None:
         return _NO_DIGEST
     read = described(columns_read(data, content["call"]))

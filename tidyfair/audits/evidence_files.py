@@ -1,4 +1,4 @@
-"""What a file of evidence holds: digests of the data, versions, the call, the tallies that it counted, and results."""
+"""The content of a file of evidence: digests of the data, versions, the call, its tallies, and results."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ _WAYS_OUT: Mapping[Any, str] = {
     pl.Decimal: "cast it to Float64",
     pl.List: 'write `.list.join(";")`, and `memberships(…, separator=";")`',
 }  # fmt: skip
-"""What to do with columns of other dtypes, where text is not the way out."""
+"""The way out for columns of other dtypes, where it is not a cast to text."""
 
 
 @dataclass
@@ -126,8 +126,8 @@ def _check_same_rows(margins: Mapping[str | None, Tally]) -> None:
         text: margin.cells.group_by(keys).agg(pl.col("n").sum()).sort(keys, nulls_last=True)
         for text, margin in margins.items()
     }
-    for text, of_feature in rows.items():
-        if not of_feature.equals(rows[None]):
+    for text, counts in rows.items():
+        if not counts.equals(rows[None]):
             msg = f"the rows of {text} are not those of all rows"
             raise ArgumentError(msg)
 

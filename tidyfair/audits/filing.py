@@ -228,11 +228,8 @@ class FiledAudit:
                 rows.
         """
         named, call = self.audit, self._call
-        is_ours = (
-            NAMED_AUDITS[named.name].with_groups(**named.group_options) == named
-            if named.name in NAMED_AUDITS
-            else False
-        )
+        known = NAMED_AUDITS.get(named.name)
+        is_ours = known is not None and known.with_groups(**named.group_options) == named
         source = open_frame(call.data, call.counting.get("group_by"))
         arguments = {
             "audit": named.name if is_ours else named, "groups": named.group_options, "facts": dict(self.facts),

@@ -63,11 +63,11 @@ class AuditCall:
     suppression: Suppression | None = None
     """The groups that no table shows, because of small counts."""
     counts: StoredCounts | None = None
-    """What the audit counts, if it is written as evidence, or read from it."""
+    """The tallies of evidence, where the audit is written as such or read from it."""
 
     @property
     def arguments(self) -> dict[str, Any]:
-        """What evidence has of the call: all but the data, whose groups are an option."""
+        """The arguments of the call without the data, whose groups are an option."""
         source = open_frame(self.data, self.counting.get("group_by"))
         names = ("truth", "estimate", "to", "within", "complementary", "reading")
         counting = {**self.counting, "group_by": source.group_by or None}

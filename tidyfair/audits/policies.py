@@ -264,7 +264,7 @@ def read_policy(path: str | Path) -> AuditPolicy:
 
 
 def _problem_with(key: str, value: Any) -> str:
-    """What is wrong with a key of a policy or its value, in words; nothing if they are right."""
+    """The problem of a key of a policy or of its value, in words; empty if there is none."""
     kind, words = _KINDS.get(key, (object, ""))
     if not words:
         return f"unknown key {key!r}.{nearest(key, _KINDS)} The keys: {', '.join(_KINDS)}."

@@ -105,7 +105,7 @@ def _usual(
     return rates, disparities
 
 
-def _of_set(metrics: MetricSet) -> tuple[tuple[Metric, ...], list[GroupwiseMetric]]:
+def _rates_and_disparities(metrics: MetricSet) -> tuple[tuple[Metric, ...], list[GroupwiseMetric]]:
     """The rates and the disparities of a set."""
     rates = tuple(metric for metric in metrics if isinstance(metric, Metric))
     return rates, [metric for metric in metrics if isinstance(metric, GroupwiseMetric)]
@@ -157,7 +157,7 @@ class UsualMetrics:
             raise ArgumentError(msg)
         columns = [feature if isinstance(feature, tuple) else (feature,) for feature in features]
         bys = [By.of(names, "audit", policy) for names in columns]
-        rates, disparities = _usual(kind, more, bys) if metrics is None else _of_set(metrics)
+        rates, disparities = _usual(kind, more, bys) if metrics is None else _rates_and_disparities(metrics)
         parities = [disparity.with_policy(policy.beside(disparity.policy)) for disparity in disparities]
         shown = _shown([*rates, *(rate for parity in parities for rate in parity.metrics)])
         bys += [parity.by for parity in parities]

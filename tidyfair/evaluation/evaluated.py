@@ -249,8 +249,8 @@ def evaluate_specs(
 def _evaluate_margins(tally: Tally, specs: Sequence[MetricSpec], options: Options) -> Iterator[list[Evaluated]]:
     """Evaluate the metrics of each feature on the tally of that feature alone."""
     for by in dict.fromkeys(spec.by for spec in specs):
-        of_feature = [spec for spec in specs if spec.by == by]
-        yield evaluate_specs(replace(tally.of_feature(by), margins={}), of_feature, options)
+        comparisons = [spec for spec in specs if spec.by == by]
+        yield evaluate_specs(replace(tally.of_feature(by), margins={}), comparisons, options)
 
 
 def _evaluate_forecast(

@@ -210,6 +210,7 @@ class RateTest(AdjustedTest):
 
     def _content(self, rate: CountedRate) -> Content:
         """The tests of a rate in an outer group, where each outer group is tested on its own."""
+        # tests that need all outer groups have `_tables` of their own in place of this
         raise NotImplementedError
 
 

@@ -133,13 +133,8 @@ class Picture:
             return part
         return self.table.filter(pl.col("scale").eq_missing(part["scale"][0]))
 
-    def finished(self, title: str | None, width: float, *, is_printed: bool = False) -> Any:
-        """The altair chart with its title, and its description for those who do not see it."""
-        try:
-            alt: Any = import_module("altair")
-        except ModuleNotFoundError as error:
-            msg = f"Pictures are drawn by altair: pip install 'tidyfair[plot]' ({error})."
-            raise ArgumentError(msg) from error
+    def _check_size(self) -> None:
+        """Refuse pictures of nothing, and of more than can be told apart."""
         if self.table.is_empty():
             msg = "autoplot() has nothing to draw: no value of the result is defined."
             raise ArgumentError(msg)
@@ -148,6 +143,11 @@ class Picture:
             if size > most:
                 msg = f"autoplot() would draw {size} {what}; filter the result first, to at most {most}."
                 raise ArgumentError(msg)
+
+    def finished(self, title: str | None, width: float, *, is_printed: bool = False) -> Any:
+        """The altair chart with its title, and its description for those who do not see it."""
+        alt = _altair()
+        self._check_size()
         table = visible_texts(self.table, shown)
         if "what" in table.columns and "outer" not in table.columns:
             table = unique_names(table, "what", "panel")
@@ -176,6 +176,15 @@ class Picture:
             encoded = [{**layer, "encoding": alt.FacetedEncoding(**layer["encoding"])} for layer in panel["layer"]]
             drawn.layer = [alt.Chart(**layer) for layer in encoded]
         return chart
+
+
+def _altair() -> Any:
+    """The package that pictures are drawn by."""
+    try:
+        return import_module("altair")
+    except ModuleNotFoundError as error:
+        msg = f"Pictures are drawn by altair: pip install 'tidyfair[plot]' ({error})."
+        raise ArgumentError(msg) from error
 
 
 def _lines(text: str, width: float, size: float, most: int | None = None) -> list[str]:

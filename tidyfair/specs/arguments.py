@@ -104,6 +104,7 @@ def is_value(value: object) -> bool:
     try:
         hash(value)
         bool(value == value)  # noqa: PLR0124 - what cannot say so has no truth value
+    # what frames, expressions and missing values raise, by their libraries
     except (TypeError, ValueError, NotImplementedError):
         return False
     return not isinstance(value, complex) and not (isinstance(value, Decimal) and not value.is_finite())

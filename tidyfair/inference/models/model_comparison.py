@@ -194,8 +194,9 @@ class ModelComparison:
         first = Column.of(one, "one")
         columns = [first, *(Column.of(model, "others") for model in others.values())]
         results = compared_jointly(self.metrics, source, columns, replace(checked, on_undefined="ignore"))
-        counted = self.metrics.run.count(source, replace(checked, estimate=first))
-        self.metrics.run.warn_of_unknown_groups([counted], may_ignore=False)
+        if any(metric.by for metric in self.metrics):
+            counted = self.metrics.run.count(source, replace(checked, estimate=first))
+            self.metrics.run.warn_of_unknown_groups([counted], may_ignore=False)
         names = pl.Series(".model_other", [*others] * len(self.metrics), dtype=pl.String)
         results = results.with_columns(pl.lit(first.name).alias(".model_one"), names)
         results = with_frontier(with_verdicts(results, self.metrics, self.margins), self.metrics, ())

@@ -136,8 +136,8 @@ def _blocks_of_cells(case: Case, blocks: Sequence[Collection[str]]) -> Integers:
 
 def _drawn_tables(table: Array, draws: int, random: np.random.Generator) -> Array:
     """Draws of the counts of each group and cell with the margins of the table, hypergeometric ones."""
-    counts = np.zeros((draws, *table.shape), dtype=np.int64)
     if table.shape[1] == 2:
+        counts = np.zeros((draws, *table.shape), dtype=np.int64)
         counts[:, :, 0] = random.multivariate_hypergeometric(
             table.sum(axis=1), int(table[:, 0].sum()), draws, method="marginals"
         )

@@ -118,6 +118,7 @@ class SubgroupAudit(RateOnData):
 
     def _audit(self, combinations: _Combinations, options: Options) -> Content:
         """The results of an outer group."""
+        # each search has its own; this class is never made
         raise NotImplementedError
 
     @property
