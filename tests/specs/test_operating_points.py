@@ -228,6 +228,10 @@ def test_what_cannot_follow_a_chosen_threshold_is_refused() -> None:
     tallies = [tf.sens.tally(part, **call) for part in (rows.head(100), rows.tail(100))]
     with pytest.raises(tf.errors.ArgumentError, match="The threshold is chosen from all rows"):
         _ = tallies[0] + tallies[1]
+    seen = tf.Accumulator(tf.sens, "y", probs=call["probs"], threshold=call["threshold"]).update(rows.head(100))
+    assert seen.compute()[".estimate"].item() == tf.sens(rows.head(100), **call)[".estimate"].item()
+    with pytest.raises(tf.errors.ArgumentError, match="The threshold is chosen from all rows"):
+        seen.update(rows.tail(100))
 
 
 def test_bad_limits_are_refused() -> None:

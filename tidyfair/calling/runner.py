@@ -228,7 +228,7 @@ class Run:
             "case_weights": (plan.tally.weights, tally.weights),
             "probs and score_bins": (plan.tally.scores, tally.scores),
             "survival times, intervals or quantiles": (plan.tally.forecast, tally.forecast),
-            "metrics": (self.needs, tally.needs),
+            "metrics": (plan.tally.needs, tally.needs),
         }
         other = [name for name, (wanted, counted) in pairs.items() if wanted != counted]
         if other:
