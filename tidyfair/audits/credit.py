@@ -36,7 +36,7 @@ _NOTE = PublishedColumn(column=NOTE, heading="Note")
 
 
 def reference_of(call: AuditCall, feature: tuple[Any, ...]) -> object:
-    """The group that those of a feature are compared with, which the caller names."""
+    """The reference group of a feature, which the caller has to name."""
     name = read_feature(feature).text
     to: Any = call.to
     reference: object = cast("Mapping[str, object]", to).get(name) if isinstance(to, Mapping) else to
@@ -48,7 +48,7 @@ def reference_of(call: AuditCall, feature: tuple[Any, ...]) -> object:
 
 @dataclass(frozen=True, kw_only=True)
 class StandardizedTable(AuditTable):
-    """A table of standardized mean differences of scores, or of what they miss of the truth.
+    """A table of standardized mean differences of scores, or of residuals: the truth minus the score.
 
     Args:
         name: The name of the table in `.tables`.

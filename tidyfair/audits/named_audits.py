@@ -562,7 +562,7 @@ def note(consequence: str = "not compared") -> pl.Expr:
 
 
 def read_feature(feature: tuple[Any, ...]) -> By:
-    """A feature, whichever of its groups are compared."""
+    """A feature from its columns, with the usual policy on groups."""
     return By.of(feature, "audit", Policy())
 
 
