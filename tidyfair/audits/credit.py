@@ -11,7 +11,6 @@ import polars as pl
 from tidyfair.audits import law
 from tidyfair.audits.effect_sizes import Spread, standardized_differences
 from tidyfair.audits.named_audits import (
-    CUTS,
     NOTE,
     AuditCall,
     AuditTable,
@@ -26,7 +25,7 @@ from tidyfair.errors import ArgumentError, ColumnError
 from tidyfair.evaluation import read_labels
 from tidyfair.inference.testing import stratified
 from tidyfair.metrics.classification import base_rate, selection_rate
-from tidyfair.specs import Column, is_list
+from tidyfair.specs import CUT_OPTIONS, Column, is_list
 from tidyfair.tallies import TRUTH, Cut, Source, open_frame
 
 __all__ = ["SegmentedTable", "StandardizedTable"]
@@ -154,7 +153,7 @@ class SegmentedTable(AuditTable):
         reading = {name: value for name, value in call.reading.items() if name not in {"times", "seed"}}
         test = stratified(*compared, within=call.within, adjust="none")
         by_segment = [self.metric.difference(*by, *_listed(call.within)) for by in call.features]
-        option = next((option for option in CUTS if is_list(call.counting.get(option))), None)
+        option = next((option for option in CUT_OPTIONS if is_list(call.counting.get(option))), None)
         cuts = [None]
         if option is not None:
             cuts = call.counting[option]
