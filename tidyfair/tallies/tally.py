@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import os
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -736,7 +737,7 @@ def add_up(tallies: Sequence[Tally], *, checked: bool = False) -> Tally:
 
     `checked` tallies are known to fit.
     """
-    check_threads()
+    check_threads(os.getpid())
     first, *others = tallies
     if not checked:
         for other in others:
