@@ -229,6 +229,11 @@ class EvaluationPlan:
             names.append((spec.name, spec.by.text if spec.by else None, averages[0].name))
         self.names = pl.DataFrame(names, dict.fromkeys([".metric", ".by", ".estimator"], pl.String), orient="row")
         """The columns of results that name each spec."""
+        self.texts = pl.DataFrame(
+            [(metric.name, metric.average.name) for metric in self.requested],
+            dict.fromkeys(["name", "estimator"], pl.String), orient="row",
+        )  # fmt: skip
+        """The names of requested formulas and of their averages."""
         dtypes = {"spec": np.int32, PART: np.int32, "metric": np.int32, "min_n": np.int32, "min_share": np.float64}
         columns = zip(dtypes.items(), zip(*numbers, strict=True), strict=True)
         self.numbers = {name: np.array(column, dtype=dtype) for (name, dtype), column in columns}

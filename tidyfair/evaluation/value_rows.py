@@ -47,7 +47,9 @@ _UNKNOWN = np.full((1, 1), np.nan)
 class ValueRows(dict[str, Array]):
     """The values of all specs: columns of numbers as arrays by their names, and a frame with texts; nan where null."""
 
-    def __init__(self, columns: Mapping[str, Array], frame: Callable[[], pl.DataFrame], **texts: Callable[[], Array]):
+    def __init__(
+        self, columns: Mapping[str, Array], frame: Callable[[], pl.DataFrame], **texts: Callable[[], Array]
+    ) -> None:
         """Functions make the frame and, where they need not be read from it, columns of texts."""
         super().__init__(columns)
         self._frame, self._texts = frame, texts
@@ -79,7 +81,6 @@ def value_rows(
     plan: EvaluationPlan, values: Sequence[Values], group_cells: GroupCells, labels: Labels, *, na_rm: bool
 ) -> ValueRows:
     """One row for each metric of a spec, label and group cell; values that are not compared are left out of it."""
-    requested, specs = plan.requested, plan.specs
     rows = _Rows(plan, values, group_cells, labels)
     numbers = {name: of_metrics[rows.requested] for name, of_metrics in plan.numbers.items()}
     min_n, min_share = numbers.pop("min_n"), numbers.pop("min_share")
@@ -91,9 +92,9 @@ def value_rows(
     )  # fmt: skip
     is_reference = np.zeros(len(rows.requested), dtype=bool)
     for index, aggregate in plan.aggregates.items():
-        by, reference = specs[index].by, aggregate.reference
-        if by is not None and reference is not None:
-            named = group_cells.find(by, reference, specs[index].name)
+        spec, reference = plan.specs[index], aggregate.reference
+        if spec.by is not None and reference is not None:
+            named = group_cells.find(spec.by, reference, spec.name)
             is_reference |= (numbers["spec"] == index) & np.isin(rows.group_cell, named)
     extra = {name: rows[name] for of_formula in values for name in of_formula.extra}
     arrays = {
@@ -115,14 +116,11 @@ def value_rows(
     listed = ~group_cells.unlisted[rows.group_cell]
 
     def frame() -> pl.DataFrame:
-        texts = pl.DataFrame({
-            "name": [metric.name for metric in requested], "estimator": [metric.average.name for metric in requested],
-        })  # fmt: skip
         columns = {
             **{name: pl.Series(arrays[name], dtype=dtype) for name, dtype in _INTEGERS.items()},
             "min_n": min_n,
             "min_share": min_share,
-            **texts[pl.Series(rows.requested)].to_dict(),
+            **plan.texts[pl.Series(rows.requested)].to_dict(),
             "text": group_cells.text[rows.group_cell],
             "excluded": states.excluded,
             "status": pl.Series(states.texts(), dtype=pl.String),
@@ -141,7 +139,7 @@ def value_rows(
         return pl.DataFrame(columns).filter(pl.Series(listed))
 
     def names() -> Array:
-        return np.array([metric.name for metric in requested], dtype=object)[rows.requested]
+        return plan.texts["name"].to_numpy()[rows.requested]
 
     if listed.all():
         return ValueRows(arrays, frame, name=names, status=states.texts)
