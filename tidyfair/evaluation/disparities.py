@@ -70,7 +70,7 @@ class _Groups:
 
     def carriers(self, rows: Integers, defined: Booleans) -> Integers:
         """The rows of values that carry numbers, by their places in order; `NO_ROW` of numbers that are undefined."""
-        return np.where(defined, taken(self.order, rows, NO_ROW), NO_ROW)
+        return np.where(defined & (rows != NO_ROW), self.order[rows], NO_ROW)
 
 
 _WITHOUT_ROW = {

@@ -34,7 +34,6 @@ from tidyfair.specs import (
     Segments,
     levels_of,
     names_of,
-    side_by_side,
 )
 from tidyfair.tallies import (
     ACTUAL,
@@ -237,7 +236,7 @@ def _groups_of(
         index = codes.index([_SIDE], within=outer)
         return index, ~by.is_compared(index.keys).to_numpy(), by.is_unknown(index.keys).to_numpy()
     index = codes.index(tally.names(by.keys), within=outer)
-    is_unknown = by.policy.is_unknown(side_by_side(index.keys_of_cells)).to_numpy()[index.example]
+    is_unknown = by.policy.is_unknown(index.keys_of_cells).to_numpy()[index.example]
     excluded = is_unknown if by.memberships is None else ~by.is_compared(index.keys).to_numpy()
     return index, excluded, is_unknown
 

@@ -35,7 +35,7 @@ class Results:
     def __init__(self, evaluated: Evaluated, *, undefined_is_null: bool) -> None:
         values, plan = evaluated.values, evaluated.plan
         self.evaluated = evaluated
-        self._outers = len(evaluated.group_cells.outer_keys)
+        self._outers = evaluated.group_cells.outer_keys.height
         self.value = np.full(len(plan.specs) * self._outers, np.nan)
         self.error = np.full(len(self.value), np.nan) if ERROR in values else None
         # the rows of the values of ordinary metrics, and the indices of their results

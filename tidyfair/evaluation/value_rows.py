@@ -195,7 +195,7 @@ class _Rows:
             reasons[chosen] = np.broadcast_to(values.reason, values.estimate.shape)[cell, label]
         return reasons
 
-    @cached_property
+    @property
     def outer(self) -> Integers:
         """The outer group of each row."""
         return self._group_cells.outer[self.group_cell]
@@ -226,8 +226,10 @@ class _States:
         reasons = rows.reasons(undefined) if len(undefined) else np.array([], dtype=object)
         suppressed = np.zeros(len(excluded), dtype=bool)
         suppressed[undefined] = reasons == Status.SUPPRESSED.value
-        codes = np.where(rows["levels_left_out"], np.int8(Status.LEVELS_LEFT_OUT.code), np.int8(Status.OK.code))
+        codes = np.full(len(excluded), Status.OK.code, dtype=np.int8)
         # the last status that applies counts
+        if any(values.levels_left_out.any() for values in rows.values):
+            codes[rows["levels_left_out"]] = Status.LEVELS_LEFT_OUT.code
         codes[np.isinf(estimate)] = Status.INFINITE.code
         codes[undefined] = UNDEFINED
         left_out = suppressed | excluded

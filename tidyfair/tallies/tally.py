@@ -249,7 +249,7 @@ class Tally:
     @property
     def has_missing_predictions(self) -> bool:
         """True if some rows have no estimate or score; of predictions at points, if some may have none."""
-        has_missing_scores = SCORE in self.cells.columns and self.cells[SCORE].null_count() > 0
+        has_missing_scores = SCORE in self.kinds and self.cells[SCORE].null_count() > 0
         return self.forecast is not None or has_missing_scores or self.cells.get_column(ESTIMATE).null_count() > 0
 
     @cached_property
