@@ -29,7 +29,7 @@ from tidyfair.specs import (
     show_keywords,
 )
 from tidyfair.specs.result_kinds import with_level
-from tidyfair.tallies import PolarsFrame, Tally, check_threads
+from tidyfair.tallies import PolarsFrame, Tally, check_tally, frame_of_arrays
 
 INTERNAL = frozenset({
     "comparison_by", "constant_averages", "definition", "explained", "explained_call", "formulas", "label_by_label",
@@ -39,7 +39,7 @@ INTERNAL = frozenset({
 })  # fmt: skip
 """Attributes of metrics for internal use."""
 _WIDTH = 100
-_CACHED = ("_run", "_sets", "readings")
+_CACHED = ("run", "_sets", "readings")
 """Properties that are recomputed when a metric is copied or unpickled."""
 
 
@@ -83,8 +83,6 @@ class Evaluable(ABC):
 
     def _reading_of(self, tally: Tally) -> Self:
         """Its variant for a tally."""
-        from tidyfair.tallies import check_tally  # noqa: PLC0415 - with what counts, at the first call
-
         check_tally(tally)
         return self.reading(tally.given)
 
@@ -106,18 +104,9 @@ class Evaluable(ABC):
     def __getstate__(self) -> dict[str, Any]:
         return {name: value for name, value in self.__dict__.items() if name not in _CACHED}
 
-    @property
+    @cached_property
     def run(self) -> Run:
         """The steps of a call, one by one, for tests, gates and intervals."""
-        check_threads()
-        return self._run
-
-    # worked out once, so that many small calls stay cheap
-    @cached_property
-    def _run(self) -> Run:
-        # what counts and reads is imported at the first call, so that the import of the library stays short
-        from tidyfair.calling.runner import Run  # noqa: PLC0415 - at the first call
-
         return Run(self.specs)
 
     @overload
@@ -210,8 +199,6 @@ class Evaluable(ABC):
         ignore_index: object, options: Mapping[str, object], accepted: type[Any],
     ) -> tuple[pl.DataFrame, dict[str, Any]]:  # fmt: skip
         """Convert arrays to a frame, and return the arguments that name its columns."""
-        from tidyfair.tallies import frame_of_arrays  # noqa: PLC0415 - with what counts, at the first call
-
         # before there are columns to name in place of a keyword that does not exist
         for name in options:
             if name not in accepted.__annotations__:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -59,6 +60,7 @@ from tidyfair.tallies import (
     check_readable,
     check_sizes,
     check_tally,
+    check_threads,
     count,
     open_frame,
 )
@@ -125,6 +127,7 @@ class Run:
         self, keywords: Mapping[str, Any], accepted: type[Any] = CallOptions, *, truth: Any = None, estimate: Any = None
     ) -> Options:
         """The options of a call, or of one of its steps, checked; and kept for the next call with the same ones."""
+        check_threads(os.getpid())
         values: tuple[object, ...] = (truth, estimate, *keywords.values())
         kinds = tuple(map(type, values))
         asked = (accepted, *keywords, *values, *kinds)

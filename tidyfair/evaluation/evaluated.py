@@ -10,7 +10,7 @@ import numpy as np
 import polars as pl
 
 from tidyfair.errors import ArgumentError, ColumnError, LabelError, listed
-from tidyfair.evaluation.evaluator import Evaluator, RequestedFormula
+from tidyfair.evaluation.evaluator import EvaluationPlan, Evaluator
 from tidyfair.evaluation.group_cells import GroupCells, counting_rows_once, number_group_cells
 from tidyfair.evaluation.judged import JudgedEvaluator
 from tidyfair.evaluation.labels import NUMBERS, Labels, has_own_order, read_labels
@@ -23,45 +23,11 @@ from tidyfair.specs import (
     Integers,
     MetricSpec,
     Options,
-    average_of,
     formulas_of,
     names_of,
 )
-from tidyfair.specs.formulas import LabelDistributions, LabelSums, unprefixed
+from tidyfair.specs.formulas import LabelDistributions, LabelSums
 from tidyfair.tallies import THRESHOLD, Cut, Members, Tally
-
-
-class EvaluationPlan:
-    """The formulas that some metrics read, and from what: it depends on the metrics and the kind of labels only."""
-
-    def __init__(self, specs: tuple[MetricSpec, ...], estimator: str | None, *, one_event: bool) -> None:
-        """Make the plan for labels of which one is the event, or all are read by an estimator."""
-        self.specs = specs
-        self.requested: list[RequestedFormula] = []
-        names: list[tuple[str, str | None, str]] = []
-        for number, spec in enumerate(specs):
-            own = len(spec.formulas) - spec.subtracted
-            averages = [average_of(spec, formula, estimator, one_event=one_event) for _, formula in spec.formulas]
-            for index, ((name, formula), average) in enumerate(zip(spec.formulas, averages, strict=True)):
-                self.requested.append(RequestedFormula(number, name, formula, average, part=int(index >= own)))
-            names.append((spec.name, spec.by.text if spec.by else None, averages[0].name))
-        self.names = pl.DataFrame(names, dict.fromkeys([".metric", ".by", ".estimator"], pl.String), orient="row")
-        """The columns of results that name each spec."""
-        self.tables = {metric: metric.formula.table(metric.average) for metric in self.requested}
-        self.distinct = {(metric.formula, metric.average): metric for metric in self.requested}
-        """The formulas that are evaluated, each once, by formula and average over labels."""
-        self.bys = sorted(dict.fromkeys(spec.by for spec in specs), key=lambda by: by is not None)
-        """The features whose groups are compared; None, for all rows together, comes first."""
-        self.by_of_spec = [self.bys.index(spec.by) for spec in specs]
-        """The number of the features of each spec."""
-        self.two_sided = [index for index, spec in enumerate(specs) if spec.by is not None and spec.by.sides]
-        """The specs that compare the two sides of a condition."""
-        self.aggregates = {index: spec.aggregate for index, spec in enumerate(specs) if spec.aggregate is not None}
-        """The aggregates of the specs that compare groups, by the index of the spec."""
-        formulas = {metric.formula for metric in self.requested}
-        self.reads_scores = any(table.kind == "prob" for table in self.tables.values())
-        self.counts_steps = any(isinstance(formula, LabelSums) and formula.counts_steps for formula in formulas)
-        self.reads_squares = any("row_weight" in map(unprefixed, formula.statistics) for formula in formulas)
 
 
 class EvaluationPlans:
@@ -111,9 +77,8 @@ class Evaluated:
         cut: str | None = None,
     ) -> Evaluated:  # fmt: skip
         """The values by an evaluator."""
-        values = {key: evaluator.values(metric) for key, metric in plan.distinct.items()}
-        requested, bys = plan.requested, plan.by_of_spec
-        rows = value_rows(requested, values, plan.specs, bys, group_cells, labels, na_rm=options.na_rm)
+        values = [evaluator.values(metric) for metric in plan.distinct]
+        rows = value_rows(plan, values, group_cells, labels, na_rm=options.na_rm)
         return cls(rows, plan, group_cells, labels, evaluator, cut=cut)
 
     def rests(self, options: Options) -> Evaluated:

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 import numpy as np
+import polars as pl
 
 from tidyfair.errors import Status
 from tidyfair.evaluation.array_metrics import NOT_COMPUTED, ComputedValues, row_values
@@ -24,10 +25,12 @@ from tidyfair.evaluation.statistics import (
     statistics_of,
     sums_of,
 )
-from tidyfair.specs import MICRO, Array, Average, Booleans, By, Context, MeanOfLabels, MetricSpec
-from tidyfair.specs.formulas import OVERALL, THE_REST, Formula, Statistic, SumFormula, Table
+from tidyfair.specs import MICRO, Array, Average, Booleans, By, Context, MeanOfLabels, MetricSpec, average_of
+from tidyfair.specs.formulas import OVERALL, THE_REST, Formula, LabelSums, Statistic, SumFormula, Table, unprefixed
 from tidyfair.tallies import Copies, Members, Tally
 
+PART = "part"
+"""The column that is 1 for metrics of a disparity that is subtracted from another one, and 0 for all other metrics."""
 COLUMNS = ("estimate", "n", "denominator", "weight", "size", "rows", "reason", "levels_left_out")
 """The arrays that all values have."""
 
@@ -188,7 +191,7 @@ def _without_hidden(values: Values, formula: Formula, statistics: Statistics) ->
 # Values of all formulas of a call
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class RequestedFormula:
     """A formula of a spec, with the average over labels that it is evaluated by."""
 
@@ -196,8 +199,57 @@ class RequestedFormula:
     name: str
     formula: Formula
     average: Average
-    part: int
-    """1 if it belongs to a disparity that is subtracted from another one, else 0."""
+    distinct: int
+    """Its index among the pairs of a formula and an average, which several specs may share."""
+
+
+class EvaluationPlan:
+    """The formulas that some metrics read, and from what: it depends on the metrics and the kind of labels only."""
+
+    def __init__(self, specs: tuple[MetricSpec, ...], estimator: str | None, *, one_event: bool) -> None:
+        """Make the plan for labels of which one is the event, or all are read by an estimator."""
+        self.specs = specs
+        self.requested: list[RequestedFormula] = []
+        self.distinct: list[RequestedFormula] = []
+        """The formulas that are evaluated, each once."""
+        index_of_pair: dict[tuple[Formula, Average], int] = {}
+        number_of_formula: dict[Formula, int] = {}
+        names: list[tuple[str, str | None, str]] = []
+        numbers: list[tuple[int, int, int, int, float]] = []
+        for number, spec in enumerate(specs):
+            own = len(spec.formulas) - spec.subtracted
+            averages = [average_of(spec, formula, estimator, one_event=one_event) for _, formula in spec.formulas]
+            for index, ((name, formula), average) in enumerate(zip(spec.formulas, averages, strict=True)):
+                distinct = index_of_pair.setdefault((formula, average), len(index_of_pair))
+                self.requested.append(RequestedFormula(number, name, formula, average, distinct))
+                if distinct == len(self.distinct):
+                    self.distinct.append(self.requested[-1])
+                metric = number_of_formula.setdefault(formula, len(number_of_formula))
+                numbers.append((number, int(index >= own), metric, spec.policy.min_n, spec.policy.min_share))
+            names.append((spec.name, spec.by.text if spec.by else None, averages[0].name))
+        self.names = pl.DataFrame(names, dict.fromkeys([".metric", ".by", ".estimator"], pl.String), orient="row")
+        """The columns of results that name each spec."""
+        self.texts = pl.DataFrame(
+            [(metric.name, metric.average.name) for metric in self.requested],
+            dict.fromkeys(["name", "estimator"], pl.String), orient="row",
+        )  # fmt: skip
+        """The names of requested formulas and of their averages."""
+        dtypes = {"spec": np.int32, PART: np.int32, "metric": np.int32, "min_n": np.int32, "min_share": np.float64}
+        columns = zip(dtypes.items(), zip(*numbers, strict=True), strict=True)
+        self.numbers = {name: np.array(column, dtype=dtype) for (name, dtype), column in columns}
+        """The spec, the part, the formula and the smallest groups that are compared, for each requested formula."""
+        self.tables = {metric: metric.formula.table(metric.average) for metric in self.requested}
+        self.bys = sorted(dict.fromkeys(spec.by for spec in specs), key=lambda by: by is not None)
+        """The features whose groups are compared; None, for all rows together, comes first."""
+        self.by_of_spec = [self.bys.index(spec.by) for spec in specs]
+        """The number of the features of each spec."""
+        self.two_sided = [index for index, spec in enumerate(specs) if spec.by is not None and spec.by.sides]
+        """The specs that compare the two sides of a condition."""
+        self.aggregates = {index: spec.aggregate for index, spec in enumerate(specs) if spec.aggregate is not None}
+        """The aggregates of the specs that compare groups, by the index of the spec."""
+        self.reads_scores = any(table.kind == "prob" for table in self.tables.values())
+        self.counts_steps = any(isinstance(own, LabelSums) and own.counts_steps for own in number_of_formula)
+        self.reads_squares = any("row_weight" in map(unprefixed, own.statistics) for own in number_of_formula)
 
 
 @dataclass(eq=False, repr=False)
@@ -312,21 +364,22 @@ class Evaluator:
         """The statistics of a table from the rows of a scope."""
         if scope != "own" and scope in self.pools:
             return self.pools[scope]._statistics(table, "own")  # noqa: SLF001 - of the same class
-        if (table, scope) not in self._statistics_of_scope:
-            if table not in self._sums:
+        statistics = self._statistics_of_scope.get((table, scope))
+        if statistics is None:
+            sums = self._sums.get(table)
+            if sums is None:
                 formulas = [requested.formula for requested, own in self.tables.items() if own == table]
                 terms = frozenset[Statistic]().union(*(formula.all_terms for formula in formulas))
                 # those of one `by` after those of another
                 indices = self.group_cells.indices.values()
-                first, *others = [sums_of(table, terms, self.cells, index, self.reading) for index in indices]
+                sums, *others = [sums_of(table, terms, self.cells, index, self.reading) for index in indices]
                 if others:
-                    first = {name: np.concatenate([first[name], *(own[name] for own in others)]) for name in first}
-                self._sums[table] = first
-            sums = self._sums[table]
+                    sums = {name: np.concatenate([sums[name], *(own[name] for own in others)]) for name in sums}
+                self._sums[table] = sums
             if scope != "own":
                 sums = pooled(sums, self.group_cells.compared, self.group_cells.excluded, scope)
-            self._statistics_of_scope[table, scope] = statistics_of(table, sums)
-        return self._statistics_of_scope[table, scope]
+            statistics = self._statistics_of_scope[table, scope] = statistics_of(table, sums)
+        return statistics
 
     def _rows(self, table: Table, scope: Scope) -> ComputedValues:
         """The values of all formulas of a table that read rows, in all group cells."""

@@ -236,9 +236,7 @@ def _groups_of(
         index = codes.index([_SIDE], within=outer)
         return index, ~by.is_compared(index.keys).to_numpy(), by.is_unknown(index.keys).to_numpy()
     index = codes.index(tally.names(by.keys), within=outer)
-    is_unknown = np.zeros(len(index.example), dtype=bool)
-    for key in index.keys_of_cells:
-        is_unknown |= by.policy.is_unknown(key.to_frame()).to_numpy()[index.example]
+    is_unknown = by.policy.is_unknown(index.keys_of_cells).to_numpy()[index.example]
     excluded = is_unknown if by.memberships is None else ~by.is_compared(index.keys).to_numpy()
     return index, excluded, is_unknown
 

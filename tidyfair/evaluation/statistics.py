@@ -115,7 +115,7 @@ class Cells:
 
     def measure(self, name: Literal["n", "w", "w2"]) -> Array:
         """The rows, weights or squared weights of each cell; without weights always the rows."""
-        return self.frame[name if self.weighted else "n"].to_numpy()
+        return self.frame.get_column(name if self.weighted else "n").to_numpy()
 
     def complete_in(self, reads: frozenset[str]) -> Booleans:
         """The cells whose rows have a value in all roles that are read, such as `truth` and `probs`, as a mask."""

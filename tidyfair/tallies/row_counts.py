@@ -50,13 +50,13 @@ def engine_for(rows: int | None) -> Engine:
 
 def count_in_memory(columns: Mapping[str, pl.Series], schema: Mapping[str, pl.DataType]) -> pl.DataFrame | None:
     """Count the rows of each combination of values; None if these need checks, or a query that prepares them."""
-    rows = len(next(iter(columns.values())))
+    rows = next(iter(columns.values())).len()
     if not all(map(_may_have_levels, schema.values())):
         # the possible texts are not known; floats are compared by a query that prepares them
         if any(dtype.is_float() or dtype.is_decimal() for dtype in schema.values()):
             return None
         frame = side_by_side([column.alias(name) for name, column in columns.items()])
-        return grouped(frame.lazy(), [*columns], [ROWS], {}, rows)
+        return frame.lazy().group_by(pl.all()).agg(ROWS).collect(engine=engine_for(rows))
     return _counted_by_levels(columns, schema, rows) if rows < _HARDLY_ANY_ROWS or _gives_batches() else None
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import os
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -194,12 +195,13 @@ class Tally:
     def seen(self) -> dict[str, list[Any]]:
         """The labels that occur in truth and in estimate."""
         seen: dict[str, list[Any]] = {}
+        are_many = self.cells.height > _FEW_CELLS
         for name in LABELS:
             column = self.cells.get_column(name)
             if name == TRUTH and self.judge is not None and not self.has_scores_of_judge:
                 column = column.cast(self._labels_of_judge.dtype).append(self._labels_of_judge)
             # categories are in their own order, not in that of their texts
-            if self.cells.height > _FEW_CELLS or isinstance(column.dtype, pl.Enum | pl.Categorical):
+            if are_many or isinstance(column.dtype, pl.Enum | pl.Categorical):
                 seen[name] = column.drop_nulls().unique().sort().to_list()
             else:
                 # of few cells Python takes less time than a query
@@ -247,7 +249,7 @@ class Tally:
     @property
     def has_missing_predictions(self) -> bool:
         """True if some rows have no estimate or score; of predictions at points, if some may have none."""
-        has_missing_scores = SCORE in self.cells.columns and self.cells[SCORE].null_count() > 0
+        has_missing_scores = SCORE in self.kinds and self.cells[SCORE].null_count() > 0
         return self.forecast is not None or has_missing_scores or self.cells.get_column(ESTIMATE).null_count() > 0
 
     @cached_property
@@ -555,9 +557,9 @@ class Tally:
         return add_up([self, other]) if isinstance(other, Tally) else NotImplemented  # pyright: ignore[reportUnnecessaryIsInstance] - user input
 
     @cached_property
-    def kinds(self) -> pl.Schema:
+    def kinds(self) -> dict[str, pl.DataType]:
         """The dtypes of its columns, cached because they are slow to compute for many levels."""
-        return self.cells.schema
+        return dict(zip(self.cells.columns, self.cells.dtypes, strict=True))
 
     @property
     def counted_by(self) -> list[str]:
@@ -736,7 +738,7 @@ def add_up(tallies: Sequence[Tally], *, checked: bool = False) -> Tally:
 
     `checked` tallies are known to fit.
     """
-    check_threads()
+    check_threads(os.getpid())
     first, *others = tallies
     if not checked:
         for other in others:

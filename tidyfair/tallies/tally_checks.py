@@ -168,7 +168,7 @@ def check_sizes(tally: Tally, specs: Sequence[MetricSpec]) -> None:
 
     `min_n` or `min_share` may leave groups to compare.
     """
-    if len(tally.cells) <= _MOST_FRACTIONS:
+    if tally.cells.height <= _MOST_FRACTIONS:
         return
     # a group of one row is a cell of one row
     may_be_single = len(tally.cells) > _MOST_SINGLE and (tally.cells["n"] == 1).sum() > _MOST_SINGLE

@@ -277,8 +277,11 @@ class Formula:
 
     def result(self, arguments: Mapping[str, Any]) -> object:
         """The result of the function for what it needs, by name."""
-        with failures_of(f"{self.name}: the formula", f"Write it with {self.language}."):
+        try:
             return self.function(**arguments, **dict[str, Any](self.options))
+        except Exception:
+            with failures_of(f"{self.name}: the formula", f"Write it with {self.language}."):
+                raise
 
     def with_options(self, name: str, options: Mapping[str, object]) -> Self:
         """The same formula with other options."""
