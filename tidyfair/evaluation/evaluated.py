@@ -24,6 +24,7 @@ from tidyfair.specs import (
     MetricSpec,
     Options,
     formulas_of,
+    named_formulas,
     names_of,
 )
 from tidyfair.specs.formulas import LabelDistributions, LabelSums
@@ -31,10 +32,14 @@ from tidyfair.tallies import THRESHOLD, Cut, Members, Tally
 
 
 class EvaluationPlans:
-    """The plans of some metrics, each made once: for an estimator, and for labels of which one is the event or not."""
+    """The plans of some metrics, each made once: for an estimator, and for labels of which one is the event or not.
 
-    def __init__(self, specs: tuple[MetricSpec, ...]) -> None:
+    They are for a single `threshold` if metrics follow it.
+    """
+
+    def __init__(self, specs: tuple[MetricSpec, ...], threshold: float | None = None) -> None:
         self.specs = specs
+        self.threshold = threshold
         self._plans: dict[tuple[str | None, bool], EvaluationPlan] = {}
 
     @cached_property
@@ -51,7 +56,9 @@ class EvaluationPlans:
     def plan(self, estimator: str | None, *, one_event: bool) -> EvaluationPlan:
         """The plan for an estimator, and for labels of which one is the event or all are read."""
         if (estimator, one_event) not in self._plans:
-            self._plans[estimator, one_event] = EvaluationPlan(self.specs, estimator, one_event=one_event)
+            self._plans[estimator, one_event] = EvaluationPlan(
+                self.specs, estimator, one_event=one_event, threshold=self.threshold
+            )
         return self._plans[estimator, one_event]
 
 
@@ -140,21 +147,28 @@ class Evaluated:
         return index[level]
 
 
-def _check_risk_thresholds(specs: Sequence[MetricSpec], cut: Cut) -> None:
-    """Refuse thresholds that are not the risk `at` which a metric, such as net benefit, weighs errors."""
-    if cut.option != "threshold":
-        return
+def _follows_threshold(spec: MetricSpec) -> bool:
+    """Check whether a spec weighs errors by the odds of the threshold, such as net benefit."""
+    return any(formula.follows_threshold for formula in formulas_of(spec))
+
+
+def _check_risks(specs: Sequence[MetricSpec], cut: Cut) -> None:
+    """Refuse thresholds that are no risks, or not the risk `at` which a metric weighs errors."""
     thresholds = {*cut.values, *(value for _, value in cut.groups)}
-    for spec in specs:
-        for name, formula in spec.formulas:
-            risk = dict(formula.options).get("at")
-            if formula.kind == "class" and risk is not None and thresholds != {risk}:
-                msg = (
-                    f"`threshold`: {name} weighs errors by the odds of the risk at={risk}, so it needs that threshold "
-                    f"and no other: write `metric_tweak({name}, …, at=…)` for each threshold, or take the table of "
-                    '`audit("clinical_tripod_ai", …, threshold=[…])`.'
-                )
-                raise ArgumentError(msg)
+    for name, formula in named_formulas(specs):
+        risk = dict(formula.options).get("at")
+        if formula.kind == "class" and risk is not None and thresholds != {risk}:
+            msg = (
+                f"`threshold`: {name} weighs errors by the odds of the risk at={risk}, so it needs that threshold and "
+                "no other; leave `at` out for that of the call."
+            )
+            raise ArgumentError(msg)
+        if formula.follows_threshold and (cut.by or cut.point or not all(0 < value < 1 for value in cut.values)):
+            msg = (
+                f"`threshold`: {name} weighs errors by the odds of the threshold, so it needs a number between 0 and "
+                f"1, or a list of these, not `{cut}`."
+            )
+            raise ArgumentError(msg)
 
 
 def evaluated_apart(specs: Sequence[MetricSpec]) -> list[list[MetricSpec]]:
@@ -181,8 +195,8 @@ def evaluate_specs(
     if len(plans.apart) > 1:
         apart = [evaluate_specs(tally, own.specs, options, own) for own in plans.apart]
         return [evaluated for own in apart for evaluated in own]
-    if tally.cut is not None:
-        _check_risk_thresholds(specs, tally.cut)
+    if tally.cut is not None and tally.cut.option == "threshold":
+        _check_risks(specs, tally.cut)
     labels = NUMBERS
     if not tally.needs.numbers:
         labels = labels_with_scores(
@@ -195,20 +209,9 @@ def evaluate_specs(
         )
     if tally.forecast is not None:
         return _evaluate_forecast(tally, tally.forecast, specs, options)
-    if tally.cut is None or not tally.cut.several:
+    if tally.cut is None:
         return [_evaluate(tally, plans, labels, options)]
-    cut = f".{tally.cut.option}"
-    for spec in specs:
-        if len({formula.kind for formula in formulas_of(spec)}) > 1:
-            msg = (
-                f"{spec.name} combines metrics of labels and of scores, so it accepts only one {tally.cut.option} at "
-                "a time."
-            )
-            raise ArgumentError(msg)
-    of_labels = EvaluationPlans(tuple(spec for spec in specs if spec.kind == "class"))
-    others = EvaluationPlans(tuple(spec for spec in specs if spec.kind != "class"))
-    evaluated = [_evaluate(tally.at_each_cut(), of_labels, labels, options, cut)] if of_labels.specs else []
-    return evaluated + ([_evaluate(tally, others, labels, options, cut)] if others.specs else [])
+    return [*_evaluate_cut(tally, tally.cut, plans, labels, options)]
 
 
 def _evaluate_margins(tally: Tally, specs: Sequence[MetricSpec], options: Options) -> Iterator[list[Evaluated]]:
@@ -216,6 +219,30 @@ def _evaluate_margins(tally: Tally, specs: Sequence[MetricSpec], options: Option
     for by in dict.fromkeys(spec.by for spec in specs):
         comparisons = [spec for spec in specs if spec.by == by]
         yield evaluate_specs(replace(tally.of_feature(by), margins={}), comparisons, options)
+
+
+def _evaluate_cut(
+    tally: Tally, cut: Cut, plans: EvaluationPlans, labels: Labels, options: Options
+) -> Iterator[Evaluated]:
+    """Evaluate metrics of decisions at each cut, some by the odds of the threshold, and those of scores once."""
+    at_risk = [spec for spec in plans.specs if cut.option == "threshold" and _follows_threshold(spec)]
+    if not cut.several:
+        yield _evaluate(tally, EvaluationPlans(plans.specs, *cut.values) if at_risk else plans, labels, options)
+        return
+    for spec in plans.specs:
+        if len({formula.kind for formula in formulas_of(spec)}) > 1:
+            msg = (
+                f"{spec.name} combines metrics of labels and of scores, so it accepts only one {cut.option} at a time."
+            )
+            raise ArgumentError(msg)
+    column, at_each_cut = f".{cut.option}", tally.at_each_cut()
+    if of_labels := [spec for spec in plans.specs if spec.kind == "class" and spec not in at_risk]:
+        yield _evaluate(at_each_cut, EvaluationPlans(tuple(of_labels)), labels, options, column)
+    for threshold in cut.values if at_risk else ():
+        of_risk = EvaluationPlans(tuple(at_risk), threshold)
+        yield _evaluate(at_each_cut.at_threshold(threshold), of_risk, labels, options, column)
+    if of_scores := [spec for spec in plans.specs if spec.kind != "class"]:
+        yield _evaluate(tally, EvaluationPlans(tuple(of_scores)), labels, options, column)
 
 
 def _evaluate_forecast(

@@ -206,8 +206,10 @@ class RequestedFormula:
 class EvaluationPlan:
     """The formulas that some metrics read, and from what: it depends on the metrics and the kind of labels only."""
 
-    def __init__(self, specs: tuple[MetricSpec, ...], estimator: str | None, *, one_event: bool) -> None:
-        """Make the plan for labels of which one is the event, or all are read by an estimator."""
+    def __init__(
+        self, specs: tuple[MetricSpec, ...], estimator: str | None, *, one_event: bool, threshold: float | None = None
+    ) -> None:
+        """Make the plan for labels of which one is the event, or all are read by an estimator, at a threshold."""
         self.specs = specs
         self.requested: list[RequestedFormula] = []
         self.distinct: list[RequestedFormula] = []
@@ -218,8 +220,9 @@ class EvaluationPlan:
         numbers: list[tuple[int, int, int, int, float]] = []
         for number, spec in enumerate(specs):
             own = len(spec.formulas) - spec.subtracted
-            averages = [average_of(spec, formula, estimator, one_event=one_event) for _, formula in spec.formulas]
-            for index, ((name, formula), average) in enumerate(zip(spec.formulas, averages, strict=True)):
+            formulas = [(name, formula.at_threshold(threshold)) for name, formula in spec.formulas]
+            averages = [average_of(spec, formula, estimator, one_event=one_event) for _, formula in formulas]
+            for index, ((name, formula), average) in enumerate(zip(formulas, averages, strict=True)):
                 distinct = index_of_pair.setdefault((formula, average), len(index_of_pair))
                 self.requested.append(RequestedFormula(number, name, formula, average, distinct))
                 if distinct == len(self.distinct):
