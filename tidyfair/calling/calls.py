@@ -39,7 +39,7 @@ INTERNAL = frozenset({
 })  # fmt: skip
 """Attributes of metrics for internal use."""
 _WIDTH = 100
-_CACHED = ("run", "_sets", "readings")
+_CACHED = ("run", "_variants", "readings")
 """Properties that are recomputed when a metric is copied or unpickled."""
 
 
@@ -61,10 +61,19 @@ class Evaluable(ABC):
 
     def reading(self, columns: AbstractSet[str]) -> Self:
         """Its variant for the given columns: labels or, without them, scores."""
-        readings = self.readings
-        if len(readings) == 1:
-            return self
-        for reading in readings:
+        given = frozenset(columns)
+        if given not in self._variants:
+            self._variants[given] = self._variant(given)
+        return self._variants[given]
+
+    @cached_property
+    def _variants(self) -> dict[frozenset[str], Self]:
+        """The variants by the given columns."""
+        return {}
+
+    def _variant(self, columns: AbstractSet[str]) -> Self:
+        """The first of its variants that reads no other columns; itself if there is none."""
+        for reading in self.readings:
             needed = {role for spec in reading.specs for _, formula in spec.formulas for role in formula.reads}
             if needed <= columns:
                 return reading

@@ -407,7 +407,7 @@ class GroupwiseMetric(Evaluable):
         """The metric itself."""
         return (self,)
 
-    @property
+    @cached_property
     def subtracted(self) -> int:
         """The number of formulas whose disparity is subtracted from that of the others."""
         return len(self.less)
@@ -422,7 +422,7 @@ class GroupwiseMetric(Evaluable):
         """True if more than two labels are by default compared one against the rest."""
         return any(MACRO.name in metric.constant_averages for metric in self.metrics)
 
-    @property
+    @cached_property
     def of_distances(self) -> bool:
         """True if the values of groups are distances from other groups, to which chance only adds."""
         return any(
@@ -681,18 +681,10 @@ class MetricSet(Evaluable, Comparable["MetricSet"]):
             + self.explained_call("metrics")
         )
 
-    def reading(self, columns: AbstractSet[str]) -> MetricSet:
+    def _variant(self, columns: AbstractSet[str]) -> MetricSet:
         """The set, with the variant of each metric for the given columns."""
-        given = frozenset(columns)
-        if given not in self._sets:
-            metrics = tuple(metric.reading(columns) for metric in self.metrics)
-            self._sets[given] = self if metrics == self.metrics else MetricSet(metrics)
-        return self._sets[given]
-
-    @cached_property
-    def _sets(self) -> dict[frozenset[str], MetricSet]:
-        """The sets of variants by the given columns."""
-        return {}
+        metrics = tuple(metric.reading(columns) for metric in self.metrics)
+        return self if metrics == self.metrics else MetricSet(metrics)
 
     def comparison_by(
         self, method: str, by: tuple[FeatureLike, ...], name: str | None, groups: GroupOptions,

@@ -104,7 +104,7 @@ class Uncertainty:
                 msg = f'`interval={self.interval!r}` does not support `{option}`; use `interval="auto"`.'
                 raise ArgumentError(msg)
         self.shares_rows, self.outers = evaluated.evaluator.shares_rows, len(evaluated.group_cells.outer_keys)
-        self.column = evaluated.values.array
+        self.column = evaluated.values.__getitem__
         self.requested = list(evaluated.evaluator.tables)
         """The formulas of all specs, in the order of the values."""
         self.resampled: dict[int, Smooth] = {}

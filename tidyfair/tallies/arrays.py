@@ -157,8 +157,6 @@ def _from_array(name: str, values: Any) -> pl.Series:
         raise ColumnError(msg)
     kind = type(values).__module__.partition(".")[0]
     try:
-        if is_array:
-            return _from_numpy(name, values)
         if kind == "pandas":
             series = sys.modules["pandas"].Series(values)
             if type(series.dtype).__module__.startswith("numpy") and series.dtype.kind in "biuf":
@@ -168,9 +166,9 @@ def _from_array(name: str, values: Any) -> pl.Series:
         if kind == "pyarrow":
             check_width(name, values.type)
             return open_frame(sys.modules["pyarrow"].table({name: values})).to_polars()[name]
-        if hasattr(values, "mask"):
+        if not is_array and hasattr(values, "mask"):
             return pl.Series(name, values.tolist())
-        numeric = hasattr(values, "__array__") or hasattr(values, "__dlpack__")
+        numeric = is_array or hasattr(values, "__array__") or hasattr(values, "__dlpack__")
         return _from_numpy(name, values) if numeric else _from_list(name, list(values))
     except ColumnError:
         raise
