@@ -573,7 +573,7 @@ def test_wide_bands_do_not_flatten_lines() -> None:
         {"panel": "", "series": "a", "x": x, "estimate": 0.5 + x / 10, "lower": -40.0, "upper": 40.0}
         for x in (0.0, 1.0)
     ]
-    picture = Picture(lines, pl.DataFrame(points), ["Lines"], x=["x"])
+    picture = Picture(lines, pl.DataFrame(points), ["Lines"], x="x")
     low, high = sorted(domains(picture.finished(None, 640), "y")[0])
     assert 0.4 < low < 0.5
     assert 0.6 < high < 0.7
@@ -886,7 +886,7 @@ def test_bands_that_leave_the_axis_have_arrows() -> None:
     points = pl.DataFrame(
         {"panel": "", "series": "a", "x": x, "estimate": x, "lower": x, "upper": [99.0] * 10 + x[10:]}
     )
-    layers = layers_of(Picture(lines, points, ["Lines"], x=["x"]).finished(None, 640))
+    layers = layers_of(Picture(lines, points, ["Lines"], x="x").finished(None, 640))
     (arrows,) = [layer["rows"] for layer in layers if layer["mark"].get("shape") == "triangle-up"]
     # arrows have room beside each other
     assert 2 < len(arrows) < 10

@@ -50,7 +50,7 @@ ALIKE_WITHIN = 0.05
 _TEST_OPTIONS = {"pos_label", "labels", "na_rm"}
 """The options that tests take; they decide the others for themselves."""
 _MOST_DRAWS, _FEWEST_DRAWS, _DRAWN = 10_000, 1_000, 500_000
-"""Draws of tests, and how many counts of groups are drawn altogether."""
+"""The most and the fewest draws of a test, and the counts of groups that all of them may have together."""
 _SMALL = "\0small"
 """The internal column of the reason why a small group is left out."""
 _UNTESTED = {"frequency_weights", "cluster", "score_bins", "keep_rows"}
@@ -72,7 +72,7 @@ class AuditResults:
     margin: float | None = None
     """The margin within which groups count as alike, in the unit of the metric; None for the default of shares."""
     at_thresholds: Sequence[AuditResults] = ()
-    """Those of further metrics, which weigh errors by each of several thresholds."""
+    """The results of further metrics, which weigh errors by each of several thresholds."""
 
     @classmethod
     def of(
@@ -216,7 +216,7 @@ class AuditResults:
 
     @property
     def draws_of_tests(self) -> int:
-        """The draws of tests, fewer where there are many groups, each of which is drawn; none without exact tests."""
+        """The number of draws of each test, fewer where there are many groups; 0 where no test is exact."""
         # rows count alike and have two labels
         is_plain = (
             self.tally.weights is None

@@ -1,4 +1,4 @@
-"""The code that makes a call again, and what such code makes, which is read without running it."""
+"""Calls as code: the code that repeats a call is written, and such code is read without running it."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from tidyfair.specs import (
 )  # fmt: skip
 
 _MAKERS = {"metric_set", "metric_tweak", "quantile_groups"}
-"""The functions that code in files may call, beside metrics, what compares them, and what only says something."""
+"""The functions that code in files may call, beside metrics, their comparisons, and makers of settings."""
 
 
 def value_of_code(text: str) -> Any:
@@ -55,7 +55,7 @@ def _value(node: ast.AST) -> Any:
 
 
 def _function(node: ast.expr) -> Any:
-    """The metric or function of the library that code names, if it is one that only says something."""
+    """The metric, comparison or maker of a setting that code names; refuses all that could compute something."""
     text = ast.unparse(node)
     place = text.removeprefix("tdf.")
     if text == "float":

@@ -11,7 +11,6 @@ import polars as pl
 from tidyfair.audits import law
 from tidyfair.audits.effect_sizes import Spread, standardized_differences
 from tidyfair.audits.named_audits import (
-    CUTS,
     NOTE,
     AuditCall,
     AuditTable,
@@ -26,7 +25,7 @@ from tidyfair.errors import ArgumentError, ColumnError
 from tidyfair.evaluation import read_labels
 from tidyfair.inference.testing import stratified
 from tidyfair.metrics.classification import base_rate, selection_rate
-from tidyfair.specs import Column, is_list
+from tidyfair.specs import CUT_OPTIONS, Column, is_list
 from tidyfair.tallies import TRUTH, Cut, Source, open_frame
 
 __all__ = ["SegmentedTable", "StandardizedTable"]
@@ -36,7 +35,7 @@ _NOTE = PublishedColumn(column=NOTE, heading="Note")
 
 
 def reference_of(call: AuditCall, feature: tuple[Any, ...]) -> object:
-    """The group that those of a feature are compared with, which the caller names."""
+    """The reference group of a feature, which the caller has to name."""
     name = read_feature(feature).text
     to: Any = call.to
     reference: object = cast("Mapping[str, object]", to).get(name) if isinstance(to, Mapping) else to
@@ -48,7 +47,7 @@ def reference_of(call: AuditCall, feature: tuple[Any, ...]) -> object:
 
 @dataclass(frozen=True, kw_only=True)
 class StandardizedTable(AuditTable):
-    """A table of standardized mean differences of scores, or of what they miss of the truth.
+    """A table of standardized mean differences of scores, or of residuals: the truth minus the score.
 
     Args:
         name: The name of the table in `.tables`.
@@ -154,7 +153,7 @@ class SegmentedTable(AuditTable):
         reading = {name: value for name, value in call.reading.items() if name not in {"times", "seed"}}
         test = stratified(*compared, within=call.within, adjust="none")
         by_segment = [self.metric.difference(*by, *_listed(call.within)) for by in call.features]
-        option = next((option for option in CUTS if is_list(call.counting.get(option))), None)
+        option = next((option for option in CUT_OPTIONS if is_list(call.counting.get(option))), None)
         cuts = [None]
         if option is not None:
             cuts = call.counting[option]

@@ -65,7 +65,7 @@ class Sample:
 
     @classmethod
     def of(cls, rows: pl.DataFrame) -> Sample:
-        """Those of rows with their weights."""
+        """The size, mean and squares of rows with their weights."""
         counted = rows.filter(pl.col("weight") > 0)
         if counted.is_empty():
             return cls(0.0, math.nan, 0.0)
@@ -78,7 +78,7 @@ class Sample:
 
     @classmethod
     def weighted(cls, mean: float, squares: float, weight: float, square: float) -> Sample:
-        """Those of sums of squared distances, weights, and squared weights."""
+        """The same from sums of squared distances, of weights, and of squared weights."""
         size = weight**2 / square if square else 0.0
         return cls(size, mean, squares * (size / weight) if weight else 0.0)
 
@@ -98,7 +98,7 @@ class Standardization:
     def compared(
         self, group: Sample, other: Sample, correlation: float, overall: float | None, z: float
     ) -> dict[str, float | None]:
-        """The deviation and the standardized difference with its limits, z errors of Hedges & Olkin (1985) from it.
+        """The deviation, and the standardized difference with limits at z standard errors (Hedges & Olkin, 1985).
 
         Nothing without a deviation; `overall` is that of all rows. The means of groups that share rows have a
         `correlation`, and a deviation of both counts these rows twice.

@@ -19,7 +19,7 @@ from tidyfair.escapes import display
 from tidyfair.evaluation import labels_with_scores
 from tidyfair.intervals import Scale
 from tidyfair.metrics.classification import instances
-from tidyfair.specs import By, Column, Options, Policy, Treatment, crossed_text, key_columns, names_of
+from tidyfair.specs import CUT_OPTIONS, By, Column, Options, Policy, Treatment, crossed_text, key_columns, names_of
 from tidyfair.specs.result_kinds import UNKNOWN_ROWS
 from tidyfair.tallies import Cut, Source, Suppression, Tally, open_frame
 
@@ -32,7 +32,6 @@ _HEADINGS = {
 }  # fmt: skip
 """The headings of columns that say what a row is about."""
 _ABOVE_MEDIAN = "\0above the median"
-CUTS = ("threshold", "top_k", "top_fraction")
 _ARGUMENTS = ("truth", "estimate", "probs", "threshold", "within", "complementary")
 """The arguments that tables may need."""
 _UNHEEDED = ("case_weights", "frequency_weights", "cluster")
@@ -120,7 +119,7 @@ class AuditCall:
         """The arguments that tables may need: `truth`, `estimate` (made of scores, too), `probs` and others."""
         given = {role for role in ("truth", "estimate", "within", "complementary") if getattr(self, role) is not None}
         given |= {role for role in ("probs", "threshold") if self.counting.get(role) is not None}
-        is_cut = any(self.counting.get(cut) is not None for cut in CUTS)
+        is_cut = any(self.counting.get(cut) is not None for cut in CUT_OPTIONS)
         return given | ({"estimate"} if "probs" in given and is_cut else set())
 
     def refuse_weights(self, table: str, argument: str, *heeded: str) -> None:
@@ -140,7 +139,7 @@ class AuditCall:
             if self.counting.get(name) is not None:
                 msg = f"audit(): the median of scores does not accept `{name}`; repeat the rows, or filter them."
                 raise ArgumentError(msg)
-        counting = {name: value for name, value in self.counting.items() if name not in {"probs", *CUTS}}
+        counting = {name: value for name, value in self.counting.items() if name not in {"probs", *CUT_OPTIONS}}
         counting["group_by"] = source.group_by or None
         reading = {name: value for name, value in self.reading.items() if name not in {"labels", "estimator"}}
         reading["pos_label"] = True
@@ -314,7 +313,7 @@ class ValuesTable(AuditTable):
     def frame(self, call: AuditCall, audit: NamedAudit) -> pl.DataFrame:
         """The tidy frame."""
         if not self.at_risk:
-            return self._values(call, audit, self.metrics, without=CUTS if "estimate" not in self.needs else ())
+            return self._values(call, audit, self.metrics, without=CUT_OPTIONS if "estimate" not in self.needs else ())
         # the thresholds of the call are the risks at which one acts
         threshold = call.counting["threshold"]
         if isinstance(threshold, Mapping):
@@ -562,7 +561,7 @@ def note(consequence: str = "not compared") -> pl.Expr:
 
 
 def read_feature(feature: tuple[Any, ...]) -> By:
-    """A feature, whichever of its groups are compared."""
+    """A feature from its columns, with the usual policy on groups."""
     return By.of(feature, "audit", Policy())
 
 

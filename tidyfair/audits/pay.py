@@ -19,7 +19,7 @@ from tidyfair.specs.result_kinds import PAY_BANDS, PAY_GAPS
 from tidyfair.tallies import open_frame
 
 Pay: TypeAlias = Literal["level", "basic", "complementary", "receiver"]
-"""The level of pay, its ordinary basic part, the other one among those who receive any, or 1 for each of these."""
+"""All pay; its ordinary basic part; its complementary part, of those who receive any; or 1 for these, else 0."""
 _PAY = "\0pay"
 _LARGE_GAP = 0.05 - 1e-12
 """The gap of a category to which Article 10(1)(a) applies; equal numbers may differ in their last digits."""

@@ -207,7 +207,7 @@ def _reads(metric: Member) -> frozenset[str]:
 
 
 def _unknown(key: str, kind: str, name: str, others: Sequence[str]) -> ArgumentError:
-    """The error for a name that is none, with that of the library."""
+    """The error for a name that does not exist, with the name to write instead."""
     known = [*names_of_metrics(), *others]
     ours = expression_for(name, names_of_metrics(), others) or name
     way_out = f" Here it is {ours!r}." if ours != name and ours in known else nearest(name, known)

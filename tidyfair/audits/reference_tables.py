@@ -191,14 +191,14 @@ class _Sides:
     other: Array
     """The values of the references."""
     others: tuple[Array, Array]
-    """The numerators and denominators of the rows that are not of a group but of its reference."""
+    """The numerators and denominators of the rows of the reference that are not in the group."""
     limits: tuple[Array, Array]
     error: Array
     """The standard errors of the comparisons."""
     p_value: Array
     """The p-values that agree with the limits."""
     correlation: Array | Literal[0] = 0
-    """The correlations of the values of both by chance; 0 where they share no rows."""
+    """The correlations by chance of the value of a group with that of its reference; 0 where they share no rows."""
 
 
 class _Table:
@@ -613,7 +613,7 @@ def _has_welch(test: str, metric: GroupwiseMetric, reference: object, scale: str
 
 
 def _check(metric: GroupwiseMetric, reference: object, scale: TableScale) -> None:
-    """Refuse a reference that is none, and scales that a metric does not have."""
+    """Refuse a reference that cannot be one, and a scale that the metric does not have."""
     (base,) = metric.metrics
     if not is_value(reference) or callable(reference):
         msg = f"compare_groups(): `to` is a group, or {IN_WORDS}, not {in_short(reference)}."

@@ -118,7 +118,7 @@ def _compared(beside: Evaluated, rows: pl.DataFrame, quantities: Estimates, scal
 
 
 def _beside_rests(evaluated: Evaluated, by: By, *, one_by_one: bool) -> Iterator[Tally]:
-    """Tallies of copies of the data, one for each group of a `by`: an outer group of it and of the rest."""
+    """Tallies of copies of the data, a copy for each group of a `by`: an outer group of the group and its rest."""
     tally, group_cells = evaluated.evaluator.tally, evaluated.group_cells
     span = slice_of(group_cells, by)
     if evaluated.evaluator.members is not None:
@@ -148,7 +148,7 @@ def _beside_rests(evaluated: Evaluated, by: By, *, one_by_one: bool) -> Iterator
 
 
 def _beside_others(evaluated: Evaluated, by: By) -> Tally:
-    """The same of groups that overlap, whose rests are the people outside of them."""
+    """The same tally where groups overlap: the rest of a group is everybody outside of it."""
     evaluator, first = evaluated.evaluator, evaluated.group_cells.spans[by][0]
     ((_, _, others),) = evaluator.beside(by, ("rest",))
     frames: list[pl.DataFrame | None] = []

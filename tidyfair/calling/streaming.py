@@ -95,8 +95,9 @@ class Accumulator:
             )
             raise ArgumentError(msg)
         self.metrics = metrics
+        self._asked = metrics.run.options(counting, SurveyCountOptions, truth=truth, estimate=estimate)
         # batches are counted as they are, and what is read of all of them is suppressed
-        self._options = metrics.run.options(counting, SurveyCountOptions, truth=truth, estimate=estimate)
+        self._options = replace(self._asked, suppress_below=None)
         self._pending = list[Tally]()
         self._lock = Lock()
 
@@ -107,8 +108,7 @@ class Accumulator:
         if counted is None:
             msg = "Nothing has been counted; update the accumulator with a batch first."
             raise ArgumentError(msg)
-        options = self._options
-        return self.metrics.reading(counted.given).run.suppressed(counted, options)
+        return self.metrics.reading(counted.given).run.suppressed(counted, self._asked)
 
     def update(
         self,
@@ -164,8 +164,7 @@ class Accumulator:
 
     def _count(self, batch: object, options: Options) -> None:
         """Count a batch with the variants of the metrics for the given columns."""
-        counted = replace(options, suppress_below=None)
-        self._add(self.metrics.reading(options.given).run.tally(batch, counted))
+        self._add(self.metrics.reading(options.given).run.tally(batch, options))
 
     def merge(self, other: Accumulator | Tally) -> Self:
         """Add the counts of another accumulator or of a tally, which is not changed."""

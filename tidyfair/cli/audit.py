@@ -16,7 +16,6 @@ from tidyfair.calling import GroupwiseFactory, GroupwiseMetric, Metric, metric_s
 from tidyfair.cli.fail_if import gate_of
 from tidyfair.cli.flags import as_flags, names_of
 from tidyfair.cli.inputs import (
-    CUTS,
     Inputs,
     added_metrics,
     check_kind,
@@ -53,7 +52,7 @@ from tidyfair.reports import (
     units_of,
     with_intervals_of,
 )
-from tidyfair.specs import RESULT_KEYS, By, key_columns
+from tidyfair.specs import CUT_OPTIONS, RESULT_KEYS, By, key_columns
 from tidyfair.tallies import ESTIMATE, Tally
 
 _MANY_GROUPS = 30
@@ -69,7 +68,7 @@ def audit(options: Namespace) -> int:
     outputs = Outputs.of(options)
     pages = _pages(options, outputs)
     inputs = read_inputs(options)
-    for cut in CUTS:
+    for cut in CUT_OPTIONS:
         if pages and isinstance(inputs.counting.get(cut), list):
             msg = f"A page is about one set of decisions: give one number as `{cut}`, or leave out `{pages[0]}`."
             raise ArgumentError(msg)
@@ -212,7 +211,7 @@ class _Audited:
     @property
     def has_several_cuts(self) -> bool:
         """True if decisions are made at several thresholds, numbers or shares of rows."""
-        return any(isinstance(self.inputs.counting.get(cut), list) for cut in CUTS)
+        return any(isinstance(self.inputs.counting.get(cut), list) for cut in CUT_OPTIONS)
 
     @cached_property
     def together(self) -> AuditResults:

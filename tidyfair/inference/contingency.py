@@ -22,7 +22,7 @@ _TAIL = 1e-14
 _BLOCK, _FIRST_STEPS = 2**16, 8
 """The tables, or the steps of all of them, that are worked out at once; and the steps of each, to begin with."""
 _FINEST = 2**18
-"""The root of the smallest cell beyond which several steps are taken at once."""
+"""Where the square root of the smallest cell is larger, several steps are taken at once."""
 
 
 def fisher(hits: Counts, rows: Counts, other_hits: Counts, other_rows: Counts, *, mid_p: bool = False) -> Array:
@@ -312,7 +312,7 @@ class Strata:
 
 
 def _about(value: float, half: float) -> tuple[float, float, float]:
-    """A ratio, with limits that are so far from it on the logarithmic scale."""
+    """A ratio with its limits, `half` to either side on the logarithmic scale."""
     return float(value), float(value * math.exp(-half)), float(value * math.exp(half))
 
 

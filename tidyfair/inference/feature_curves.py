@@ -41,7 +41,7 @@ __all__ = ["FeatureCurve", "feature_curve"]
 _FINE, _POINTS, _ENDS = 200, 50, (0.025, 0.975)
 """Bins that the feature is counted in, points of the curve, and the quantiles between which these are."""
 _SPAN, _FEWEST, _DISTINCT = 1.5, 50, 5
-"""The rows near a point: this times n to the power of 4/5, but so many rows, and values of the feature, at least."""
+"""The rows near a point, as a factor of n^(4/5); the fewest rows near it, and the fewest values of the feature."""
 _STEP = 1e-3
 """The part of the weights of a point by which a cell is moved for a derivative."""
 _DRAWS = 10_000
@@ -209,7 +209,7 @@ def _summed(sums: Mapping[str, Array], weights: Floats) -> dict[str, Array]:
 
 
 def _moved(points: Mapping[str, Array], sums: Mapping[str, Array], point: int, step: float) -> dict[str, Array]:
-    """The sums of a point with a part of each cell more, one after the other."""
+    """The sums of a point, once for each cell, with a part of that cell added."""
     moved: dict[str, Array] = {}
     for name, values in sums.items():
         added = step if reduction_of(name) == "sum" else 0.0

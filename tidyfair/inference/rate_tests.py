@@ -123,7 +123,7 @@ class AdjustedTest(GroupwiseOnData, CalledOnTallies):
     adjustments: ClassVar[tuple[str, ...]] = ADJUSTMENTS
     without: ClassVar[str] = ".p_adjusted"
     within: tuple[Column, ...] = ()
-    """The strata; none of most tests."""
+    """The columns of strata; most tests have none."""
     adjust: str = "none"
     family: str = "all"
     mid_p: bool = False

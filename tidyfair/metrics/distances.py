@@ -40,7 +40,7 @@ _MEAN_OF_ABSOLUTE = math.sqrt(2 / math.pi)
 
 
 def _weights(sample: Sample) -> Floats:
-    """The weights of its rows, 1 if unweighted."""
+    """The weights of the rows of a sample, 1 if it has none."""
     return np.ones(len(sample.score)) if sample.weight is None else sample.weight
 
 
@@ -164,12 +164,12 @@ def _distance(metric: Any, one: Sample, other: Sample) -> float:
 
 
 def _split(sample: Sample) -> tuple[Sample, Sample]:
-    """Those with the event, and those without."""
+    """The rows of a sample with the event, and those without."""
     return _part(sample, event=True), _part(sample, event=False)
 
 
 def _part(sample: Sample, *, event: bool) -> Sample:
-    """Those with or without the event."""
+    """The rows of a sample with the event, or those without."""
     taken = np.flatnonzero(sample.truth.astype(bool) == event)
     if not len(taken):
         raise Undefined(Status.ONE_CLASS)

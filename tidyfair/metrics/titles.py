@@ -131,7 +131,7 @@ _COMPARED = {
     "difference": "Difference in {}", "ratio": "Ratio of {}", "group_minimum": "Lowest {} of a group",
     "group_maximum": "Highest {} of a group",
 }  # fmt: skip
-"""The ways in which every metric compares itself."""
+"""The titles of the comparisons that every metric has, by the end of their names."""
 _AT_A_TIME = " at a time"
 """The words of titles for the time that a row may name."""
 _AT = {

@@ -102,10 +102,10 @@ class Picture:
     """What is known of the values, where the table has no `span` of each panel."""
     limit: str = "limit"
     """The name of the limit, where it is the same for all rows."""
-    x: Sequence[str] = ("",)
-    """The title of the horizontal axis, and shorter ones."""
-    y: Sequence[str] = ("",)
-    """The title of the vertical axis, where the headings of panels do not say it, and shorter ones."""
+    x: str = ""
+    """The title of the horizontal axis, whose brackets are left out where there is no room."""
+    y: str = ""
+    """The title of the vertical axis, where the headings of panels do not say it."""
     at: float | None = None
     """A value of the horizontal axis that is marked."""
     x_span: Span = field(default_factory=Span)
@@ -202,7 +202,7 @@ def panel(
     The heading stands above the labels, and below it the title of the vertical axis.
     """
     title: Vega = {"offset": 6, "fontSize": TEXT, "limit": width, **place, "text": heading}
-    name = f"\N{UPWARDS ARROW} {axis}"
+    name = f"\N{UPWARDS ARROW} {fitting(_with_shorter(axis), width, SMALL)}"
     if heading and axis:
         title |= {"subtitle": name, "subtitleFontSize": SMALL}
     elif axis:
@@ -254,11 +254,12 @@ class Axes:
         low, high = self.ends
         # of three there are at least two, however round their steps are
         ticks = 5 if self.length >= 260 or self.values == "y" else 4 if self.length >= 150 else 3
-        axis: Vega = {"tickCount": ticks, "title": self.title or None}
+        title = fitting(_with_shorter(self.title), self.length, SMALL)
+        axis: Vega = {"tickCount": ticks, "title": title or None}
         if self.unit:
             axis["labelExpr"] = "format(datum.value * 100, '~r')" + " + '%'" * (self.unit == "%")
             if self.unit == "points":
-                axis["title"] = f"{self.title} (points)" if self.title else "points"
+                axis["title"] = f"{title} (points)" if title else "points"
         if self.values == "x":
             axis |= {"labelFlush": 4, "labelBound": _BEYOND}
         elif max(-low, high) >= _LARGE or high - low < _SMALL_NUMBER:
@@ -357,6 +358,11 @@ def text_width(text: str, size: float = TEXT) -> float:
 def fitting(texts: Sequence[str], width: float, size: float) -> str:
     """The first of several texts that fits; else the last."""
     return next((text for text in texts if text_width(text, size) <= width), texts[-1])
+
+
+def _with_shorter(title: str) -> list[str]:
+    """A title, and the same without its brackets."""
+    return [title, title.partition(" (")[0]]
 
 
 def shown(text: str) -> str:
@@ -508,7 +514,7 @@ def dots(picture: Picture, width: float) -> tuple[list[Vega], int]:
         ends = _ends_of(picture.rows_of_same_scale(part), span)
         is_last = len(panels) >= len(parts) - layout.columns
         alone = _OF_ONE.get(name, name) if len(parts) == 1 and name != part["what"][0] else ""
-        title = picture.x[0] or alone if is_last else ""
+        title = picture.x or alone if is_last else ""
         axes = replace(_axes_of_rows(part, ends, layout), title=title)
         labels = _labels(axes, part, layout) if len(panels) % layout.columns == 0 else []
         layers = _value_layers(axes, part, span.reference, picture, width - layout.labels)
@@ -560,13 +566,13 @@ def over_time(picture: Picture, width: float) -> tuple[list[Vega], int]:
         ends = _ends_of(part, span)
         inner = width - width_of_ticks(ends)
         is_last = len(panels) == len(parts) - 1
-        title = picture.x[0] if is_last else None
+        title = picture.x if is_last else None
         axis = {"labelAngle": 0, "labelOverlap": True, "grid": False, "title": title}
         scale = {"type": "band", "domain": part["what"].to_list()}
         axes = Axes("y", ends, inner, {"x": nominal("what", scale=scale, axis=axis)})
         layers = _value_layers(axes, part, span.reference, picture, inner)
         line = axes.layer("line", "estimate", color=MUTED, strokeWidth=1, opacity=0.6)
-        heading = name if len(parts) > 1 else picture.y[0]
+        heading = name if len(parts) > 1 else picture.y
         height = min(max(inner * 0.4, 170), 220)
         panels.append(panel([line, *layers], part, inner, height, heading, limit=width))
     return panels, 1
@@ -762,7 +768,7 @@ def lines(picture: Picture, width: float) -> tuple[list[Vega], int]:
         layers += _line_layers(axes, across, placed, picture, {"color": colour, "detail": nominal("series")}, dash)
         height = across.length if picture.square else height
         heading = part["panel"][0] if len(parts) > 1 else ""
-        panels.append(panel(layers, placed, across.length, height, heading, picture.y[0], limit=room))
+        panels.append(panel(layers, placed, across.length, height, heading, picture.y, limit=room))
     return panels, columns
 
 
@@ -778,7 +784,7 @@ def _axes_of_lines(picture: Picture, part: pl.DataFrame, room: float) -> tuple[A
         x_ends = ends_of_axis([*part["x"], picture.at], picture.x_span)
     inner = room - width_of_ticks(ends)
     length, unit = min(inner, _LARGEST_SQUARE) if picture.square else inner, unit_of_part(part)
-    across = Axes("x", x_ends, length, {}, picture.x[0], unit=unit if picture.square else "")
+    across = Axes("x", x_ends, length, {}, picture.x, unit=unit if picture.square else "")
     return across, Axes("y", ends, inner, {"x": across.place("x")}, unit=unit)
 
 
@@ -893,8 +899,7 @@ def scatter(picture: Picture, width: float) -> tuple[list[Vega], int]:
     columns = columns_of(len(parts), width, _LEAST_LINES)
     room = (width - COLUMN_GAP * (columns - 1)) / columns
     inner = room - max(width_of_ticks(ends_of_axis(part["estimate"], Span())) for part in parts.values())
-    x = fitting(picture.x, inner, SMALL)
-    across = Axes("x", ends_of_axis(picture.table["x"], Span()), inner, {}, x)
+    across = Axes("x", ends_of_axis(picture.table["x"], Span()), inner, {}, picture.x)
     colour = legend("key", colours, width)
     shape = {**colour, "scale": {"domain": list(colours), "range": ["circle", "circle", "diamond"]}}
     panels: list[Vega] = []
@@ -912,9 +917,8 @@ def scatter(picture: Picture, width: float) -> tuple[list[Vega], int]:
         for side, align, dx in ((named.filter("right"), "right", -9), (named.filter(~pl.col("right")), "left", 9)):
             style: Vega = {"align": align, "dx": dx, "dy": -8, "fontSize": TEXT, "limit": inner / 2}
             layers += axes.text("series", {"y": axes.place("estimate")}, side, **style)
-        y = fitting(picture.y, room, SMALL)
         height = min(320, max(220, room * 0.45))
-        panels.append(panel(layers, table, inner, height, name, y, limit=room))
+        panels.append(panel(layers, table, inner, height, name, limit=room))
     return panels, columns
 
 

@@ -15,15 +15,16 @@ from tidyfair.evaluation import texts_of
 from tidyfair.metrics import capitalized, in_prose
 from tidyfair.reports.plots import (
     CUT_TITLES,
+    GROUP,
     OUTER,
+    PAIR,
+    PANEL,
+    VALUE,
     PlotInput,
     by_words,
     has_intervals,
-    level_text,
     listed_names,
     listed_titles,
-    pair_text,
-    with_group_text,
 )
 from tidyfair.reports.tables import (
     EVERYBODY,
@@ -229,7 +230,7 @@ def _names(plot: PlotInput, frame: pl.DataFrame) -> list[_Name]:
     by = pl.col(".by").cast(pl.String).str.replace_all(":", " and ", literal=True)
     if frame[".metric"].count():
         base = pl.format(" ({})", pl.col(".base_metric").map_elements(in_prose, return_dtype=pl.String)).fill_null("")
-        names.append(name("metric", plot.metric() + level_text() if has_groups else plot.panel() + base))
+        names.append(name("metric", pl.col(VALUE) if has_groups else pl.col(PANEL) + base))
     if frame[".by"].count() and (has_groups or not frame[".metric"].count()):
         names.append(name("feature", by, " by "))
     if plot.cut:
@@ -237,7 +238,7 @@ def _names(plot: PlotInput, frame: pl.DataFrame) -> list[_Name]:
     if frame[".period"].count():
         names.append(_Name(plot.period or "period", _periods(frame, is_found=plot.kind is CHANGES)))
     if has_groups:
-        group = pair_text() if frame[".other"].count() else crossed_text(".group")
+        group = pl.col(PAIR if frame[".other"].count() else GROUP)
         everybody = pl.when(pl.col(".by").is_null()).then(pl.lit(_EVERYBODY)).otherwise(pl.lit("All groups"))
         names.append(name(_GROUP, group.fill_null(everybody)))
     if frame[".model_other"].n_unique() > 1:
@@ -263,7 +264,7 @@ def _periods(frame: pl.DataFrame, *, is_found: bool) -> pl.Series:
 
 def _table(plot: PlotInput) -> _Table:
     """The table of a result, with a row for each of its rows."""
-    frame = with_group_text(plot.frame) if plot.frame[".group"].count() and plot.frame[".by"].count() else plot.frame
+    frame = plot.frame
     names = _names(plot, frame)
     caption = ""
     if plot.reference:

@@ -12,6 +12,7 @@ import polars as pl
 
 from tidyfair.errors import ArgumentError, ColumnError, TidyfairError, in_short, listed
 from tidyfair.specs import (
+    CUT_OPTIONS,
     DISTRIBUTION_BY_LABEL,
     EXACT_SCORES,
     ROLE,
@@ -37,7 +38,7 @@ from tidyfair.tallies.moments import ACTUAL, PREDICTED, Needs
 from tidyfair.tallies.source import FREQUENCY, WEIGHT, Source
 from tidyfair.tallies.tally import TRUTH, Judge, Key, Scores, Tally
 from tidyfair.tallies.tally_checks import check_given
-from tidyfair.tallies.thresholds import ESTIMATE, RULES, Cut
+from tidyfair.tallies.thresholds import ESTIMATE, Cut
 
 Wanted: TypeAlias = "dict[str, tuple[str, Column]]"
 """The columns that are read, `{internal name: (role, column)}`."""
@@ -389,7 +390,7 @@ def _cut(
     formulas: _Formulas, needs: Needs, options: Options, scores: Scores | None, sides: Privileged | None
 ) -> Cut | None:
     """The threshold or selection of a call, if these metrics and the outer groups can use it."""
-    rules = {rule: getattr(options, rule) for rule in RULES if getattr(options, rule) is not None}
+    rules = {rule: getattr(options, rule) for rule in CUT_OPTIONS if getattr(options, rule) is not None}
     for rule in rules:
         for name, formula in formulas:
             if not formula.has_labels:

@@ -164,7 +164,7 @@ class Gate(MetricSetOnData, CalledOnTallies):
         return self.judged(tally, options, after_holm=True)
 
     def judged(self, tally: Tally, options: Options, *, after_holm: bool = False) -> pl.DataFrame:
-        """The results with their verdicts; without Holm's adjustment of failures as if each were the only one."""
+        """The results with their verdicts; failures are adjusted for their number only if `after_holm`."""
         verdicts = self._verdicts(tally, options, after_holm=after_holm)
         if not any(map(has_unknown, self.metrics)):
             return verdicts

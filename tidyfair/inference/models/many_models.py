@@ -31,7 +31,7 @@ _MOST_DRAWN = 6e8
 """The most numbers that are drawn for the largest of all deviations; beyond, the bound of Bonferroni is used."""
 _MOST_GROUPS = 100
 _MOST_GAPS = 128
-"""The most gaps of one model that those of another are compared with, beside the same gap: those that are largest."""
+"""The most gaps of one model, the largest, that each gap of another is compared with, beside the same gap."""
 _HALF_ROW = 0.5
 """The rows added to each cell when errors are computed."""
 _STEP = 0.25

@@ -27,9 +27,9 @@ __all__ = ["ChangeSearch"]
 _MOST_DRAWN = 2_000_000
 """The most counts that are drawn at once."""
 _DRAWS_OF_TIMES = 399
-"""The most draws for each time that a change may have begun."""
+"""The most draws for each split that may be the true one."""
 _NEVER_GAINED = 30.0
-"""The squares of standard errors by which no other split gains on the true one by chance."""
+"""No split exceeds the true one by more than this in squared distance by chance."""
 _FARTHEST = 6.0
 """The most standard errors from values to their limits, whose level is a number below 1."""
 _SHOWN = schema_of(".metric .by .group .n .change .lower .upper .p_value .estimate_before .estimate")
@@ -48,7 +48,7 @@ class _RateSeries:
     """The index of the group that others are compared with, if there is one."""
 
     def of_groups(self, groups: Array) -> _RateSeries:
-        """The same of some groups."""
+        """The series of some of the groups."""
         numbers: list[int] = groups.tolist()
         reference = [numbers.index(group) for group in self.reference if group in numbers]
         texts = [self.texts[group] for group in numbers]

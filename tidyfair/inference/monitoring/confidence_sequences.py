@@ -30,9 +30,9 @@ Index: TypeAlias = Any
 """The index of some elements of an array: that of `numpy.nonzero`, or `...` for all."""
 
 _LARGEST_BET, _BETS = 8.0, 13
-"""The largest b, and how many there are, each half of the one before: down to 1/512, for up to ten million rows."""
+"""The largest bet, and how many there are, each half the one before: down to 1/512, for up to ten million rows."""
 _CENTRAL, _SPREAD = 5, 4
-"""The index of the b with the largest weight, 1/4, and how slowly the weights of the others fall."""
+"""The index of the bet with the largest weight, 1/4, and how slowly the weights of the others fall."""
 _MOST_STEPS, _SLOW = 200, 4
 _EXACT = 1e-10
 """Steps that are smaller end a search."""
@@ -41,7 +41,7 @@ _EXACT_VALUE = 1e-7
 _FEW = 16
 """Pairs of each row whose limits are worked out first."""
 _PRICE = 2.0
-"""Roughly what the mixture costs of the logarithm of the best bet."""
+"""Roughly how far the logarithm of the mixture is below that of the best bet."""
 _BLOCK = 2**12
 """Mixtures that are worked out at once, so that all their bets stay in the cache."""
 
@@ -55,7 +55,7 @@ class Totals:
 
     @property
     def reversed(self) -> Totals:
-        """The same of 1 less each value."""
+        """The totals of 1 minus each value."""
         return Totals(self.rows - self.total, self.rows)
 
     def at(self, index: Index) -> Totals:
@@ -239,7 +239,7 @@ def _mixture() -> tuple[Floats, Floats]:
 
 
 def few_mixtures(total: Floats, rows: Floats, mean: Floats) -> tuple[Floats, Floats, Floats]:
-    """The same of few sums, as one array each."""
+    """The same as `_log_mixture`, for few sums: three arrays."""
     # a row for each bet
     bets, log_weights = (values[:, None] for values in _mixture())
     gains = np.expm1(bets)

@@ -230,17 +230,17 @@ def _ends(probabilities: Array) -> tuple[float, float]:
 
 @dataclass(frozen=True, eq=False)
 class _Outcomes:
-    """The rows of an outer group, counted by what is known of them, which is finer than the proxy or as fine."""
+    """The rows of an outer group, counted by what is known of them: the proxy, or more than that."""
 
     probabilities: Array
-    """Known by groups."""
+    """The probabilities of groups: an array of what is known by groups."""
     value: Array
     """The value of the proxy."""
     known_rows: Array
-    """Kinds by known."""
+    """Numbers of rows: kinds by what is known."""
     known_weights: Array
     rows: Array
-    """Kinds by values of the proxy."""
+    """Numbers of rows: kinds by values of the proxy."""
     weights: Array
     squares: Array
     """The sums of squared weights, as `weights` has those of weights."""

@@ -43,7 +43,7 @@ _LOGISTIC = math.pi**2 / 3
 _EDGE = 1e-12
 """Means of rates stay so far from 0 and 1."""
 _MOST_COUNTED = 1e9
-"""Of more rows of a group, logarithms of likelihoods are too large to tell spreads from each other."""
+"""The most rows of a group that likelihoods use; of more, their logarithms are too large to compare spreads."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -55,7 +55,7 @@ class PooledRates(ABC):
 
     @cached_property
     def _counted(self) -> tuple[Array, Array]:
-        """The hits and rows that likelihoods are of: those of very large groups as of fewer rows with the same rate."""
+        """The hits and rows that likelihoods use; a very large group counts as fewer rows with the same rate."""
         share = np.minimum(1, _MOST_COUNTED / self.rows)
         return self.hits * share, self.rows * share
 
@@ -374,7 +374,7 @@ def _concentrations(spreads: Array) -> Array:
 
 
 def share_of_logit(logit: Array) -> Array:
-    """The share that has a logit."""
+    """The share with a given logit."""
     return 1 / (1 + np.exp(-np.clip(logit, -700, 700)))
 
 

@@ -42,7 +42,7 @@ _MOST_FEATURES = 6
 _ROUNDED = 1e-14
 """Errors that are smaller are those of rounding."""
 _MOST_NUMBERS = 2**21
-"""The most counts of samples without a unit that are held at once."""
+"""The most counts held at once, of samples that each lack one unit."""
 
 
 @dataclass(frozen=True, repr=False)
@@ -175,7 +175,7 @@ class _Sample:
     unit: Array
     """The unit of each count."""
     group: Array
-    """Its group: 1, and 0 for the one that it is compared with."""
+    """The group of each count: 1, or 0 for the group that it is compared with."""
     cell: Array
     hits: Array
     rows: Array

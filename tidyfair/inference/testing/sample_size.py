@@ -38,13 +38,13 @@ _HALVINGS = 14
 _MOST_GROUPS = 10_000
 _MOST_ROWS = 10**7
 _TOTALS, _DRAWS_OF_TOTAL = 100, 20
-"""The most numbers of hits that have a test of their own, and the draws that each is for."""
+"""The most numbers of hits that get a test of their own, and the draws for each further test."""
 _FEWEST = 200
 """The fewest shuffles of a test."""
 _LEAST_MORE, _MOST_MORE, _NUMBERS = 5, 25, 250
-"""More of them for each draw that is tested: at least, at most, and as many as cost so many numbers."""
+"""Further shuffles for each draw that is tested: the fewest, the most, and the numbers that these may fill."""
 _PILOT, _SURE = 0.1, 5.0
-"""The share of draws that may tell alone, and how far from the power they then are, in standard errors."""
+"""The share of draws tried first, and the standard errors from the power at which these settle the matter."""
 _LEAST_CONFIDENCE = 0.5
 _JUDGED = 12
 """Draws that a gate judges in each of two rounds: over all draws, and over those where its verdicts change."""
