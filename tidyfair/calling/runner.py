@@ -30,8 +30,8 @@ from tidyfair.evaluation import (
     EvaluationPlans,
     Results,
     evaluate_specs,
-    labels_with_scores,
     missing_in_words,
+    read_labels,
     texts_of,
     tidy_groups,
     with_features,
@@ -268,7 +268,7 @@ class Run:
         """Refuse an event, or a value of a condition, that does not occur and may be misspelt."""
         check_tally(tally)
         if options.pos_label is not None and not tally.needs.numbers:
-            labels_with_scores(tally, labels=options.labels, pos_label=options.pos_label, estimator=options.estimator)
+            read_labels(tally, options)
         for sides, keys in _sides(tally, self.specs):
             if unseen := sides.unseen(keys):
                 raise ArgumentError(unseen[0])

@@ -4,7 +4,7 @@
 from tidyfair.evaluation.array_metrics import SurvivalSample, influences_of, rows_with_weight
 from tidyfair.evaluation.disparities import compare
 from tidyfair.evaluation.evaluated import (
-    Evaluated, EvaluationPlans, evaluate_specs, evaluated_apart, labels_with_scores, scores_of_levels,
+    Evaluated, EvaluationPlans, evaluate_specs, evaluated_apart, scores_of_levels,
 )  # fmt: skip
 from tidyfair.evaluation.evaluator import Evaluator, RequestedFormula
 from tidyfair.evaluation.group_cells import (

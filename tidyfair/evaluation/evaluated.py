@@ -13,20 +13,19 @@ from tidyfair.errors import ArgumentError, ColumnError, LabelError, listed
 from tidyfair.evaluation.evaluator import EvaluationPlan, Evaluator
 from tidyfair.evaluation.group_cells import GroupCells, counting_rows_once, number_group_cells
 from tidyfair.evaluation.judged import JudgedEvaluator
-from tidyfair.evaluation.labels import NUMBERS, Labels, has_own_order, read_labels
+from tidyfair.evaluation.labels import NUMBERS, Labels, read_labels
 from tidyfair.evaluation.statistics import LabelReading
 from tidyfair.evaluation.value_rows import NO_LEVEL, ValueRows, value_rows
 from tidyfair.specs import (
     Average,
     By,
-    Forecast,
     Integers,
     MetricSpec,
     Options,
     formulas_of,
     names_of,
 )
-from tidyfair.specs.formulas import LabelDistributions, LabelSums
+from tidyfair.specs.formulas import Formula, LabelDistributions, LabelSums
 from tidyfair.tallies import THRESHOLD, Cut, Members, Tally
 
 
@@ -116,7 +115,7 @@ class Evaluated:
     def _cut_of_rows(self, name: str, spec: Integers, outer: Integers) -> pl.Series:
         """The threshold of each row of a call with a list of thresholds."""
         if THRESHOLD not in self.group_cells.outer_keys.columns:
-            of_specs = [self.point if _is_at_points(own) else None for own in self.specs]
+            of_specs = [self.point if any(map(_is_at_each, formulas_of(own))) else None for own in self.specs]
             return pl.Series(name, [of_specs[number] for number in spec.tolist()], pl.Float64)
         values = self.group_cells.outer_keys[THRESHOLD][outer].alias(name)
         return values.cast(pl.Int64) if name == ".top_k" else values
@@ -185,30 +184,10 @@ def evaluate_specs(
         _check_risk_thresholds(specs, tally.cut)
     labels = NUMBERS
     if not tally.needs.numbers:
-        labels = labels_with_scores(
-            tally,
-            labels=options.labels,
-            pos_label=options.pos_label,
-            estimator=options.estimator,
-            any_event=plans.any_event,
-            allow_unseen=True,
-        )
-    if tally.forecast is not None:
-        return _evaluate_forecast(tally, tally.forecast, specs, options)
-    if tally.cut is None or not tally.cut.several:
+        labels = read_labels(tally, options, any_event=plans.any_event, allow_unseen=True)
+    if tally.forecast is None and (tally.cut is None or not tally.cut.several):
         return [_evaluate(tally, plans, labels, options)]
-    cut = f".{tally.cut.option}"
-    for spec in specs:
-        if len({formula.kind for formula in formulas_of(spec)}) > 1:
-            msg = (
-                f"{spec.name} combines metrics of labels and of scores, so it accepts only one {tally.cut.option} at "
-                "a time."
-            )
-            raise ArgumentError(msg)
-    of_labels = EvaluationPlans(tuple(spec for spec in specs if spec.kind == "class"))
-    others = EvaluationPlans(tuple(spec for spec in specs if spec.kind != "class"))
-    evaluated = [_evaluate(tally.at_each_cut(), of_labels, labels, options, cut)] if of_labels.specs else []
-    return evaluated + ([_evaluate(tally, others, labels, options, cut)] if others.specs else [])
+    return _evaluate_at_each(tally, specs, labels, options)
 
 
 def _evaluate_margins(tally: Tally, specs: Sequence[MetricSpec], options: Options) -> Iterator[list[Evaluated]]:
@@ -218,57 +197,35 @@ def _evaluate_margins(tally: Tally, specs: Sequence[MetricSpec], options: Option
         yield evaluate_specs(replace(tally.of_feature(by), margins={}), comparisons, options)
 
 
-def _evaluate_forecast(
-    tally: Tally, forecast: Forecast, specs: Sequence[MetricSpec], options: Options
-) -> list[Evaluated]:
-    """Evaluate metrics of predictions at points: at each of them, and those of all points together."""
+def _evaluate_at_each(tally: Tally, specs: Sequence[MetricSpec], labels: Labels, options: Options) -> list[Evaluated]:
+    """Evaluate metrics at each of several cuts, or points of predictions, and once those of all of them together."""
+    axis, problem = None, "metrics at each of several points and over all of them; compare them apart"
+    points = tally.forecast.points if tally.forecast is not None else ()
+    if tally.cut is not None:
+        axis = f".{tally.cut.option}"
+        problem = f"metrics of labels and of scores, so it accepts only one {tally.cut.option} at a time"
     for spec in specs:
-        if len({formula.at_points for formula in formulas_of(spec)}) > 1:
-            msg = f"{spec.name} combines metrics at each of several points and over all of them; compare them apart."
+        if len({_is_at_each(formula) for formula in formulas_of(spec)}) > 1:
+            msg = f"{spec.name} combines {problem}."
             raise ArgumentError(msg)
-    of_points = EvaluationPlans(tuple(spec for spec in specs if _is_at_points(spec)))
-    others = EvaluationPlans(tuple(spec for spec in specs if not _is_at_points(spec)))
-    if not of_points.specs:
-        return [_evaluate(tally.over_points(), others, NUMBERS, options)] if others.specs else []
-    if len(forecast.points) == 1:
+    at_each = tuple(spec for spec in specs if any(map(_is_at_each, formulas_of(spec))))
+    others = tuple(spec for spec in specs if spec not in at_each)
+    if at_each and tally.forecast is not None:
+        axis = tally.forecast.axis
+    if at_each and len(points) == 1:
         # the average over a single point is that of the point
-        (point,) = forecast.points
-        every = EvaluationPlans(tuple(specs))
-        return [replace(_evaluate(tally.at_each_point(), every, NUMBERS, options, forecast.axis), point=point)]
-    evaluated = [_evaluate(tally.at_each_point(), of_points, NUMBERS, options, forecast.axis)]
-    if others.specs:
-        evaluated.append(_evaluate(tally.over_points(), others, NUMBERS, options, forecast.axis))
+        evaluated = _evaluate(tally.at_each_cut(), EvaluationPlans(tuple(specs)), labels, options, axis)
+        return [replace(evaluated, point=points[0])]
+    evaluated: list[Evaluated] = []
+    for own, counted in ((at_each, tally.at_each_cut), (others, tally.over_points)):
+        if own:
+            evaluated.append(_evaluate(counted(), EvaluationPlans(own), labels, options, axis))
     return evaluated
 
 
-def _is_at_points(spec: MetricSpec) -> bool:
-    """Check whether a spec has a value for each evaluation time, or level of a quantile."""
-    return any(formula.at_points for formula in formulas_of(spec))
-
-
-def labels_with_scores(
-    tally: Tally,
-    *,
-    labels: Sequence[object] | None,
-    pos_label: object,
-    estimator: str | None,
-    any_event: bool = False,
-    allow_unseen: bool = False,
-) -> Labels:
-    """The labels of a call; if not declared otherwise, the keys of a mapping of scores."""
-    mapped = tally.scores.labels if tally.scores else None
-    without = [] if mapped is None else [label for label in tally.seen["truth"] if label not in mapped]
-    if mapped is not None and without:
-        msg = f"`probs` has columns for {listed(mapped)} but not for {listed(without)}; give one for each label."
-        raise ColumnError(msg)
-    if labels is not None or mapped is None or tally.levels("truth"):
-        return read_labels(
-            tally, labels=labels, pos_label=pos_label, estimator=estimator, any_event=any_event,
-            allow_unseen=allow_unseen,
-        )  # fmt: skip
-    read = read_labels(tally, labels=mapped, pos_label=pos_label, estimator=estimator)
-    # a mapping says which labels there are, not that they are in order
-    return replace(read, in_order=has_own_order(read.values))
+def _is_at_each(formula: Formula) -> bool:
+    """Check whether a formula has a value for each cut, or for each evaluation time, or level of a quantile."""
+    return formula.kind == "class" or formula.at_points
 
 
 def _evaluate(
