@@ -121,7 +121,8 @@ def _with_residuals(source: Source, call: AuditCall) -> pl.DataFrame:
 def _is_event(rows: pl.DataFrame, actual: pl.Series, truth: Column, call: AuditCall) -> pl.Series:
     """A mask of the rows whose truth is the event, null where it is missing."""
     tally = base_rate.tally(rows, truth.source)
-    labels = read_labels(tally, Options(**call.reading | {"estimator": "binary"}))
+    given = call.reading.get
+    labels = read_labels(tally, Options(labels=given("labels"), pos_label=given("pos_label"), estimator="binary"))
     event = labels.values[labels.event or 0]
     # Python compares labels by value, True with 1 and 1.0, and polars by dtype
     same = [value for value in tally.seen[TRUTH] if value == event]

@@ -214,8 +214,8 @@ def _evaluate_at_each(tally: Tally, specs: Sequence[MetricSpec], labels: Labels,
         axis = tally.forecast.axis
     if at_each and len(points) == 1:
         # the average over a single point is that of the point
-        evaluated = _evaluate(tally.at_each_cut(), EvaluationPlans(tuple(specs)), labels, options, axis)
-        return [replace(evaluated, point=points[0])]
+        of_point = _evaluate(tally.at_each_cut(), EvaluationPlans(tuple(specs)), labels, options, axis)
+        return [replace(of_point, point=points[0])]
     evaluated: list[Evaluated] = []
     for own, counted in ((at_each, tally.at_each_cut), (others, tally.over_points)):
         if own:

@@ -315,7 +315,7 @@ class FairnessScorer(Scorer):
     def _features_of_frame(self, data: Any, names: list[str]) -> dict[str, Any]:
         """The columns of a frame or a mapping by their labels, which can be numbers."""
         is_pandas = type(data).__module__.partition(".")[0] == "pandas"
-        has_labels = is_pandas or isinstance(data, Mapping)
+        has_labels = is_pandas or not hasattr(data, "columns")
         present: Any = data if has_labels else open_frame(data).columns
         labels = {name: dict(self.numbers).get(name, name) for name in names}
         for label in labels.values():

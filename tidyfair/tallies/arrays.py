@@ -151,11 +151,11 @@ def _from_array(name: str, values: Any) -> pl.Series:
     """An array, a list or a series as a column."""
     if isinstance(values, pl.Series):
         return values if values.name == name else values.alias(name)
-    is_array = type(values) is np.ndarray
+    own: type[object] = type(values)
+    kind, is_array = own.__module__.partition(".")[0], own is np.ndarray
     if not is_array and isinstance(values, str | bytes | Real | Mapping | AbstractSet):
         msg = f"`{name}` must be an array of one plain value per row, not {values!r}."
         raise ColumnError(msg)
-    kind = type(values).__module__.partition(".")[0]
     try:
         if kind == "pandas":
             series = sys.modules["pandas"].Series(values)
