@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -23,6 +23,7 @@ from tidyfair.specs import (
     MetricSpec,
     Options,
     formulas_of,
+    named_formulas,
     names_of,
 )
 from tidyfair.specs.formulas import Formula, LabelDistributions, LabelSums
@@ -268,27 +269,25 @@ def _evaluate(
 def _check_order_of_labels(tally: Tally, labels: Labels, specs: Sequence[MetricSpec]) -> None:
     """Refuse labels or columns of scores without an order for formulas that read it."""
     mapped = tally.scores.labels if tally.scores else None
-    same_order = mapped is None or list(mapped) == list(labels.values)
-    if labels.in_order and same_order:
+    if labels.in_order and (mapped is None or list(mapped) == list(labels.values)):
         return
-    formulas = [named for spec in specs for named in spec.formulas]
-    over_labels = [(name, formula) for name, formula in formulas if isinstance(formula, LabelSums)]
     shown, reads_all, many = listed(labels.values), labels.event is None, len(labels.values) > 2
     no_order = f"but {shown} have no order: list them in order as `labels=[…]`, or make the columns Enums."
-    # the metrics that each reason is about
-    reasons = {
+    # the first that applies to a metric counts
+    reasons: dict[str, Callable[[Formula], bool]] = {
         f"measures the distance between truth and estimate in levels, {no_order}":
-            [name for name, formula in over_labels if formula.counts_steps and reads_all and not labels.in_order],
+            lambda own: reads_all and not labels.in_order and isinstance(own, LabelSums) and own.counts_steps,
         f"accumulates from label to label in order, {no_order}":
-            [name for name, formula in over_labels if formula.reads_label_order and many and not labels.in_order],
+            lambda own: many and not labels.in_order and isinstance(own, LabelSums) and own.reads_label_order,
         f"needs ordered labels, but the order of {shown} and of the columns of `probs` is unknown; list both in order, "
         "`labels=[…]` and `probs=[…]`.":
-            [name for name, formula in formulas if reads_all and any(term.cumulative for term in formula.all_terms)],
+            lambda own: reads_all and any(term.cumulative for term in own.all_terms),
     }  # fmt: skip
-    for reason, names in reasons.items():
-        if names:
-            msg = f"{names[0]} {reason}"
-            raise LabelError(msg)
+    for reason, applies in reasons.items():
+        for name, formula in named_formulas(specs):
+            if applies(formula):
+                msg = f"{name} {reason}"
+                raise LabelError(msg)
 
 
 def scores_of_levels(tally: Tally, labels: Labels) -> dict[int, str]:

@@ -201,8 +201,23 @@ class RequestedFormula:
     name: str
     formula: Formula
     average: Average
+    part: int
+    """1 if it belongs to a disparity that is subtracted from another one, else 0."""
     distinct: int
     """Its index among the pairs of a formula and an average, which several specs may share."""
+
+    @classmethod
+    def of_specs(cls, specs: Sequence[MetricSpec], estimator: str | None, *, one_event: bool) -> list[RequestedFormula]:
+        """The formulas of some specs, for labels of which one is the event, or all are read by an estimator."""
+        requested: list[RequestedFormula] = []
+        index_of_pair: dict[tuple[Formula, Average], int] = {}
+        for number, spec in enumerate(specs):
+            first_subtracted = len(spec.formulas) - spec.subtracted
+            for index, (name, formula) in enumerate(spec.formulas):
+                average = average_of(spec, formula, estimator, one_event=one_event)
+                distinct = index_of_pair.setdefault((formula, average), len(index_of_pair))
+                requested.append(cls(number, name, formula, average, int(index >= first_subtracted), distinct))
+        return requested
 
 
 class EvaluationPlan:
@@ -211,34 +226,19 @@ class EvaluationPlan:
     def __init__(self, specs: tuple[MetricSpec, ...], estimator: str | None, *, one_event: bool) -> None:
         """Make the plan for labels of which one is the event, or all are read by an estimator."""
         self.specs = specs
-        self.requested: list[RequestedFormula] = []
-        self.distinct: list[RequestedFormula] = []
+        self.requested = RequestedFormula.of_specs(specs, estimator, one_event=one_event)
+        self.distinct = list({metric.distinct: metric for metric in self.requested}.values())
         """The formulas that are evaluated, each once."""
-        index_of_pair: dict[tuple[Formula, Average], int] = {}
-        number_of_formula: dict[Formula, int] = {}
-        names: list[tuple[str, str | None, str]] = []
-        numbers: list[tuple[int, int, int, int, float]] = []
-        for number, spec in enumerate(specs):
-            own = len(spec.formulas) - spec.subtracted
-            averages = [average_of(spec, formula, estimator, one_event=one_event) for _, formula in spec.formulas]
-            for index, ((name, formula), average) in enumerate(zip(spec.formulas, averages, strict=True)):
-                distinct = index_of_pair.setdefault((formula, average), len(index_of_pair))
-                self.requested.append(RequestedFormula(number, name, formula, average, distinct))
-                if distinct == len(self.distinct):
-                    self.distinct.append(self.requested[-1])
-                metric = number_of_formula.setdefault(formula, len(number_of_formula))
-                numbers.append((number, int(index >= own), metric, spec.policy.min_n, spec.policy.min_share))
-            names.append((spec.name, spec.by.text if spec.by else None, averages[0].name))
+        first_of_spec = {metric.spec: metric for metric in reversed(self.requested)}
+        names = [
+            (spec.name, spec.by and spec.by.text, first_of_spec[index].average.name) for index, spec in enumerate(specs)
+        ]
         self.names = pl.DataFrame(names, dict.fromkeys([".metric", ".by", ".estimator"], pl.String), orient="row")
         """The columns of results that name each spec."""
-        self.texts = pl.DataFrame(
-            [(metric.name, metric.average.name) for metric in self.requested],
-            dict.fromkeys(["name", "estimator"], pl.String), orient="row",
-        )  # fmt: skip
+        texts = [(metric.name, metric.average.name) for metric in self.requested]
+        self.texts = pl.DataFrame(texts, dict.fromkeys(["name", "estimator"], pl.String), orient="row")
         """The names of requested formulas and of their averages."""
-        dtypes = {"spec": np.int32, PART: np.int32, "metric": np.int32, "min_n": np.int32, "min_share": np.float64}
-        columns = zip(dtypes.items(), zip(*numbers, strict=True), strict=True)
-        self.numbers = {name: np.array(column, dtype=dtype) for (name, dtype), column in columns}
+        self.numbers = _numbers_of_rows(self.requested, specs)
         """The spec, the part, the formula and the smallest groups that are compared, for each requested formula."""
         self.tables = {metric: metric.formula.table(metric.average) for metric in self.requested}
         self.bys = sorted(dict.fromkeys(spec.by for spec in specs), key=lambda by: by is not None)
@@ -249,9 +249,24 @@ class EvaluationPlan:
         """The specs that compare the two sides of a condition."""
         self.aggregates = {index: spec.aggregate for index, spec in enumerate(specs) if spec.aggregate is not None}
         """The aggregates of the specs that compare groups, by the index of the spec."""
+        formulas = {metric.formula for metric in self.requested}
         self.reads_scores = any(table.kind == "prob" for table in self.tables.values())
-        self.counts_steps = any(isinstance(own, LabelSums) and own.counts_steps for own in number_of_formula)
-        self.reads_squares = any("row_weight" in map(unprefixed, own.statistics) for own in number_of_formula)
+        self.counts_steps = any(isinstance(own, LabelSums) and own.counts_steps for own in formulas)
+        self.reads_squares = any("row_weight" in map(unprefixed, own.statistics) for own in formulas)
+
+
+def _numbers_of_rows(requested: Sequence[RequestedFormula], specs: Sequence[MetricSpec]) -> dict[str, Array]:
+    """The numbers that all rows of values of a formula have, by column."""
+    formulas = list(dict.fromkeys(metric.formula for metric in requested))
+    policies = [specs[metric.spec].policy for metric in requested]
+    whole = {
+        "spec": [metric.spec for metric in requested],
+        PART: [metric.part for metric in requested],
+        "metric": [formulas.index(metric.formula) for metric in requested],
+        "min_n": [policy.min_n for policy in policies],
+    }
+    numbers = {name: np.array(column, dtype=np.int32) for name, column in whole.items()}
+    return numbers | {"min_share": np.array([policy.min_share for policy in policies], dtype=np.float64)}
 
 
 @dataclass(eq=False, repr=False)

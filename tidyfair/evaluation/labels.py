@@ -153,19 +153,15 @@ def read_labels(tally: Tally, options: Options, *, any_event: bool = False, allo
         one_of("estimator", estimator, tuple(AVERAGES))
     columns = _LabelColumn.of(tally)
     _check_told_apart(columns)
-    mapped = tally.scores.labels if tally.scores is not None else None
-    if mapped is not None and (without := [label for label in tally.seen[TRUTH] if label not in mapped]):
-        msg = f"`probs` has columns for {listed(mapped)} but not for {listed(without)}; give one for each label."
-        raise ColumnError(msg)
+    mapped = _labels_of_scores(tally)
     # a mapping says which labels there are, not that they are in order
-    is_mapped = mapped is not None and labels is None and not tally.levels(TRUTH)
+    is_mapped = mapped is not None and labels is None
     labels = mapped if is_mapped else labels
-    if pos_label is not None:
-        check_label(pos_label)
+    check_label(pos_label)
     values = _seen_labels(tally, columns, pos_label) if labels is None else _listed_labels(columns, labels)
     # by the user, or by the dtype of a column
     are_declared = labels is not None or any(column.levels for column in columns)
-    in_order = (are_declared and not is_mapped) or not any(isinstance(value, str) for value in values)
+    in_order = (are_declared and not is_mapped) or _have_order(values)
     if not values:
         # without any label every value is undefined, and nothing is in doubt
         values = [False, True] if pos_label is None else [cast("Any", pos_label)]
@@ -179,6 +175,23 @@ def read_labels(tally: Tally, options: Options, *, any_event: bool = False, allo
         return Labels(tuple(values), None, in_order)
     event = _event(tally, values, any_event=any_event and not is_mapped) if pos_label is None else pos_label
     return Labels(tuple(values), values.index(cast("Any", event)), in_order, unseen)
+
+
+def _labels_of_scores(tally: Tally) -> Sequence[object] | None:
+    """The labels that a mapping of scores names; None without a mapping, or if the truth declares its own."""
+    mapped = tally.scores.labels if tally.scores is not None else None
+    if mapped is None:
+        return None
+    without = [label for label in tally.seen[TRUTH] if label not in mapped]
+    if without:
+        msg = f"`probs` has columns for {listed(mapped)} but not for {listed(without)}; give one for each label."
+        raise ColumnError(msg)
+    return None if tally.levels(TRUTH) else mapped
+
+
+def _have_order(values: Sequence[object]) -> bool:
+    """Check whether values have a meaningful order, as numbers do and texts do not."""
+    return not any(isinstance(value, str) for value in values)
 
 
 def _reads_all_labels(tally: Tally, values: list[Any], pos_label: object, estimator: str | None) -> bool:
