@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+import itertools
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -16,16 +17,7 @@ from tidyfair.evaluation.judged import JudgedEvaluator
 from tidyfair.evaluation.labels import NUMBERS, Labels, read_labels
 from tidyfair.evaluation.statistics import LabelReading
 from tidyfair.evaluation.value_rows import NO_LEVEL, ValueRows, value_rows
-from tidyfair.specs import (
-    Average,
-    By,
-    Integers,
-    MetricSpec,
-    Options,
-    formulas_of,
-    named_formulas,
-    names_of,
-)
+from tidyfair.specs import Average, By, Integers, MetricSpec, Options, formulas_of, named_formulas, names_of
 from tidyfair.specs.formulas import Formula, LabelDistributions, LabelSums
 from tidyfair.tallies import THRESHOLD, Cut, Members, Tally
 
@@ -175,12 +167,17 @@ def evaluate_specs(
     all values are null. `plans` are those of these metrics, if they are kept for several calls.
     """
     plans = EvaluationPlans(tuple(specs)) if plans is None else plans
-    if tally.margins:
-        alone = _evaluate_margins(tally, specs, options)
-        return [evaluated for own in alone for evaluated in own]
-    if len(plans.apart) > 1:
-        apart = [evaluate_specs(tally, own.specs, options, own) for own in plans.apart]
-        return [evaluated for own in apart for evaluated in own]
+    if tally.margins or len(plans.apart) > 1:
+        parts = [(tally, own) for own in plans.apart]
+        if tally.margins:
+            # each feature on the tally of that feature alone
+            specs_of: dict[By | None, list[MetricSpec]] = {}
+            for spec in specs:
+                specs_of.setdefault(spec.by, []).append(spec)
+            parts = [
+                (replace(tally.of_feature(by), margins={}), EvaluationPlans(tuple(own))) for by, own in specs_of.items()
+            ]
+        return [*itertools.chain(*(evaluate_specs(counted, own.specs, options, own) for counted, own in parts))]
     if tally.cut is not None:
         _check_risk_thresholds(specs, tally.cut)
     labels = NUMBERS
@@ -189,13 +186,6 @@ def evaluate_specs(
     if tally.forecast is None and (tally.cut is None or not tally.cut.several):
         return [_evaluate(tally, plans, labels, options)]
     return _evaluate_at_each(tally, specs, labels, options)
-
-
-def _evaluate_margins(tally: Tally, specs: Sequence[MetricSpec], options: Options) -> Iterator[list[Evaluated]]:
-    """Evaluate the metrics of each feature on the tally of that feature alone."""
-    for by in dict.fromkeys(spec.by for spec in specs):
-        comparisons = [spec for spec in specs if spec.by == by]
-        yield evaluate_specs(replace(tally.of_feature(by), margins={}), comparisons, options)
 
 
 def _evaluate_at_each(tally: Tally, specs: Sequence[MetricSpec], labels: Labels, options: Options) -> list[Evaluated]:

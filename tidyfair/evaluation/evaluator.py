@@ -205,6 +205,8 @@ class RequestedFormula:
     """1 if it belongs to a disparity that is subtracted from another one, else 0."""
     distinct: int
     """Its index among the pairs of a formula and an average, which several specs may share."""
+    contexts: tuple[Context, ...]
+    """The contexts that values are compared with; a formula that compares groups itself has none for all rows."""
 
     @classmethod
     def of_specs(cls, specs: Sequence[MetricSpec], estimator: str | None, *, one_event: bool) -> list[RequestedFormula]:
@@ -213,10 +215,13 @@ class RequestedFormula:
         index_of_pair: dict[tuple[Formula, Average], int] = {}
         for number, spec in enumerate(specs):
             first_subtracted = len(spec.formulas) - spec.subtracted
+            needed = () if spec.aggregate is None else spec.aggregate.contexts
             for index, (name, formula) in enumerate(spec.formulas):
+                contexts = () if formula.compares else needed
                 average = average_of(spec, formula, estimator, one_event=one_event)
                 distinct = index_of_pair.setdefault((formula, average), len(index_of_pair))
-                requested.append(cls(number, name, formula, average, int(index >= first_subtracted), distinct))
+                part = int(index >= first_subtracted)
+                requested.append(cls(number, name, formula, average, part, distinct, contexts))
         return requested
 
 
@@ -344,29 +349,19 @@ class Evaluator:
         """The contexts that values or formulas need."""
         needed: dict[Context, None] = {}
         for contexts in self._contexts.values():
-            needed |= dict.fromkeys(contexts)
+            needed |= contexts
         for requested in self.tables:
             needed |= {_POOLS[prefix]: None for prefix in requested.formula.beyond}
             needed |= {"rest": None} if requested.formula.compares else {}
         return list(needed)
 
     @cached_property
-    def _contexts(self) -> dict[Formula, list[Context]]:
+    def _contexts(self) -> dict[Formula, dict[Context, None]]:
         """The contexts that the values of formulas are compared with."""
-        contexts: dict[Formula, list[Context]] = {}
+        contexts: dict[Formula, dict[Context, None]] = {}
         for requested in self.tables:
-            aggregate = self.specs[requested.spec].aggregate
-            for context in aggregate.contexts if aggregate is not None else ():
-                of_formula = contexts.setdefault(requested.formula, [])
-                if context not in of_formula and self._compares_with(context, requested):
-                    of_formula.append(context)
+            contexts.setdefault(requested.formula, {}).update(dict.fromkeys(requested.contexts))
         return contexts
-
-    def _compares_with(self, context: Context, requested: RequestedFormula) -> bool:
-        """Check whether the aggregate of a spec compares the values of groups with those of a context."""
-        aggregate = self.specs[requested.spec].aggregate
-        # a formula that compares groups itself has no value for all rows together
-        return aggregate is not None and context in aggregate.contexts and not requested.formula.compares
 
     def _evaluate(self, formula: Formula, average: Average, table: Table, scope: Scope) -> Values:
         """The values of a formula from the rows of a scope."""
@@ -449,7 +444,7 @@ class Evaluator:
                 continue
             if scope == "own":
                 formulas += [requested.formula, *self._auxiliary(requested.formula).values()]
-            elif self._compares_with(scope, requested):
+            elif scope in requested.contexts:
                 formulas.append(requested.formula)
         return list(dict.fromkeys(formulas))
 

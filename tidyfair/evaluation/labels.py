@@ -86,13 +86,8 @@ class Labels:
         """The cells with `truth` and `estimate` as indices in `values`; null stays null."""
         if tally.needs.numbers:
             return tally.cells
-        indices = self._indices(tally)
-        encoded: list[pl.Expr] = []
-        for name, values in tally.seen.items():
-            labels = pl.Series(values, dtype=tally.kinds[name])
-            codes = pl.Series([indices[name].get(value) for value in values], dtype=pl.Int32)
-            encoded.append(pl.col(name).replace_strict(labels, codes, default=None))
-        return tally.cells.with_columns(encoded)
+        encoded = [pl.Series(side, self.index(tally, side), dtype=pl.Int32) for side in LABELS]
+        return tally.cells.with_columns(side.set(side < 0, None) for side in encoded)
 
     def index(self, tally: Tally, side: str) -> Integers:
         """The index of the label of each cell of a tally on one side; -1 where it is missing."""
@@ -157,7 +152,8 @@ def read_labels(tally: Tally, options: Options, *, any_event: bool = False, allo
     # a mapping says which labels there are, not that they are in order
     is_mapped = mapped is not None and labels is None
     labels = mapped if is_mapped else labels
-    check_label(pos_label)
+    if pos_label is not None:
+        check_label(pos_label)
     values = _seen_labels(tally, columns, pos_label) if labels is None else _listed_labels(columns, labels)
     # by the user, or by the dtype of a column
     are_declared = labels is not None or any(column.levels for column in columns)

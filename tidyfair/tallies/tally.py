@@ -31,16 +31,7 @@ from tidyfair.specs import (
     side_by_side,
     stacked,
 )
-from tidyfair.tallies.moments import (
-    SCORE,
-    Needs,
-    centred,
-    extremes,
-    is_of_replicate,
-    merged,
-    point_of,
-    score_columns,
-)
+from tidyfair.tallies.moments import SCORE, Needs, centred, extremes, is_of_replicate, merged, point_of, score_columns
 from tidyfair.tallies.source import SQUARED, WEIGHT
 from tidyfair.tallies.suppression import Suppression, TableKey, counts_by_labels, numbered, suppression_of
 from tidyfair.tallies.threads import check_threads
