@@ -46,6 +46,7 @@ from tidyfair.specs import (
     MetricSpec,
     Options,
     Privileged,
+    key_columns,
     named_formulas,
     names_of,
     unknown_keyword,
@@ -447,7 +448,7 @@ def _unknown_rows(tally: Tally, by: By) -> list[str]:
 
 
 def _together(parts: Sequence[pl.DataFrame], metrics: Sequence[tuple[str, By | None]]) -> pl.DataFrame:
-    """The results of all passes as one frame, in the order of the metrics and their features."""
+    """The results of all passes as one frame, in the order of the metrics and their features, and of outer groups."""
     if len(parts) == 1:
         return parts[0]
     frame = pl.concat(parts, how="diagonal_relaxed")
@@ -455,7 +456,12 @@ def _together(parts: Sequence[pl.DataFrame], metrics: Sequence[tuple[str, By | N
     for name, by in metrics:
         order.setdefault((name, by.text if by else None), len(order))
     indices = [order[pair] for pair in frame.select(".metric", ".by").rows()]
-    return frame.sort(pl.Series(indices, dtype=pl.Int64), maintain_order=True)
+    places = [pl.Series(indices, dtype=pl.Int64)]
+    if outer := key_columns(frame):
+        # a metric may have a part for each threshold
+        rows = frame.select(outer).with_row_index("\0row")
+        places.append(rows.select(pl.col("\0row").min().over(outer)).to_series())
+    return frame.sort(places, maintain_order=True)
 
 
 def _with_features_in_place(groups: pl.DataFrame, bys: Iterable[By]) -> pl.DataFrame:

@@ -23,10 +23,14 @@ from tidyfair.tallies import THRESHOLD, Cut, Members, Tally
 
 
 class EvaluationPlans:
-    """The plans of some metrics, each made once: for an estimator, and for labels of which one is the event or not."""
+    """The plans of some metrics, each made once: for an estimator, and for labels of which one is the event or not.
 
-    def __init__(self, specs: tuple[MetricSpec, ...]) -> None:
+    They are for a single `threshold` if metrics follow it.
+    """
+
+    def __init__(self, specs: tuple[MetricSpec, ...], threshold: float | None = None) -> None:
         self.specs = specs
+        self.threshold = threshold
         self._plans: dict[tuple[str | None, bool], EvaluationPlan] = {}
 
     @cached_property
@@ -43,7 +47,9 @@ class EvaluationPlans:
     def plan(self, estimator: str | None, *, one_event: bool) -> EvaluationPlan:
         """The plan for an estimator, and for labels of which one is the event or all are read."""
         if (estimator, one_event) not in self._plans:
-            self._plans[estimator, one_event] = EvaluationPlan(self.specs, estimator, one_event=one_event)
+            self._plans[estimator, one_event] = EvaluationPlan(
+                self.specs, estimator, one_event=one_event, threshold=self.threshold
+            )
         return self._plans[estimator, one_event]
 
 
@@ -132,21 +138,23 @@ class Evaluated:
         return index[level]
 
 
-def _check_risk_thresholds(specs: Sequence[MetricSpec], cut: Cut) -> None:
-    """Refuse thresholds that are not the risk `at` which a metric, such as net benefit, weighs errors."""
-    if cut.option != "threshold":
-        return
+def _check_risks(specs: Sequence[MetricSpec], cut: Cut) -> None:
+    """Refuse thresholds that are no risks, or not the risk `at` which a metric weighs errors."""
     thresholds = {*cut.values, *(value for _, value in cut.groups)}
-    for spec in specs:
-        for name, formula in spec.formulas:
-            risk = dict(formula.options).get("at")
-            if formula.kind == "class" and risk is not None and thresholds != {risk}:
-                msg = (
-                    f"`threshold`: {name} weighs errors by the odds of the risk at={risk}, so it needs that threshold "
-                    f"and no other: write `metric_tweak({name}, …, at=…)` for each threshold, or take the table of "
-                    '`audit("clinical_tripod_ai", …, threshold=[…])`.'
-                )
-                raise ArgumentError(msg)
+    for name, formula in named_formulas(specs):
+        risk = dict(formula.options).get("at")
+        if formula.kind == "class" and risk is not None and thresholds != {risk}:
+            msg = (
+                f"`threshold`: {name} weighs errors by the odds of the risk at={risk}, so it needs that threshold and "
+                "no other; leave `at` out for that of the call."
+            )
+            raise ArgumentError(msg)
+        if formula.follows_threshold and (cut.by or cut.point or not all(0 < value < 1 for value in cut.values)):
+            msg = (
+                f"`threshold`: {name} weighs errors by the odds of the threshold, so it needs a number between 0 and "
+                f"1, or a list of these, not `{cut}`."
+            )
+            raise ArgumentError(msg)
 
 
 def evaluated_apart(specs: Sequence[MetricSpec]) -> list[list[MetricSpec]]:
@@ -178,18 +186,28 @@ def evaluate_specs(
                 (replace(tally.of_feature(by), margins={}), EvaluationPlans(tuple(own))) for by, own in specs_of.items()
             ]
         return [*itertools.chain(*(evaluate_specs(counted, own.specs, options, own) for counted, own in parts))]
-    if tally.cut is not None:
-        _check_risk_thresholds(specs, tally.cut)
+    cut = tally.cut
+    at_risk: list[MetricSpec] = []
+    if cut is not None and cut.option == "threshold":
+        _check_risks(specs, cut)
+        at_risk = [spec for spec in specs if any(formula.follows_threshold for formula in formulas_of(spec))]
     labels = NUMBERS
     if not tally.needs.numbers:
         labels = read_labels(tally, options, any_event=plans.any_event, allow_unseen=True)
-    if tally.forecast is None and (tally.cut is None or not tally.cut.several):
-        return [_evaluate(tally, plans, labels, options)]
-    return _evaluate_at_each(tally, specs, labels, options)
+    if tally.forecast is not None or (cut is not None and cut.several):
+        return _evaluate_at_each(tally, specs, at_risk, labels, options)
+    if cut is not None and at_risk:
+        plans = EvaluationPlans(plans.specs, *cut.values)
+    return [_evaluate(tally, plans, labels, options)]
 
 
-def _evaluate_at_each(tally: Tally, specs: Sequence[MetricSpec], labels: Labels, options: Options) -> list[Evaluated]:
-    """Evaluate metrics at each of several cuts, or points of predictions, and once those of all of them together."""
+def _evaluate_at_each(
+    tally: Tally, specs: Sequence[MetricSpec], at_risk: Sequence[MetricSpec], labels: Labels, options: Options
+) -> list[Evaluated]:
+    """Evaluate metrics at each of several cuts, or points of predictions, and once those of all of them together.
+
+    Those `at_risk` weigh errors by the odds of the threshold.
+    """
     axis, problem = None, "metrics at each of several points and over all of them; compare them apart"
     points = tally.forecast.points if tally.forecast is not None else ()
     if tally.cut is not None:
@@ -199,19 +217,26 @@ def _evaluate_at_each(tally: Tally, specs: Sequence[MetricSpec], labels: Labels,
         if len({_is_at_each(formula) for formula in formulas_of(spec)}) > 1:
             msg = f"{spec.name} combines {problem}."
             raise ArgumentError(msg)
-    at_each = tuple(spec for spec in specs if any(map(_is_at_each, formulas_of(spec))))
-    others = tuple(spec for spec in specs if spec not in at_each)
+    at_each = [spec for spec in specs if any(map(_is_at_each, formulas_of(spec)))]
+    others = [spec for spec in specs if spec not in at_each]
     if at_each and tally.forecast is not None:
         axis = tally.forecast.axis
     if at_each and len(points) == 1:
         # the average over a single point is that of the point
         of_point = _evaluate(tally.at_each_cut(), EvaluationPlans(tuple(specs)), labels, options, axis)
         return [replace(of_point, point=points[0])]
-    evaluated: list[Evaluated] = []
-    for own, counted in ((at_each, tally.at_each_cut), (others, tally.over_points)):
-        if own:
-            evaluated.append(_evaluate(counted(), EvaluationPlans(own), labels, options, axis))
-    return evaluated
+    parts: list[tuple[Tally, list[MetricSpec], float | None]] = []
+    if at_each:
+        cells = tally.at_each_cut()
+        parts.append((cells, [spec for spec in at_each if spec not in at_risk], None))
+        for threshold in tally.cut.values if tally.cut is not None and at_risk else ():
+            parts.append((cells.at_threshold(threshold), [*at_risk], threshold))
+    parts.append((tally.over_points(), others, None))
+    return [
+        _evaluate(counted, EvaluationPlans(tuple(own), threshold), labels, options, axis)
+        for counted, own, threshold in parts
+        if own
+    ]
 
 
 def _is_at_each(formula: Formula) -> bool:

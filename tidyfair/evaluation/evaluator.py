@@ -209,14 +209,17 @@ class RequestedFormula:
     """The contexts that values are compared with; a formula that compares groups itself has none for all rows."""
 
     @classmethod
-    def of_specs(cls, specs: Sequence[MetricSpec], estimator: str | None, *, one_event: bool) -> list[RequestedFormula]:
+    def of_specs(
+        cls, specs: Sequence[MetricSpec], estimator: str | None, threshold: float | None, *, one_event: bool
+    ) -> list[RequestedFormula]:
         """The formulas of some specs, for labels of which one is the event, or all are read by an estimator."""
         requested: list[RequestedFormula] = []
         index_of_pair: dict[tuple[Formula, Average], int] = {}
         for number, spec in enumerate(specs):
             first_subtracted = len(spec.formulas) - spec.subtracted
             needed = () if spec.aggregate is None else spec.aggregate.contexts
-            for index, (name, formula) in enumerate(spec.formulas):
+            for index, (name, without_threshold) in enumerate(spec.formulas):
+                formula = without_threshold.at_threshold(threshold)
                 contexts = () if formula.compares else needed
                 average = average_of(spec, formula, estimator, one_event=one_event)
                 distinct = index_of_pair.setdefault((formula, average), len(index_of_pair))
@@ -228,10 +231,12 @@ class RequestedFormula:
 class EvaluationPlan:
     """The formulas that some metrics read, and from what: it depends on the metrics and the kind of labels only."""
 
-    def __init__(self, specs: tuple[MetricSpec, ...], estimator: str | None, *, one_event: bool) -> None:
-        """Make the plan for labels of which one is the event, or all are read by an estimator."""
+    def __init__(
+        self, specs: tuple[MetricSpec, ...], estimator: str | None, *, one_event: bool, threshold: float | None = None
+    ) -> None:
+        """Make the plan for labels of which one is the event, or all are read by an estimator, at a threshold."""
         self.specs = specs
-        self.requested = RequestedFormula.of_specs(specs, estimator, one_event=one_event)
+        self.requested = RequestedFormula.of_specs(specs, estimator, threshold, one_event=one_event)
         self.distinct = list({metric.distinct: metric for metric in self.requested}.values())
         """The formulas that are evaluated, each once."""
         first_of_spec = {metric.spec: metric for metric in reversed(self.requested)}
@@ -360,7 +365,8 @@ class Evaluator:
         """The contexts that the values of formulas are compared with."""
         contexts: dict[Formula, dict[Context, None]] = {}
         for requested in self.tables:
-            contexts.setdefault(requested.formula, {}).update(dict.fromkeys(requested.contexts))
+            for context in requested.contexts:
+                contexts.setdefault(requested.formula, {})[context] = None
         return contexts
 
     def _evaluate(self, formula: Formula, average: Average, table: Table, scope: Scope) -> Values:

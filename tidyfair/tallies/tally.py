@@ -433,6 +433,11 @@ class Tally:
         keys = (*self.keys, Key(Column(SIDE), "outer"))
         return replace(self, cells=with_side(self.cells), keys=keys, rows=rows, sides=None)
 
+    def at_threshold(self, threshold: float) -> Tally:
+        """The tally at one of the thresholds that are a key."""
+        names = [name for name, key in zip(key_names(self.keys), self.keys, strict=True) if key.role == "threshold"]
+        return replace(self, cells=self.cells.filter(pl.col(names) == threshold))
+
     def at_each_cut(self) -> Tally:
         """The tally with the threshold as an additional key; the estimate states whether the score reaches it.
 

@@ -283,6 +283,16 @@ class Formula:
             with failures_of(f"{self.name}: the formula", f"Write it with {self.language}."):
                 raise
 
+    @property
+    def follows_threshold(self) -> bool:
+        """True if it weighs errors by the odds of the threshold of the call, because no risk `at` is given."""
+        return self.kind == "class" and dict(self.options).get("at", 0) is None
+
+    def at_threshold(self, threshold: float | None) -> Self:
+        """The same formula at a threshold of the call, if it follows that."""
+        follows = threshold is not None and self.follows_threshold
+        return self.with_options(self.name, {"at": threshold}) if follows else self
+
     def with_options(self, name: str, options: Mapping[str, object]) -> Self:
         """The same formula with other options."""
         known = dict(self.options)
