@@ -25,7 +25,7 @@ from tidyfair.errors import ArgumentError, ColumnError
 from tidyfair.evaluation import read_labels
 from tidyfair.inference.testing import stratified
 from tidyfair.metrics.classification import base_rate, selection_rate
-from tidyfair.specs import CUT_OPTIONS, Column, is_list
+from tidyfair.specs import CUT_OPTIONS, Column, Options, is_list
 from tidyfair.tallies import TRUTH, Cut, Source, open_frame
 
 __all__ = ["SegmentedTable", "StandardizedTable"]
@@ -121,9 +121,8 @@ def _with_residuals(source: Source, call: AuditCall) -> pl.DataFrame:
 def _is_event(rows: pl.DataFrame, actual: pl.Series, truth: Column, call: AuditCall) -> pl.Series:
     """A mask of the rows whose truth is the event, null where it is missing."""
     tally = base_rate.tally(rows, truth.source)
-    labels = read_labels(
-        tally, labels=call.reading.get("labels"), pos_label=call.reading.get("pos_label"), estimator="binary"
-    )
+    given = call.reading.get
+    labels = read_labels(tally, Options(labels=given("labels"), pos_label=given("pos_label"), estimator="binary"))
     event = labels.values[labels.event or 0]
     # Python compares labels by value, True with 1 and 1.0, and polars by dtype
     same = [value for value in tally.seen[TRUTH] if value == event]

@@ -17,7 +17,7 @@ from tidyfair.audits.reference_tables import GroupComparison, compare_groups
 from tidyfair.calling import GroupwiseMetric, Metric, metric_set
 from tidyfair.errors import ArgumentError, ColumnError, LabelError, Status, listed
 from tidyfair.escapes import display
-from tidyfair.evaluation import labels_with_scores
+from tidyfair.evaluation import read_labels
 from tidyfair.intervals import Scale
 from tidyfair.metrics.classification import instances
 from tidyfair.specs import CUT_OPTIONS, By, Column, Options, Policy, Treatment, crossed_text, key_columns, names_of
@@ -324,7 +324,7 @@ class ValuesTable(AuditTable):
         tally = call.tally(members, without=() if is_of_decisions else CUT_OPTIONS)
         options = Options(**call.reading)
         if audit.one_event and options.pos_label is None and tally.truth is not None:
-            labels = labels_with_scores(tally, labels=options.labels, pos_label=None, estimator=options.estimator)
+            labels = read_labels(tally, options)
             if labels.event is None:
                 msg = (
                     f"audit(): {audit.name} is about one event, and the labels of {tally.truth.name!r} are "

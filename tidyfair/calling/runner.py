@@ -30,8 +30,8 @@ from tidyfair.evaluation import (
     EvaluationPlans,
     Results,
     evaluate_specs,
-    labels_with_scores,
     missing_in_words,
+    read_labels,
     texts_of,
     tidy_groups,
     with_features,
@@ -51,7 +51,7 @@ from tidyfair.specs import (
     names_of,
     unknown_keyword,
 )
-from tidyfair.specs.result_kinds import with_level
+from tidyfair.specs.result_kinds import USUAL_LEVEL, with_level
 from tidyfair.tallies import (
     CountPlan,
     Needs,
@@ -102,7 +102,7 @@ class Run:
         """A tidy frame of the caller's kind."""
         source = open_frame(data, _outer_groups(options))
         results = self._results(self._counted(source, options), options)
-        if options.interval is not None:
+        if options.interval is not None and options.conf_level != USUAL_LEVEL:
             results = with_level(results, options.conf_level)
         return source.restore(results)
 
@@ -110,7 +110,7 @@ class Run:
         """The values of the groups, as a tidy frame of the caller's kind."""
         source = open_frame(data, _outer_groups(options))
         groups = self._groups(self._counted(source, options), options)
-        if options.interval is not None:
+        if options.interval is not None and options.conf_level != USUAL_LEVEL:
             groups = with_level(groups, options.conf_level)
         return source.restore(groups)
 
@@ -171,12 +171,13 @@ class Run:
         """Refuse intervals and tests that would treat the rows of a list as independent of each other."""
         if options.cluster is not None or options.design is not None:
             return
-        for name, formula in named_formulas(self.specs):
-            for term in formula.terms_of_lists:
-                columns = listed(names_of(term.compared_by[:1]))
+        for term in self.needs.compared:
+            if term.lists is not None:
+                name = next(name for name, formula in named_formulas(self.specs) if term in formula.terms_of_lists)
                 msg = (
                     f"{name}: the rows of a list depend on each other, so intervals and tests need to know which "
-                    f"belong together: add `cluster={columns}`, or the column of users who have several lists."
+                    f"belong together: add `cluster={listed(names_of(term.compared_by[:1]))}`, or the column of users "
+                    "who have several lists."
                 )
                 raise ArgumentError(msg)
 
@@ -268,7 +269,7 @@ class Run:
         """Refuse an event, or a value of a condition, that does not occur and may be misspelt."""
         check_tally(tally)
         if options.pos_label is not None and not tally.needs.numbers:
-            labels_with_scores(tally, labels=options.labels, pos_label=options.pos_label, estimator=options.estimator)
+            read_labels(tally, options)
         for sides, keys in _sides(tally, self.specs):
             if unseen := sides.unseen(keys):
                 raise ArgumentError(unseen[0])

@@ -121,7 +121,9 @@ def _values_of_rows(formula: Formula, statistics: Statistics, computed: Computed
 
 def _with_counts(formula: Formula, statistics: Statistics, estimate: Array, denominator: Array | None) -> Values:
     """Values with the counts of their rows."""
-    used, weight = statistics.counted(formula.reads, "rows"), statistics.counted(formula.reads, "weights")
+    used = weight = statistics.counted(formula.reads, "rows")
+    if statistics.rows is not statistics.weights:
+        weight = statistics.counted(formula.reads, "weights")
     if used.ndim > 2:
         # both sides of a label have the same rows
         shape = (*used.shape[:2], math.prod(used.shape[2:]))
@@ -199,8 +201,31 @@ class RequestedFormula:
     name: str
     formula: Formula
     average: Average
+    part: int
+    """1 if it belongs to a disparity that is subtracted from another one, else 0."""
     distinct: int
     """Its index among the pairs of a formula and an average, which several specs may share."""
+    contexts: tuple[Context, ...]
+    """The contexts that values are compared with; a formula that compares groups itself has none for all rows."""
+
+    @classmethod
+    def of_specs(
+        cls, specs: Sequence[MetricSpec], estimator: str | None, threshold: float | None, *, one_event: bool
+    ) -> list[RequestedFormula]:
+        """The formulas of some specs, for labels of which one is the event, or all are read by an estimator."""
+        requested: list[RequestedFormula] = []
+        index_of_pair: dict[tuple[Formula, Average], int] = {}
+        for number, spec in enumerate(specs):
+            first_subtracted = len(spec.formulas) - spec.subtracted
+            needed = () if spec.aggregate is None else spec.aggregate.contexts
+            for index, (name, without_threshold) in enumerate(spec.formulas):
+                formula = without_threshold.at_threshold(threshold)
+                contexts = () if formula.compares else needed
+                average = average_of(spec, formula, estimator, one_event=one_event)
+                distinct = index_of_pair.setdefault((formula, average), len(index_of_pair))
+                part = int(index >= first_subtracted)
+                requested.append(cls(number, name, formula, average, part, distinct, contexts))
+        return requested
 
 
 class EvaluationPlan:
@@ -211,35 +236,19 @@ class EvaluationPlan:
     ) -> None:
         """Make the plan for labels of which one is the event, or all are read by an estimator, at a threshold."""
         self.specs = specs
-        self.requested: list[RequestedFormula] = []
-        self.distinct: list[RequestedFormula] = []
+        self.requested = RequestedFormula.of_specs(specs, estimator, threshold, one_event=one_event)
+        self.distinct = list({metric.distinct: metric for metric in self.requested}.values())
         """The formulas that are evaluated, each once."""
-        index_of_pair: dict[tuple[Formula, Average], int] = {}
-        number_of_formula: dict[Formula, int] = {}
-        names: list[tuple[str, str | None, str]] = []
-        numbers: list[tuple[int, int, int, int, float]] = []
-        for number, spec in enumerate(specs):
-            own = len(spec.formulas) - spec.subtracted
-            formulas = [(name, formula.at_threshold(threshold)) for name, formula in spec.formulas]
-            averages = [average_of(spec, formula, estimator, one_event=one_event) for _, formula in formulas]
-            for index, ((name, formula), average) in enumerate(zip(formulas, averages, strict=True)):
-                distinct = index_of_pair.setdefault((formula, average), len(index_of_pair))
-                self.requested.append(RequestedFormula(number, name, formula, average, distinct))
-                if distinct == len(self.distinct):
-                    self.distinct.append(self.requested[-1])
-                metric = number_of_formula.setdefault(formula, len(number_of_formula))
-                numbers.append((number, int(index >= own), metric, spec.policy.min_n, spec.policy.min_share))
-            names.append((spec.name, spec.by.text if spec.by else None, averages[0].name))
+        first_of_spec = {metric.spec: metric for metric in reversed(self.requested)}
+        names = [
+            (spec.name, spec.by and spec.by.text, first_of_spec[index].average.name) for index, spec in enumerate(specs)
+        ]
         self.names = pl.DataFrame(names, dict.fromkeys([".metric", ".by", ".estimator"], pl.String), orient="row")
         """The columns of results that name each spec."""
-        self.texts = pl.DataFrame(
-            [(metric.name, metric.average.name) for metric in self.requested],
-            dict.fromkeys(["name", "estimator"], pl.String), orient="row",
-        )  # fmt: skip
+        texts = [(metric.name, metric.average.name) for metric in self.requested]
+        self.texts = pl.DataFrame(texts, dict.fromkeys(["name", "estimator"], pl.String), orient="row")
         """The names of requested formulas and of their averages."""
-        dtypes = {"spec": np.int32, PART: np.int32, "metric": np.int32, "min_n": np.int32, "min_share": np.float64}
-        columns = zip(dtypes.items(), zip(*numbers, strict=True), strict=True)
-        self.numbers = {name: np.array(column, dtype=dtype) for (name, dtype), column in columns}
+        self.numbers = _numbers_of_rows(self.requested, specs)
         """The spec, the part, the formula and the smallest groups that are compared, for each requested formula."""
         self.tables = {metric: metric.formula.table(metric.average) for metric in self.requested}
         self.bys = sorted(dict.fromkeys(spec.by for spec in specs), key=lambda by: by is not None)
@@ -250,9 +259,24 @@ class EvaluationPlan:
         """The specs that compare the two sides of a condition."""
         self.aggregates = {index: spec.aggregate for index, spec in enumerate(specs) if spec.aggregate is not None}
         """The aggregates of the specs that compare groups, by the index of the spec."""
+        formulas = {metric.formula for metric in self.requested}
         self.reads_scores = any(table.kind == "prob" for table in self.tables.values())
-        self.counts_steps = any(isinstance(own, LabelSums) and own.counts_steps for own in number_of_formula)
-        self.reads_squares = any("row_weight" in map(unprefixed, own.statistics) for own in number_of_formula)
+        self.counts_steps = any(isinstance(own, LabelSums) and own.counts_steps for own in formulas)
+        self.reads_squares = any("row_weight" in map(unprefixed, own.statistics) for own in formulas)
+
+
+def _numbers_of_rows(requested: Sequence[RequestedFormula], specs: Sequence[MetricSpec]) -> dict[str, Array]:
+    """The numbers that all rows of values of a formula have, by column."""
+    formulas = list(dict.fromkeys(metric.formula for metric in requested))
+    policies = [specs[metric.spec].policy for metric in requested]
+    whole = {
+        "spec": [metric.spec for metric in requested],
+        PART: [metric.part for metric in requested],
+        "metric": [formulas.index(metric.formula) for metric in requested],
+        "min_n": [policy.min_n for policy in policies],
+    }
+    numbers = {name: np.array(column, dtype=np.int32) for name, column in whole.items()}
+    return numbers | {"min_share": np.array([policy.min_share for policy in policies], dtype=np.float64)}
 
 
 @dataclass(eq=False, repr=False)
@@ -330,29 +354,20 @@ class Evaluator:
         """The contexts that values or formulas need."""
         needed: dict[Context, None] = {}
         for contexts in self._contexts.values():
-            needed |= dict.fromkeys(contexts)
+            needed |= contexts
         for requested in self.tables:
             needed |= {_POOLS[prefix]: None for prefix in requested.formula.beyond}
             needed |= {"rest": None} if requested.formula.compares else {}
         return list(needed)
 
     @cached_property
-    def _contexts(self) -> dict[Formula, list[Context]]:
+    def _contexts(self) -> dict[Formula, dict[Context, None]]:
         """The contexts that the values of formulas are compared with."""
-        contexts: dict[Formula, list[Context]] = {}
+        contexts: dict[Formula, dict[Context, None]] = {}
         for requested in self.tables:
-            aggregate = self.specs[requested.spec].aggregate
-            for context in aggregate.contexts if aggregate is not None else ():
-                of_formula = contexts.setdefault(requested.formula, [])
-                if context not in of_formula and self._compares_with(context, requested):
-                    of_formula.append(context)
+            for context in requested.contexts:
+                contexts.setdefault(requested.formula, {})[context] = None
         return contexts
-
-    def _compares_with(self, context: Context, requested: RequestedFormula) -> bool:
-        """Check whether the aggregate of a spec compares the values of groups with those of a context."""
-        aggregate = self.specs[requested.spec].aggregate
-        # a formula that compares groups itself has no value for all rows together
-        return aggregate is not None and context in aggregate.contexts and not requested.formula.compares
 
     def _evaluate(self, formula: Formula, average: Average, table: Table, scope: Scope) -> Values:
         """The values of a formula from the rows of a scope."""
@@ -435,7 +450,7 @@ class Evaluator:
                 continue
             if scope == "own":
                 formulas += [requested.formula, *self._auxiliary(requested.formula).values()]
-            elif self._compares_with(scope, requested):
+            elif scope in requested.contexts:
                 formulas.append(requested.formula)
         return list(dict.fromkeys(formulas))
 

@@ -33,6 +33,8 @@ class GroupIndex:
     """The columns of the keys, with a value for each cell."""
     hidden: Booleans | None = None
     """The combinations whose counts are suppressed, if any are."""
+    first: int = 0
+    """The number of the first combination among those of several features."""
 
     @cached_property
     def keys(self) -> pl.DataFrame:
@@ -52,7 +54,7 @@ class GroupIndex:
         replicate = np.arange(times)[:, None]
         hidden = None if self.hidden is None else np.tile(self.hidden, times)
         of_cell, example = self.of_cell + replicate * len(self), self.example + replicate * len(self.of_cell)
-        return GroupIndex(of_cell.ravel(), example.ravel(), hidden=hidden)
+        return GroupIndex(of_cell.ravel(), example.ravel(), hidden=hidden, first=self.first * times)
 
     def __len__(self) -> int:
         return len(self.example)

@@ -12,7 +12,17 @@ from typing import Any, NamedTuple, cast
 import numpy as np
 import polars as pl
 
-from tidyfair.errors import ArgumentError, LabelError, advice, differs_in_case, in_short, listed, nearest, with_article
+from tidyfair.errors import (
+    ArgumentError,
+    ColumnError,
+    LabelError,
+    advice,
+    differs_in_case,
+    in_short,
+    listed,
+    nearest,
+    with_article,
+)
 from tidyfair.evaluation.group_index import KeyCodes
 from tidyfair.specs import (
     AVERAGES,
@@ -21,6 +31,7 @@ from tidyfair.specs import (
     ONE_VS_REST,
     Average,
     Integers,
+    Options,
     are_told_apart,
     is_list,
     is_value,
@@ -75,13 +86,8 @@ class Labels:
         """The cells with `truth` and `estimate` as indices in `values`; null stays null."""
         if tally.needs.numbers:
             return tally.cells
-        indices = self._indices(tally)
-        encoded: list[pl.Expr] = []
-        for name, values in tally.seen.items():
-            labels = pl.Series(values, dtype=tally.kinds[name])
-            codes = pl.Series([indices[name].get(value) for value in values], dtype=pl.Int32)
-            encoded.append(pl.col(name).replace_strict(labels, codes, default=None))
-        return tally.cells.with_columns(encoded)
+        encoded = [pl.Series(side, self.index(tally, side), dtype=pl.Int32) for side in LABELS]
+        return tally.cells.with_columns(side.set(side < 0, None) for side in encoded)
 
     def index(self, tally: Tally, side: str) -> Integers:
         """The index of the label of each cell of a tally on one side; -1 where it is missing."""
@@ -130,30 +136,28 @@ class _LabelColumn(NamedTuple):
         ]
 
 
-def read_labels(
-    tally: Tally,
-    *,
-    labels: Sequence[object] | None,
-    pos_label: object,
-    estimator: str | None,
-    any_event: bool = False,
-    allow_unseen: bool = False,
-) -> Labels:
+def read_labels(tally: Tally, options: Options, *, any_event: bool = False, allow_unseen: bool = False) -> Labels:
     """Determine the labels of a call and the event; raise, and show what to write, if either is in doubt.
 
-    With `any_event` either of two labels may be the event, because nothing depends on it. With `allow_unseen` the event
-    may be a label that does not occur, as in a fold without one of many labels; the caller then returns no value.
+    If not declared otherwise, labels are the keys of a mapping of scores. With `any_event` either of two labels may be
+    the event, because nothing depends on it. With `allow_unseen` the event may be a label that does not occur, as in a
+    fold without one of many labels; the caller then returns no value.
     """
+    labels, pos_label, estimator = options.labels, options.pos_label, options.estimator
     if estimator is not None:
         one_of("estimator", estimator, tuple(AVERAGES))
     columns = _LabelColumn.of(tally)
     _check_told_apart(columns)
+    mapped = _labels_of_scores(tally)
+    # a mapping says which labels there are, not that they are in order
+    is_mapped = mapped is not None and labels is None
+    labels = mapped if is_mapped else labels
     if pos_label is not None:
         check_label(pos_label)
     values = _seen_labels(tally, columns, pos_label) if labels is None else _listed_labels(columns, labels)
     # by the user, or by the dtype of a column
     are_declared = labels is not None or any(column.levels for column in columns)
-    in_order = are_declared or has_own_order(values)
+    in_order = (are_declared and not is_mapped) or _have_order(values)
     if not values:
         # without any label every value is undefined, and nothing is in doubt
         values = [False, True] if pos_label is None else [cast("Any", pos_label)]
@@ -165,11 +169,23 @@ def read_labels(
         values = sorted([*values, cast("Any", pos_label)])
     if _reads_all_labels(tally, values, pos_label, estimator):
         return Labels(tuple(values), None, in_order)
-    event = _event(tally, values, any_event=any_event) if pos_label is None else pos_label
+    event = _event(tally, values, any_event=any_event and not is_mapped) if pos_label is None else pos_label
     return Labels(tuple(values), values.index(cast("Any", event)), in_order, unseen)
 
 
-def has_own_order(values: Sequence[object]) -> bool:
+def _labels_of_scores(tally: Tally) -> Sequence[object] | None:
+    """The labels that a mapping of scores names; None without a mapping, or if the truth declares its own."""
+    mapped = tally.scores.labels if tally.scores is not None else None
+    if mapped is None:
+        return None
+    without = [label for label in tally.seen[TRUTH] if label not in mapped]
+    if without:
+        msg = f"`probs` has columns for {listed(mapped)} but not for {listed(without)}; give one for each label."
+        raise ColumnError(msg)
+    return None if tally.levels(TRUTH) else mapped
+
+
+def _have_order(values: Sequence[object]) -> bool:
     """Check whether values have a meaningful order, as numbers do and texts do not."""
     return not any(isinstance(value, str) for value in values)
 

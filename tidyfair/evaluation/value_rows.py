@@ -153,18 +153,19 @@ class _Rows:
         self.values, self._group_cells, self._columns = values, group_cells, dict[str, Array]()
         # the values of all formulas follow each other label by label
         self._starts = [0, *itertools.accumulate(of_formula.estimate.size for of_formula in values)]
-        count, spans = len(group_cells.outer), [*group_cells.spans.values()]
+        count, indices = len(group_cells.outer), [*group_cells.indices.values()]
         columns: list[tuple[Integers, Integers, Integers, Integers]] = []
         for metric in plan.requested:
             average, number_of_labels = metric.average, values[metric.distinct].estimate.shape[1]
-            first, size = spans[plan.by_of_spec[metric.spec]]
+            index = indices[plan.by_of_spec[metric.spec]]
+            size = len(index.example)
             position = np.arange(number_of_labels * size, dtype=np.int32)
             if average is DISTRIBUTION_BY_LABEL:
                 # the labels of a group together, not the groups of a label
                 group_cell, label = np.divmod(position, np.int32(number_of_labels))
             else:
                 label, group_cell = np.divmod(position, np.int32(size))
-            group_cell += np.int32(first)
+            group_cell += np.int32(index.first)
             levels = labels.levels_of(average) if average.shows_label else [NO_LEVEL] * number_of_labels
             source = self._starts[metric.distinct] + label * np.int64(count) + group_cell
             columns.append((group_cell, source, label, np.array(levels, dtype=np.int32)[label]))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import operator
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, fields, replace
 from functools import cached_property, reduce
@@ -287,15 +286,17 @@ class Policy:
 
     def is_unknown(self, keys: Iterable[pl.Series]) -> pl.Series:
         """The mask of the rows that have an unknown key, one or more columns, and are not compared because of it."""
-        masks: list[pl.Series] = []
-        for key in keys:
-            unknown: list[object] = []
-            if self.unknown != "group":
-                values = key.to_list() if key.len() <= _FEW_VALUES else key.unique().to_list()
-                unknown = list(filter(self._means_unknown, {*values}))
-            is_named = key.is_in([value for value in unknown if value is not None]) if unknown else None
-            masks.append(_NOBODY.new_from_index(0, key.len()) if is_named is None else key.is_null() | is_named)
-        return reduce(operator.or_, masks)
+        return reduce(pl.Series.__or__, map(self._unknown_in, keys))
+
+    def _unknown_in(self, key: pl.Series) -> pl.Series:
+        """The same for one key."""
+        unknown: list[object] = []
+        if self.unknown != "group":
+            values = key.to_list() if key.len() <= _FEW_VALUES else key.unique().to_list()
+            unknown = list(filter(self._means_unknown, {*values}))
+        if not unknown:
+            return _NOBODY.new_from_index(0, key.len())
+        return key.is_null() | key.is_in([value for value in unknown if value is not None])
 
     def _means_unknown(self, value: object) -> bool:
         """Check whether a value of a feature means that it is not known."""

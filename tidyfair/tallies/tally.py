@@ -31,16 +31,7 @@ from tidyfair.specs import (
     side_by_side,
     stacked,
 )
-from tidyfair.tallies.moments import (
-    SCORE,
-    Needs,
-    centred,
-    extremes,
-    is_of_replicate,
-    merged,
-    point_of,
-    score_columns,
-)
+from tidyfair.tallies.moments import SCORE, Needs, centred, extremes, is_of_replicate, merged, point_of, score_columns
 from tidyfair.tallies.source import SQUARED, WEIGHT
 from tidyfair.tallies.suppression import Suppression, TableKey, counts_by_labels, numbered, suppression_of
 from tidyfair.tallies.threads import check_threads
@@ -197,11 +188,12 @@ class Tally:
         seen: dict[str, list[Any]] = {}
         are_many = self.cells.height > _FEW_CELLS
         for name in LABELS:
-            column = self.cells.get_column(name)
+            column, dtype = self.cells.get_column(name), self.kinds[name]
             if name == TRUTH and self.judge is not None and not self.has_scores_of_judge:
-                column = column.cast(self._labels_of_judge.dtype).append(self._labels_of_judge)
+                dtype = self._labels_of_judge.dtype
+                column = column.cast(dtype).append(self._labels_of_judge)
             # categories are in their own order, not in that of their texts
-            if are_many or isinstance(column.dtype, pl.Enum | pl.Categorical):
+            if are_many or isinstance(dtype, pl.Enum | pl.Categorical):
                 seen[name] = column.drop_nulls().unique().sort().to_list()
             else:
                 # of few cells Python takes less time than a query
