@@ -252,18 +252,9 @@ def finding_on(by: By, audit: AuditResults) -> Finding:
 
     row = max(defined, key=lambda row: _rank(row, parities[row[".metric"]].aggregate, answers.get(key_of(row))))
     parity, answer, feature = parities[row[".metric"]], answers.get(key_of(row)), feature_in_words(by)
-    compared = _compared(by, row, parity, audit.groups)
-    size = f"{_size(row, parity, compared)} ({_certainty(row, parity, audit.level)})"
-    metric, title = None, parity.name
-    if parity.aggregate.kind in _KINDS and len(compared) == 1:
-        metric, values = compared[0]
-        title = metric.name
-        unit = "" if parity.aggregate.kind == "ratio" else DataWords.of(audit).unit_of(metric)
-        text = f"{_meaning(metric, row, audit)} is {values}, {size}{unit}"
-    else:
-        text = "; ".join([size, *(f"{at_cut(in_prose(one.name), row)} is {ends}" for one, ends in compared)])
+    metric, text = _values_in_words(by, row, parity, audit)
     label = "" if row.get(".level") is None else f" of label {row['.level']}"
-    name = at_cut(f"{in_prose(title)}{label}", row)
+    name = at_cut(f"{in_prose(metric.name if metric else parity.name)}{label}", row)
     lead = f"{capitalized(name)}{' differs' if answer else ''} by {feature}:"
     others = {key_of(other): other for other in defined if other is not row}
     if answer and answer != "differ":
@@ -278,6 +269,19 @@ def finding_on(by: By, audit: AuditResults) -> Finding:
     evidence = _evidence(row, parity.aggregate) if answer == "differ" else -1.0
     text += f".{_on_others(others, answers)}"
     return Finding(by, lead, text, metric, cut_of_row(row), row.get(".level"), answer, evidence)
+
+
+def _values_in_words(
+    by: By, row: Mapping[str, Any], parity: GroupwiseMetric, audit: AuditResults
+) -> tuple[Metric | None, str]:
+    """The values of groups, the size of their disparity and its certainty; and the metric, if it compares two groups."""
+    compared = _compared(by, row, parity, audit.groups)
+    size = f"{_size(row, parity, compared)} ({_certainty(row, parity, audit.level)})"
+    if parity.aggregate.kind not in _KINDS or len(compared) != 1:
+        return None, "; ".join([size, *(f"{at_cut(in_prose(one.name), row)} is {ends}" for one, ends in compared)])
+    metric, values = compared[0]
+    unit = "" if parity.aggregate.kind == "ratio" else DataWords.of(audit).unit_of(metric)
+    return metric, f"{_meaning(metric, row, audit)} is {values}, {size}{unit}"
 
 
 def _rank(row: Mapping[str, Any], aggregate: Aggregate, answer: Answer | None) -> tuple[int, int, float]:

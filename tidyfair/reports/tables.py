@@ -200,26 +200,33 @@ def one_below_the_other(frame: pl.DataFrame, units: Units = NO_UNITS) -> pl.Data
     hidden = _HIDDEN | {".std_error"} if ".lower" in frame.columns else _HIDDEN
     # the first of several values is what the interval is about
     value = next((name for name in WITH_INTERVAL if name in frame.columns), None)
+    of_changes = units_of_changes(units)
+    units_of_columns = {
+        **dict.fromkeys(_OF_MODELS, units), ".margin": of_changes, value: of_changes if value == ".change" else units
+    }  # fmt: skip
     columns: list[pl.Series] = []
-    for column in frame.drop(hidden, strict=False):
-        text = column
-        if column.name == value:
-            of_value = units_of_changes(units) if value == ".change" else units
-            text = with_interval(frame, column.name, of_value)
-        elif column.name in _OF_MODELS and column.dtype.is_float():
-            text = with_interval(frame, column.name, units, (f"{column.name}_lower", f"{column.name}_upper"))
-        elif column.name == ".margin":
-            text = with_interval(frame, column.name, units_of_changes(units), limits=None)
-        elif column.dtype == pl.List:
-            text = column.cast(pl.List(pl.String)).list.join(", ")
-            text = text.set(text == "", None)
-        elif column.dtype.is_float():
-            text = as_p_value(column) if column.name.startswith(".p_") else rounded(column)
-        if text.null_count() == len(text):
-            continue
-        # a single metric has no base metric, and nothing is left out of most
-        columns.append(text.fill_null("") if column.name in _BLANK else text)
+    for name in frame.drop(hidden, strict=False).columns:
+        limits = (f"{name}_lower", f"{name}_upper") if name in _OF_MODELS else (".lower", ".upper")
+        is_limited = name in {value, *_OF_MODELS}
+        text = column_as_text(frame, name, units_of_columns.get(name, NO_UNITS), limits if is_limited else None)
+        if text.null_count() < len(text):
+            # a single metric has no base metric, and nothing is left out of most
+            columns.append(text.fill_null("") if name in _BLANK else text)
     return pl.DataFrame(columns)
+
+
+def column_as_text(
+    frame: pl.DataFrame, name: str, units: Units = NO_UNITS, limits: tuple[str, str] | None = None
+) -> pl.Series:  # fmt: skip
+    """A column of a result as texts, of values with the ends of their interval; whole numbers and texts as they are."""
+    column = frame[name]
+    if column.dtype == pl.Boolean:
+        return column.replace_strict({True: "yes", False: "no"}, return_dtype=pl.String)
+    if column.dtype == pl.List:
+        return _lists_as_text(column)
+    if not column.dtype.is_float():
+        return column
+    return as_p_value(column) if name.startswith(".p_") else with_interval(frame, name, units, limits)
 
 
 def with_interval(
