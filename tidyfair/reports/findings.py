@@ -274,7 +274,7 @@ def finding_on(by: By, audit: AuditResults) -> Finding:
 def _values_in_words(
     by: By, row: Mapping[str, Any], parity: GroupwiseMetric, audit: AuditResults
 ) -> tuple[Metric | None, str]:
-    """The values of groups, the size of their disparity and its certainty; and the metric, if it compares two groups."""
+    """The values of groups, the size of their disparity, and its certainty; and the metric of two groups."""
     compared = _compared(by, row, parity, audit.groups)
     size = f"{_size(row, parity, compared)} ({_certainty(row, parity, audit.level)})"
     if parity.aggregate.kind not in _KINDS or len(compared) != 1:
