@@ -23,7 +23,7 @@ from tidyfair.intervals import share_of
 from tidyfair.metrics import at_cut, capitalized, in_prose, short_title, title_of
 from tidyfair.metrics.catalog import comparison_named, metric_named
 from tidyfair.reports.plots import listed_names
-from tidyfair.reports.tables import ends_in_words, in_unit, left_out_in_words, number_in_digits, reason
+from tidyfair.reports.tables import in_unit, interval_in_words, left_out_in_words, number_in_digits, reason
 from tidyfair.specs import CUTS, Aggregate, By, RowKey, cut_of_row, key_of
 from tidyfair.tallies import ESTIMATE, TRUTH
 
@@ -523,5 +523,4 @@ def _certainty(row: Mapping[str, Any], parity: GroupwiseMetric, level: float | N
         return "no confidence interval"
     if parity.aggregate.is_difference and row[".estimate"] < 0:
         low, high = (None if high is None else -high), (None if low is None else -low)
-    ends = [None if end is None else in_unit(end, unit_of(parity), is_end=True) for end in (low, high)]
-    return f"{percent(level)} CI {ends_in_words(*ends)}"
+    return f"{percent(level)} CI {interval_in_words(low, high, unit_of(parity))}"

@@ -798,13 +798,11 @@ def comparison_plot(plot: PlotInput) -> Picture:
     return Picture(dots, table, titles, [counted, f"lines: {plot.limits}"], limit="four fifths,", x=x)
 
 
-def pairs_plot(plot: PlotInput) -> Picture:
+def _pairs(plot: PlotInput, value: str, what: str | pl.Expr, end: str, notes: Sequence[str], **marks: Any) -> Picture:
     """Comparisons of two groups, with intervals: overlapping intervals of groups are no test."""
-    table = table_of(_disparities(plot), *ENDS, what=PAIR, estimate=".disparity")
-    name = subject_of(plot.frame, prose_of)
+    table = table_of(_disparities(plot), *ENDS, what=what, estimate=value, **marks)
     kind = f"{plot.scale or 'Comparison'}s {'in' if plot.scale == 'Difference' else 'of'}"
-    titles = with_shorter(f"{kind} {name}", ", pair by pair")
-    return Picture(dots, table, titles, [f"lines: {plot.limits}"], x=plot.scale)
+    return Picture(dots, table, with_shorter(f"{kind} {subject_of(plot.frame, prose_of)}", end), notes, x=plot.scale)
 
 
 def _disparities(plot: PlotInput) -> pl.DataFrame:
@@ -1016,7 +1014,7 @@ PICTURES: Mapping[kinds.ResultKind, Drawing] = {
     kinds.METRICS: results_plot, kinds.VERDICTS: results_plot, kinds.LOOK: results_plot, kinds.GROUPS: groups_plot,
     kinds.SHRUNKEN: groups_plot, kinds.WORST: groups_plot, kinds.GROUPS_OF_LOOKS: groups_plot,
     kinds.CONFUSION: confusion_plot, kinds.COMPARISONS: comparison_plot, kinds.FOUR_FIFTHS: comparison_plot,
-    kinds.STANDARDIZED: comparison_plot, kinds.QUANTILES: comparison_plot, kinds.PAIRS: pairs_plot,
+    kinds.STANDARDIZED: comparison_plot, kinds.QUANTILES: comparison_plot,
     kinds.TESTS: tests_plot, kinds.SUBGROUPS: subgroups_plot, kinds.CERTIFICATE: subgroups_plot,
     kinds.HALVES: halves_plot, kinds.MODELS: models_plot, kinds.LOOKS: looks_plot, kinds.PERIODS: periods_plot,
     kinds.CHANGES: changes_plot, kinds.SENSITIVITY: sensitivity_plot,
@@ -1037,18 +1035,14 @@ PICTURES: Mapping[kinds.ResultKind, Drawing] = {
         ["Share without a truth: estimated positives minus estimated negatives", "Missing truths by estimate"],
         ["n in parentheses", f"lines: {plot.limits}"], Span(-1, 1, 0), x="Difference",
     ),
-    kinds.PAIRED: lambda plot: Picture(
-        dots,
-        table_of(
-            plot.frame, *ENDS, panel=PANEL, what=pl.format("{} ({} pairs)", PAIR, ".pairs"), estimate=".disparity"
-        ),
-        with_shorter(f"Differences in {prose_of(plot.frame[PANEL])}", " within pairs"),
-        [f"lines: {plot.limits}, each for one difference"], **_DIFFERENCE,
+    kinds.PAIRS: lambda plot: _pairs(plot, ".disparity", PAIR, ", pair by pair", [f"lines: {plot.limits}"]),
+    kinds.PAIRED: lambda plot: _pairs(
+        plot, ".disparity", pl.format("{} ({} pairs)", PAIR, ".pairs"), " within pairs",
+        [f"lines: {plot.limits}, each for one difference"],
     ),
-    kinds.STRATA: lambda plot: Picture(
-        dots, table_of(plot.frame, *ENDS, panel=PANEL, what=PAIR, estimate=".adjusted", raw=".crude"),
-        with_shorter(f"Differences in {prose_of(plot.frame[PANEL])}", ", like compared with like"),
-        [f"filled: within strata, with its {plot.limits}", "hollow: all rows together"], **_DIFFERENCE,
+    kinds.STRATA: lambda plot: _pairs(
+        plot, ".adjusted", PAIR, ", like compared with like",
+        [f"filled: within strata, with its {plot.limits}", "hollow: all rows together"], raw=".crude",
     ),
     kinds.COMPONENTS: lambda plot: Picture(
         dots,

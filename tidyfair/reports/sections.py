@@ -38,9 +38,9 @@ from tidyfair.reports.tables import (
     Note,
     Units,
     as_p_value,
-    ends_in_words,
     groups_side_by_side,
     in_unit,
+    interval_in_words,
     left_out_in_words,
     reason,
     remarks_on_all_rows,
@@ -229,9 +229,8 @@ def _tests(disparities: pl.DataFrame, significance: Significance, units: Units) 
     bounds = {key: f"{signs[outcome]} {significance.error:.3g}" for key, outcome in significance.outcomes.items()}
     if (tests := significance.tested) is not None:
         expected, ends_of_tests = dict[RowKey, str](), tests.select(".metric", ".expected_lower", ".expected_upper")
-        for key, name, *ends in zip(keys_of(tests), *ends_of_tests, strict=True):
-            unit = units.get(name, "")
-            expected[key] = ends_in_words(*(None if end is None else in_unit(end, unit, is_end=True) for end in ends))
+        for key, name, low, high in zip(keys_of(tests), *ends_of_tests, strict=True):
+            expected[key] = interval_in_words(low, high, units.get(name, ""))
         p_values, adjusted = (
             dict(zip(keys_of(tests), as_p_value(tests[name]), strict=True)) for name in (".p_value", ".p_adjusted")
         )

@@ -250,6 +250,11 @@ def with_interval(
     return pl.Series(value, texts_with_intervals, dtype=pl.String)
 
 
+def interval_in_words(low: float | None, high: float | None, unit: str) -> str:
+    """An interval in the unit of its value, which does not stand beside each end; empty without any end."""
+    return ends_in_words(*(None if end is None else in_unit(end, unit, is_end=True) for end in (low, high)))
+
+
 def ends_in_words(low: str | None, high: str | None) -> str:
     """An interval, which may have one end only; empty without any."""
     if low is None:
