@@ -728,7 +728,9 @@ def _channels_of_verdicts(table: pl.DataFrame, width: float) -> Vega:
 _LEAST_LINES = 250
 _Side: TypeAlias = tuple[str, int, int]
 _Box: TypeAlias = tuple[float, float, float, float]
-_SIDES: Sequence[_Side] = (("left", 9, -8), ("right", -9, -8), ("left", 9, 9), ("right", -9, 9))
+_SIDES: Sequence[_Side] = [
+    (align, dx, dy) for dy in (-8, 9, -22, 23, -36, 37, -50, 51) for align, dx in (("left", 9), ("right", -9))
+]
 """Where a name can stand beside its point: how it is aligned, and how many pixels it is moved right and down."""
 _MOST_NAMED = 12
 """The most models that all have their names beside them; of more, those on the frontier and the baseline have."""
@@ -944,13 +946,18 @@ def _sides_of_names(table: pl.DataFrame, across: Axes, axes: Axes) -> Iterator[t
     sides: list[int] = []
     for name, (x, y) in zip(points["series"], places, strict=True):
         size = min(text_width(name), across.length / 2)
-        starts = (x + dx - (size if align == "right" else 0) for align, dx, _ in _SIDES)
-        boxes = [(start, y + dy - 7, start + size, y + dy + 7) for start, (*_, dy) in zip(starts, _SIDES, strict=True)]
-        free = (
-            side for side, box in enumerate(boxes)
-            if box[0] >= 0 and box[2] <= across.length and not any(_overlap(box, other) for other in covered)
-        )  # fmt: skip
-        side = next(free, int(x > across.length / 2))
+        boxes = [
+            (start, y + dy - 7, start + size, y + dy + 7)
+            for align, dx, dy in _SIDES
+            for start in [x + dx - (size if align == "right" else 0)]
+        ]
+
+        def is_free(box: _Box) -> bool:
+            """Check that a name stands in the panel, and covers nothing."""
+            is_inside = box[0] >= 0 and box[2] <= across.length and box[3] <= axes.length
+            return is_inside and not any(_overlap(box, other) for other in covered)
+
+        side = next((side for side, box in enumerate(boxes) if is_free(box)), int(x > across.length / 2))
         sides.append(side)
         covered.append(boxes[side])
     for number, side in enumerate(_SIDES):
