@@ -155,16 +155,12 @@ class Picture:
         inner = width - _MARGIN
         panels, columns = self.draw(replace(self, table=table), inner)
         titles = [shown(text) for text in (self.titles if title is None else [title])]
-        notes = [*self.notes, f"dashed: {self.diagonal}" if self.diagonal else ""]
-        if any("triangle" in layer["mark"].get("shape", "") for panel in panels for layer in panel["layer"]):
-            notes.append("arrows: intervals that go on")
-        note = "; ".join(shown(note) for note in notes if note)
         # on paper no letters are larger than those of labels
         size = TEXT if is_printed else TITLE
         letters = size * _BOLD
         lines = _lines(fitting(titles, inner, letters), inner, letters, most=2 if title is None else None)
         words: Vega = {"text": lines if len(lines) > 1 else "".join(lines)}
-        if note:
+        if note := self._note(panels):
             words["subtitle"] = _lines(note, inner, TEXT)
         theme = {**_THEME, "title": {**_THEME["title"], "fontSize": size}}
         chart = alt.ConcatChart(
@@ -177,6 +173,13 @@ class Picture:
             encoded = [{**layer, "encoding": alt.FacetedEncoding(**layer["encoding"])} for layer in panel["layer"]]
             drawn.layer = [alt.Chart(**layer) for layer in encoded]
         return chart
+
+    def _note(self, panels: Sequence[Vega]) -> str:
+        """The notes on what is drawn, one after the other."""
+        notes = [*self.notes, f"dashed: {self.diagonal}" if self.diagonal else ""]
+        if any("triangle" in layer["mark"].get("shape", "") for panel in panels for layer in panel["layer"]):
+            notes.append("arrows: intervals that go on")
+        return "; ".join(shown(note) for note in notes if note)
 
 
 def _altair() -> Any:

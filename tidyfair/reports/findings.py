@@ -263,9 +263,7 @@ def finding_on(by: By, audit: AuditResults) -> Finding:
         is_named = text.startswith(f"the {name}")
         start = "the largest gap" + ("" if is_named else f" is in {name}") if others else "" if is_named else name
         text = f"{start}: {text}" if start else text
-        text += _doubt(answer, margin, is_significant=audit.significance.outcomes[key_of(row)])
-        if answer != "alike" and _evidence(row, parity.aggregate) > 0:
-            text += f"; among {len(answers)} comparisons, chance may explain this one"
+        text += _doubt(answer, margin, row, parity, audit)
     evidence = _evidence(row, parity.aggregate) if answer == "differ" else -1.0
     text += f".{_on_others(others, answers)}"
     return Finding(by, lead, text, metric, cut_of_row(row), row.get(".level"), answer, evidence)
@@ -293,13 +291,18 @@ def _rank(row: Mapping[str, Any], aggregate: Aggregate, answer: Answer | None) -
     return -position, -kind, _evidence(row, aggregate) if answer == "differ" else size
 
 
-def _doubt(answer: Answer, margin: str, *, is_significant: bool) -> str:
+def _doubt(
+    answer: Answer, margin: str, row: Mapping[str, Any], parity: GroupwiseMetric, audit: AuditResults
+) -> str:  # fmt: skip
     """What an answer leaves open, as the end of a sentence."""
     if answer == "alike":
-        return ", small but beyond chance" if is_significant else ""
+        return ", small but beyond chance" if audit.significance.outcomes[key_of(row)] else ""
+    doubt = "; no margin is set within which groups would be alike"
     if answer == "too few rows to tell":
-        return f", so that groups may be alike within {margin} or not"
-    return "; no margin is set within which groups would be alike"
+        doubt = f", so that groups may be alike within {margin} or not"
+    if _evidence(row, parity.aggregate) > 0:
+        doubt += f"; among {len(audit.answers)} comparisons, chance may explain this one"
+    return doubt
 
 
 def _margin_in_words(audit: AuditResults, parity: GroupwiseMetric) -> str:

@@ -30,12 +30,11 @@ from tidyfair.reports.plots import (
 from tidyfair.reports.tables import (
     EVERYBODY,
     NOTHING,
-    TOO_SMALL,
     WITH_INTERVAL,
     column_as_text,
     groups_side_by_side,
     left_out_in_words,
-    reason,
+    reason_in_note,
     remarks_on_all_rows,
     worded,
 )
@@ -185,9 +184,8 @@ class _Table:
         labels = {f"cells {place}": _label(gt, column.heading) for place, column in enumerate(self.columns, 1)}
         published = published.cols_label(labels).tab_stubhead(_label(gt, capitalized(stub.heading)))
         published = published.opt_align_table_header("left")
-        for side, is_number in (("right", True), ("left", False)):
-            places = [f"cells {place}" for place, column in enumerate(self.columns, 1) if column.is_number is is_number]
-            published = published.cols_align(side, columns=places) if places else published
+        for place, column in enumerate(self.columns, 1):
+            published = published.cols_align("right" if column.is_number else "left", columns=f"cells {place}")
         for remark in (*notes, *self.remarks):
             published = published.tab_source_note(visible(remark))
         lines = [visible(text) for text in (title, capitalized(caption)) if text]
@@ -287,7 +285,7 @@ def _note_on_row(values: Mapping[str, Any]) -> str:
     status = values[".status"]
     if status in {None, Status.OK}:
         return ""
-    return f"not compared: {reason(status)}" if status in TOO_SMALL else reason(status)
+    return reason_in_note(status)
 
 
 def _columns(plot: PlotInput) -> Iterator[_Column]:
@@ -301,21 +299,22 @@ def _columns(plot: PlotInput) -> Iterator[_Column]:
     }  # fmt: skip
     hidden = _IN_NOTES.union(name for name, is_needless in needless.items() if is_needless)
     for name in sorted(plot.kind.columns, key=_is_last):
-        column = frame[name]
-        is_name = name in _IN_NAMES and not column.dtype.is_float()
-        if is_name or name in hidden or name.endswith(("lower", "upper", "upper_bound")) or not column.count():
+        if name in hidden or not _is_shown(frame[name]):
             continue
         limits = ENDS if name == value else (f"{name}_lower", f"{name}_upper")
-        heading, texts = _heading(plot, name), _texts(frame, name, limits)
-        if set(limits) <= set(frame.columns) and any(frame[end].count() for end in limits):
-            words = plot.limits.replace(plot.kind.limits, "range") if name == ".expected" else plot.limits
-            heading += f" ({words})"
+        heading, texts = _heading(plot, name) + _level(plot, name, limits), _texts(frame, name, limits)
         if name == value:
             texts = texts.set((frame[".group"] == frame[".reference"]).fill_null(value=False), "Reference")
         if name == ".n" and has_shares and frame[".share"].count():
             heading, shares = "n (%)", [None if share is None else f"{share:.1%}" for share in frame[".share"]]
             texts = pl.select(pl.format("{} ({})", texts, pl.Series(shares, dtype=pl.String))).to_series()
-        yield _Column(heading, texts, is_number=column.dtype.is_numeric())
+        yield _Column(heading, texts, is_number=frame.schema[name].is_numeric())
+
+
+def _is_shown(column: pl.Series) -> bool:
+    """True for columns with values that are neither the names of rows nor the ends of intervals."""
+    is_name = column.name in _IN_NAMES and not column.dtype.is_float()
+    return column.count() > 0 and not is_name and not column.name.endswith(("lower", "upper", "upper_bound"))
 
 
 def _texts(frame: pl.DataFrame, name: str, limits: tuple[str, str]) -> pl.Series:
@@ -353,6 +352,13 @@ def _heading(plot: PlotInput, name: str) -> str:
     if name == ".estimate" and frame[".group"].count() and len(titles) == 1:
         return titles[0]
     return _HEADINGS.get(name, capitalized(worded(name)))
+
+
+def _level(plot: PlotInput, name: str, limits: tuple[str, str]) -> str:
+    """What the limits of a column are, with their level, as the end of its heading; empty without any."""
+    if not set(limits) <= set(plot.frame.columns) or not any(plot.frame[end].count() for end in limits):
+        return ""
+    return f" ({plot.limits.replace(plot.kind.limits, 'range') if name == '.expected' else plot.limits})"
 
 
 def _table_of_groups(plot: PlotInput, result: pl.DataFrame, worst: Any, min_n: int) -> _Table:

@@ -41,7 +41,7 @@ _REASONS: dict[str, str] = {
     Status.CONSTANT: "all values of the group are the same",
 }
 """Reasons why a value is undefined, as a reader needs them."""
-TOO_SMALL = {Status.BELOW_MIN_N, Status.BELOW_MIN_SHARE}
+_TOO_SMALL = {Status.BELOW_MIN_N, Status.BELOW_MIN_SHARE}
 _UNKNOWN = "unknown"
 _MOST_LEFT_OUT = 6
 """The most groups that are named as left out of a disparity."""
@@ -92,6 +92,11 @@ def remarks_on_all_rows(overall: pl.DataFrame, groups: pl.DataFrame, min_n: int)
 def reason(status: str) -> str:
     """The words for a reason why there is no value."""
     return _REASONS.get(status) or Status.text_of(status)
+
+
+def reason_in_note(status: str) -> str:
+    """The same on a value that may be shown, and is not compared where its group is small."""
+    return f"not compared: {reason(status)}" if status in _TOO_SMALL else reason(status)
 
 
 def left_out_in_words(
@@ -155,11 +160,10 @@ def groups_side_by_side(
     index = wide.select(*keys, _NTH).with_row_index(_ROW)
     notes: list[Note] = []
     if ".status" in frame.columns:
-        indexed = frame.join(index, on=[*keys, _NTH], how="left", nulls_equal=True, maintain_order="left")
-        for metric, row, status, size in indexed.select(".metric", _ROW, ".status", ".n").rows():
-            if status not in {Status.OK, None} and (size is None or size >= min_n):
-                note = f"not compared: {reason(status)}" if status in TOO_SMALL else reason(status)
-                notes.append((columns[metric], row, note))
+        noted = frame.filter(pl.col(".status") != Status.OK, (pl.col(".n") >= min_n).fill_null(value=True))
+        noted = noted.join(index, on=[*keys, _NTH], how="left", nulls_equal=True, maintain_order="left")
+        rows = noted.select(".metric", _ROW, ".status").rows()
+        notes += [(columns[metric], row, reason_in_note(status)) for metric, row, status in rows]
     if worst is not None:
         worse = _worse(open_frame(worst).to_polars(), frame, outer)
         marked = worse.join(index, on=[*outer, ".by", ".group"], how="inner", nulls_equal=True)
