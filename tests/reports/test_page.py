@@ -20,6 +20,7 @@ import tidyfair as tf
 from tidyfair.audits.call_code import call_of
 from tidyfair.datasets import lending
 from tidyfair.reports.blocks import Facts, Section, Table
+from tidyfair.reports.page import findings_of_models
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -876,3 +877,19 @@ def test_report_on_several_models_names_what_each_is_better_and_worse_in(tmp_pat
     assert "loose: better in sensitivity." in tf.report(alone).markdown()
     with pytest.raises(tf.errors.ArgumentError, match="report\\(\\) compares groups"):
         tf.report(LOANS, **LABELS)
+
+
+def test_models_that_are_worse_in_nothing_are_named_first() -> None:
+    def row(model: str, metric: str, lower: float, upper: float) -> dict[str, Any]:
+        values = {".one": 0.5, ".other": 0.5, ".change": 0.0, ".lower": lower, ".upper": upper}
+        return {".metric": metric, ".by": None, ".model_one": "now", ".model_other": model, **values}
+
+    changes = pl.DataFrame([
+        row("both", "sens", 0.1, 0.2), row("both", "spec", -0.2, -0.1), row("same", "sens", -0.1, 0.1),
+        row("same", "spec", -0.1, 0.1), row("best", "sens", 0.1, 0.2), row("best", "spec", -0.1, 0.1),
+    ])  # fmt: skip
+    assert findings_of_models(changes) == [
+        "best: better in sensitivity; no change is shown in 1 of 2 values.",
+        "same: no change is shown in any of 2 values.",
+        "both: better in sensitivity; worse in specificity.",
+    ]
