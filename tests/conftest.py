@@ -89,11 +89,9 @@ def pytest_collection_finish() -> None:
     """Spare the garbage collector what was imported and collected, which lasts as long as the tests do."""
     gc.collect()
     gc.freeze()
+    # looking for circles 300 times less often saves an eighth of the time
+    gc.set_threshold(200_000, 10, 100)
     gc.enable()
-
-
-def pytest_sessionfinish() -> None:
-    gc.unfreeze()
 
 
 DOCS = Path(__file__).parents[1] / "docs"
