@@ -3,6 +3,7 @@ from __future__ import annotations
 import functools
 import gc
 import gzip
+import html
 import importlib.util
 import inspect
 import json
@@ -23,6 +24,8 @@ import polars.selectors as cs
 import pyarrow as pa
 import pytest
 import warehouses
+
+from tidyfair.escapes import visible
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -166,9 +169,14 @@ def few_draws() -> Iterator[None]:
 
 @pytest.fixture
 def undrawn(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Charts are made but not drawn, which takes longest, for tests that read the words of a page only."""
+    """Charts are made but neither written out nor drawn, which takes longest, for tests of the words of a page."""
     picture = '<svg xmlns="http://www.w3.org/2000/svg" width="9" height="9"></svg>'
+
+    def described(chart: Any, name: str) -> str:
+        return picture.replace(" width", f' id="{name}" aria-label="{html.escape(visible(chart.description))}" width')
+
     monkeypatch.setattr("vl_convert.vegalite_to_svg", lambda *_, **__: picture)
+    monkeypatch.setattr("tidyfair.reports.blocks.themed_svg", described)
 
 
 @pytest.fixture
