@@ -6,6 +6,7 @@ import gzip
 import html
 import importlib.util
 import inspect
+import itertools
 import json
 import os
 import shutil
@@ -218,21 +219,37 @@ def _pyarrow(frame: pl.DataFrame) -> Any:
     return frame.to_arrow()
 
 
+@functools.cache
+def _duckdb_of_all_tests() -> duckdb.DuckDBPyConnection:
+    return duckdb.connect()
+
+
+_NUMBERS = itertools.count()
+
+
+def new_database() -> duckdb.DuckDBPyConnection:
+    """An empty database of DuckDB, beside others in one instance, which takes long to start."""
+    connection, name = _duckdb_of_all_tests().cursor(), f"memory_{next(_NUMBERS)}"
+    connection.execute(f"attach ':memory:' as {name}")
+    connection.execute(f"use {name}")
+    return connection
+
+
 def _duckdb(frame: pl.DataFrame) -> Any:
-    connection = duckdb.connect()
+    connection = new_database()
     connection.register("arrow", frame.to_arrow())
     connection.execute("create table people as select * from arrow")
     return connection.table("people")
 
 
 def _named_table(frame: pl.DataFrame) -> Any:
-    connection = duckdb.connect()
+    connection = new_database()
     connection.register("people", frame.to_arrow())
     return (connection, "people")
 
 
 def _ibis(frame: pl.DataFrame) -> Any:
-    connection = duckdb.connect()
+    connection = new_database()
     connection.register("people", frame.to_arrow())
     return ibis.duckdb.from_connection(connection).table("people")
 
