@@ -33,7 +33,7 @@ SCORES: dict[str, Any] = {"truth": "repaid", "probs": "score", "threshold": 0.5,
 @pytest.fixture(scope="module")
 def audited() -> tf.types.Report:
     gate = tf.check(tf.demographic_parity("race"), below=0.1)
-    return tf.report(LOANS, **SCORES, by=["sex", "race", ("sex", "race")], gate=gate, min_n=30, title=f"Of {HOSTILE}")
+    return tf.report(LOANS, **SCORES, by=["race", ("sex", "race")], gate=gate, min_n=30, title=f"Of {HOSTILE}")
 
 
 @pytest.fixture(scope="module")
@@ -54,7 +54,7 @@ def test_page_shows_values_intervals_and_sizes(audit_page: str) -> None:
         assert f"{race} {count:,} " in text
     assert "Not enough evidence to decide whether the limit is met." in text
     assert "gate = tdf.check(tdf.demographic_parity('race'), below=0.1, conf_level=0.95)" in text
-    assert "tdf.report(data, truth='repaid', by=['sex', 'race', ('sex', 'race')], gate=gate," in text
+    assert "tdf.report(data, truth='repaid', by=['race', ('sex', 'race')], gate=gate," in text
     assert (
         "Difference in sensitivity or specificity between the groups: largest value minus smallest value, "
         "for whichever is worse. Hardt et al. (2016)" in text

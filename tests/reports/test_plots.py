@@ -142,7 +142,9 @@ RESULTS: dict[str, Callable[[], Any]] = {name: cache(make) for name, make in MAD
 
 @cache
 def _drawn_as(name: str, width: int) -> dict[str, Any]:
-    return tf.autoplot(RESULTS[name](), width=width).to_dict()
+    chart = tf.autoplot(RESULTS[name](), width=width)
+    # one width of each is checked by the schema of Vega-Lite, which takes longer than all else
+    return chart.to_dict(validate=width == 896)
 
 
 def specification(name: str, width: int = 896) -> dict[str, Any]:
@@ -196,7 +198,7 @@ _DRAWN_ACROSS = ("estimate", "lower", "upper", "limit", "expected_lower", "expec
 _DRAWN_DOWN = ("estimate", "lower", "upper", "limit", "expected_lower", "expected_upper")
 
 
-@pytest.mark.parametrize("width", [350, 896])
+@pytest.mark.parametrize("width", [240, 896])
 @pytest.mark.parametrize("name", RESULTS)
 def test_axes_hold_all_values_and_limits(name: str, width: int) -> None:
     for layer in layers_of(specification(name, width)):
