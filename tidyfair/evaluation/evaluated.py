@@ -227,10 +227,10 @@ def _evaluate_at_each(
         return [replace(of_point, point=points[0])]
     parts: list[tuple[Tally, list[MetricSpec], float | None]] = []
     if at_each:
-        cells = tally.at_each_cut()
-        parts.append((cells, [spec for spec in at_each if spec not in at_risk], None))
+        with_cuts = tally.at_each_cut()
+        parts.append((with_cuts, [spec for spec in at_each if spec not in at_risk], None))
         for threshold in tally.cut.values if tally.cut is not None and at_risk else ():
-            parts.append((cells.at_threshold(threshold), [*at_risk], threshold))
+            parts.append((with_cuts.at_threshold(threshold), [*at_risk], threshold))
     parts.append((tally.over_points(), others, None))
     return [
         _evaluate(counted, EvaluationPlans(tuple(own), threshold), labels, options, axis)
