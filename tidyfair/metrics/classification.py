@@ -591,8 +591,10 @@ def net_benefit_at_prevalence(
 
 def _odds(at: float | None) -> float:
     """The odds of a risk, 1 if none is given."""
-    risk = 0.5 if at is None else number("at", at, 0, 1, inside=True)
-    return risk / (1 - risk)
+    if at is None:
+        return 1.0
+    number("at", at, 0, 1, inside=True)
+    return at / (1 - at)
 
 
 @class_metric(direction="minimize", range=(0, math.sqrt(2)))

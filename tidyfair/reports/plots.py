@@ -89,6 +89,11 @@ _CONTEXTS: Mapping[str, str] = {"overall": "all rows", "rest": "all other groups
 ENDS, EXPECTED = (".lower", ".upper"), (".expected_lower", ".expected_upper")
 _OTHER_ENDS = {one: other for ends in (ENDS, EXPECTED) for one, other in permutations(ends)}
 """The other end of an interval, which is drawn if either has values."""
+_FAIRER = {
+    "minimize": "\N{DOWNWARDS ARROW} lower is fairer", "maximize": "\N{UPWARDS ARROW} higher is fairer",
+    "zero": "the nearer to 0 the fairer", "one": "the nearer to 1 the fairer",
+}  # fmt: skip
+"""The side of an axis on which a disparity is small, by its direction."""
 _NAMED = 2
 """The number of metrics or features that a title names."""
 
@@ -106,7 +111,6 @@ class PlotInput:
     """The name of the key that is a period, which is `.period` in the frame; empty where there is none."""
     cuts: list[str]
     """The columns of cuts and points that the result has."""
-    expected: pl.DataFrame | None = None
     form: Form | None = None
     at: float | None = None
     models: tuple[str, str] = ("", "")
@@ -247,20 +251,21 @@ class PlotInput:
 
         Metrics, differences and ratios have a panel; so has a metric whose values exceed 1, or that is best at 0 or 1.
         """
-        keys = frame.select(".metric", ".by").rows()
-        beyond = frame.filter(pl.col(".estimate").is_finite() & (pl.col(".estimate").abs() > 1))
-        large_kinds = {_panel_of(*key) for key in beyond.select(".metric", ".by").unique().rows()}
-        panels: dict[tuple[str, str | None], str] = {}
-        spans: dict[str, Span] = {}
-        for key in dict.fromkeys(keys):
-            kind = _panel_of(*key)
-            span = _OF_DISPARITIES.get(kind) or span_of_metric(key[0])
-            alone = kind == "Metrics" and (span.reference is not None or kind in large_kinds)
-            panel = self.titles[key[0]] if alone or kind in large_kinds - {"Ratios"} else kind
-            panels[key] = panel
-            spans[panel] = _joined_span(spans[panel], span) if panel in spans else span
-        names = pl.Series("panel", [panels[key] for key in keys], pl.String)
-        frame = frame.with_columns(names, span_column([spans[name] for name in names]))
+        rows = frame.select(".metric", ".by").rows()
+        spans = span_column(_OF_DISPARITIES.get(_panel_of(*row)) or span_of_metric(row[0]) for row in rows)
+        frame = frame.with_columns(spans, pl.Series("panel", [_panel_of(*row) for row in rows], pl.String))
+        low, high, reference = (pl.col("span").struct.field(name) for name in ("low", "high", "reference"))
+        is_beyond = pl.col(".estimate").is_finite() & (pl.col(".estimate").abs() > 1)
+        is_large = is_beyond.any().over("panel") & (pl.col("panel") != "Ratios")
+        is_alone = is_large | (reference.is_not_null() & (pl.col("panel") == "Metrics"))
+        title = pl.col(".metric").replace_strict(self.titles, return_dtype=pl.String)
+        frame = frame.with_columns(panel=pl.when(is_alone).then(title).otherwise("panel"))
+        span = pl.struct(
+            low=pl.when(low.is_not_null().all()).then(low.min()),
+            high=pl.when(high.is_not_null().all()).then(high.max()),
+            reference=pl.when(reference.n_unique() == 1).then(reference.first()), is_whole=False,
+        )  # fmt: skip
+        frame = frame.with_columns(span.over("panel").alias("span"))
         if UNIT not in frame.columns or frame[UNIT].n_unique() < 2:
             return frame
         # an axis has one unit
@@ -389,7 +394,7 @@ def span_column(spans: Iterable[Span]) -> pl.Series:
 
 
 def scale_of_metric() -> pl.Expr:
-    """The `scale` that panels have in common whose axis is the same, because their metric and its scale are."""
+    """The `scale` of each row: its metric and its scale. Panels with the same `scale` share an axis."""
     return pl.concat_str(".metric", ".scale", separator=" ", ignore_nulls=True).alias("scale")
 
 
@@ -412,13 +417,6 @@ def span_of_metric(name: str) -> Span:
     # means of numbers have no best value, and benefits and lifts one that a model without use has
     reference = _REFERENCES.get(name, reference)
     return Span(low, high, reference)
-
-
-def _joined_span(one: Span, other: Span) -> Span:
-    """The known ends of values of both kinds."""
-    low = None if one.low is None or other.low is None else min(one.low, other.low)
-    high = None if one.high is None or other.high is None else max(one.high, other.high)
-    return Span(low, high, one.reference if one.reference == other.reference else None)
 
 
 Drawing: TypeAlias = Callable[[PlotInput], Picture]
@@ -478,9 +476,6 @@ def _picture_of_results(plot: PlotInput) -> Picture:
     """Metrics and disparities: one value each, or one for each threshold or outer group."""
     cut, judged = plot.cut, plot.kind is not kinds.METRICS
     at_points = judged and cut in POINTS
-    if plot.expected is not None and not at_points and (cut or (plot.outer and not judged)):
-        msg = "`beside` is drawn behind single disparities, not behind lines and strips."
-        raise ArgumentError(msg)
     if cut and not at_points:
         # a panel for all metrics of a scale, and a color for each; with outer groups, these have the colors
         values = plot.with_scales(_with_cuts(plot.frame, cut))
@@ -499,8 +494,6 @@ def _picture_of_results(plot: PlotInput) -> Picture:
         table = table_of(frame, *marks, panel=COMPARED, what=rows, why=reason())
         alone = frame[COMPARED][0] if frame[COMPARED].n_unique() == 1 else ""
         return Picture(dots, table, _verdicts_in_words(frame), [alone, f"lines: {plot.limits}"])
-    if plot.expected is not None:
-        frame = _with_expected(frame, plot.expected)
     table = table_of(frame, *marks, what=LABEL, why=reason())
     verdicts = _verdicts_in_words(frame) if judged else []
     return Picture(dots, table, [*verdicts, listed_titles(frame[COMPARED])], _notes_on_marks(plot, table))
@@ -523,18 +516,6 @@ def _verdicts_in_words(frame: pl.DataFrame) -> list[str]:
     parts = [f"{many} {verbs[many > 1]}" for verdict, verbs in _VERBS.items() if (many := number.get(verdict, 0))]
     both = " and ".join(parts) if len(parts) < 3 else ", ".join(parts)
     return [f"Of {len(frame)} limits, {both}", ", ".join(parts)]
-
-
-def _with_expected(frame: pl.DataFrame, expected: pl.DataFrame) -> pl.DataFrame:
-    """Disparities with the range that is expected if groups are equal."""
-    ends = [".expected_lower", ".expected_upper"]
-    keys = [name for name in (".metric", ".by", OUTER) if name in expected.columns]
-    ranges = expected.select(*keys, *ends).unique(keys)
-    joined = frame.drop(ends).join(ranges, on=keys, how="left", nulls_equal=True, maintain_order="left")
-    if joined[".expected_lower"].null_count() == len(joined):
-        msg = "`beside` holds none of the disparities of the result."
-        raise ArgumentError(msg)
-    return joined
 
 
 def groups_plot(plot: PlotInput) -> Picture:
@@ -817,13 +798,11 @@ def comparison_plot(plot: PlotInput) -> Picture:
     return Picture(dots, table, titles, [counted, f"lines: {plot.limits}"], limit="four fifths,", x=x)
 
 
-def pairs_plot(plot: PlotInput) -> Picture:
+def _pairs(plot: PlotInput, value: str, what: str | pl.Expr, end: str, notes: Sequence[str], **marks: Any) -> Picture:
     """Comparisons of two groups, with intervals: overlapping intervals of groups are no test."""
-    table = table_of(_disparities(plot), *ENDS, what=PAIR, estimate=".disparity")
-    name = subject_of(plot.frame, prose_of)
+    table = table_of(_disparities(plot), *ENDS, what=what, estimate=value, **marks)
     kind = f"{plot.scale or 'Comparison'}s {'in' if plot.scale == 'Difference' else 'of'}"
-    titles = with_shorter(f"{kind} {name}", ", pair by pair")
-    return Picture(dots, table, titles, [f"lines: {plot.limits}"], x=plot.scale)
+    return Picture(dots, table, with_shorter(f"{kind} {subject_of(plot.frame, prose_of)}", end), notes, x=plot.scale)
 
 
 def _disparities(plot: PlotInput) -> pl.DataFrame:
@@ -954,18 +933,22 @@ def _frontier(plot: PlotInput) -> Picture:
         values = part.join(performance, on=".model_other", suffix="_x", maintain_order="left")
         base = values[:1].select("panel", series=".model_one", x=".one_x", estimate=".one")
         others = values.select("panel", series=".model_other", x=".other_x", estimate=".other")
-        points = pl.concat([base, others]).with_columns(base=pl.int_range(pl.len()) == 0)
+        points = pl.concat([base, others]).with_columns(
+            base=pl.int_range(pl.len()) == 0, better=pl.lit(_FAIRER.get(direction_of(part[".metric"][0]), ""))
+        )
         sides = (("x", name), ("estimate", part[".metric"][0]))
         good = (gains(points[column].cast(pl.Float64).to_numpy(), direction_of(metric)) for column, metric in sides)
         parts.append(points.with_columns(front=pl.Series(is_on_frontier(*good))))
     titles = [f"{title_of(name)} and disparities of models", "Performance and disparities"]
+    better = {"maximize": " (higher is better)", "minimize": " (lower is better)"}.get(direction_of(name), "")
+    x = f"{short_title(name)}{better}"
     if len(parts) == 1:
         losers = performance.filter(pl.col(".verdict") == "worse")[".model_other"].to_list()
         fairer = disparities.filter(pl.col(".verdict") == "better", ~pl.col(".model_other").is_in(losers))
         if len(fairer):
             verb = "is" if len(fairer) == 1 else "are"
             titles.insert(0, f"{listed_names(fairer['.model_other'])} {verb} less discriminatory")
-    return Picture(scatter, pl.concat(parts), titles, x=title_of(name))
+    return Picture(scatter, pl.concat(parts), titles, x=x)
 
 
 def direction_of(metric: str) -> str:
@@ -985,7 +968,9 @@ def _with_errors(value: str) -> dict[str, pl.Expr]:
 def periods_plot(plot: PlotInput) -> Picture:
     """Changes from one period to the next, beside the range that chance gives."""
     what = pl.format("{} to {}", *(texts_of(plot.frame.select(name)) for name in (".before", ".period")))
-    table = table_of(plot.frame, *EXPECTED, panel=LABEL, what=what, estimate=".change")
+    is_sure = pl.coalesce(".p_adjusted", ".p_value") < _SURE
+    verdict = pl.when(is_sure).then(pl.lit("beyond chance")).otherwise(pl.lit("not beyond chance"))
+    table = table_of(plot.frame, *EXPECTED, panel=LABEL, what=what, estimate=".change", verdict=verdict)
     name, sure = f"Change in {prose_of(plot.frame[LABEL])}", _number_of_sure(plot.frame) or "none"
     changes = "change" if len(table) == 1 else "changes"
     titles = with_shorter(name, f": {sure} of {len(table)} {changes} beyond chance")
@@ -1029,7 +1014,7 @@ PICTURES: Mapping[kinds.ResultKind, Drawing] = {
     kinds.METRICS: results_plot, kinds.VERDICTS: results_plot, kinds.LOOK: results_plot, kinds.GROUPS: groups_plot,
     kinds.SHRUNKEN: groups_plot, kinds.WORST: groups_plot, kinds.GROUPS_OF_LOOKS: groups_plot,
     kinds.CONFUSION: confusion_plot, kinds.COMPARISONS: comparison_plot, kinds.FOUR_FIFTHS: comparison_plot,
-    kinds.STANDARDIZED: comparison_plot, kinds.QUANTILES: comparison_plot, kinds.PAIRS: pairs_plot,
+    kinds.STANDARDIZED: comparison_plot, kinds.QUANTILES: comparison_plot,
     kinds.TESTS: tests_plot, kinds.SUBGROUPS: subgroups_plot, kinds.CERTIFICATE: subgroups_plot,
     kinds.HALVES: halves_plot, kinds.MODELS: models_plot, kinds.LOOKS: looks_plot, kinds.PERIODS: periods_plot,
     kinds.CHANGES: changes_plot, kinds.SENSITIVITY: sensitivity_plot,
@@ -1050,18 +1035,14 @@ PICTURES: Mapping[kinds.ResultKind, Drawing] = {
         ["Share without a truth: estimated positives minus estimated negatives", "Missing truths by estimate"],
         ["n in parentheses", f"lines: {plot.limits}"], Span(-1, 1, 0), x="Difference",
     ),
-    kinds.PAIRED: lambda plot: Picture(
-        dots,
-        table_of(
-            plot.frame, *ENDS, panel=PANEL, what=pl.format("{} ({} pairs)", PAIR, ".pairs"), estimate=".disparity"
-        ),
-        with_shorter(f"Differences in {prose_of(plot.frame[PANEL])}", " within pairs"),
-        [f"lines: {plot.limits}, each for one difference"], **_DIFFERENCE,
+    kinds.PAIRS: lambda plot: _pairs(plot, ".disparity", PAIR, ", pair by pair", [f"lines: {plot.limits}"]),
+    kinds.PAIRED: lambda plot: _pairs(
+        plot, ".disparity", pl.format("{} ({} pairs)", PAIR, ".pairs"), " within pairs",
+        [f"lines: {plot.limits}, each for one difference"],
     ),
-    kinds.STRATA: lambda plot: Picture(
-        dots, table_of(plot.frame, *ENDS, panel=PANEL, what=PAIR, estimate=".adjusted", raw=".crude"),
-        with_shorter(f"Differences in {prose_of(plot.frame[PANEL])}", ", like compared with like"),
-        [f"filled: within strata, with its {plot.limits}", "hollow: all rows together"], **_DIFFERENCE,
+    kinds.STRATA: lambda plot: _pairs(
+        plot, ".adjusted", PAIR, ", like compared with like",
+        [f"filled: within strata, with its {plot.limits}", "hollow: all rows together"], raw=".crude",
     ),
     kinds.COMPONENTS: lambda plot: Picture(
         dots,
@@ -1206,7 +1187,6 @@ def picture_of(
         )
         raise ArgumentError(msg)
     plot = PlotInput.of(kind_of_result, frame)
-    expected = None if beside is None else _expected_of(beside, draw, plot.outer)
     if kind == "heat map" and (draw is not groups_plot or not is_crossed(plot.frame)):
         msg = (
             "A heat map is drawn of `by_group` values of two features that are crossed, as `demographic_parity(a, b)`."
@@ -1220,8 +1200,8 @@ def picture_of(
         raise ArgumentError(msg)
     marked = None if at is None else number("at", at, -math.inf)
     names = _names_of(models, plot.frame)
-    plot = replace(plot.with_units(units), expected=expected, form=kind, at=marked, models=names)
-    return draw(plot)
+    plot = replace(plot.with_units(units), form=kind, at=marked, models=names)
+    return draw(plot if beside is None else _with_expected(plot, beside, draw))
 
 
 def _pixels_of(width: int | str | None) -> float:
@@ -1261,14 +1241,23 @@ def _names_of(models: object, frame: pl.DataFrame) -> tuple[str, str]:
     return one, other
 
 
-def _expected_of(beside: Any, draw: Callable[[PlotInput], Picture], outer: list[str]) -> pl.DataFrame:
-    """The range that is expected if groups are equal, which is drawn behind disparities."""
+def _with_expected(plot: PlotInput, beside: Any, draw: Drawing) -> PlotInput:
+    """Disparities with the range that is expected if groups are equal, which is drawn behind them."""
     expected = open_frame(beside).to_polars()
-    if not {".metric", ".by", ".expected_lower", ".expected_upper"} <= set(expected.columns):
+    if not {".metric", ".by", *EXPECTED} <= set(expected.columns):
         msg = "`beside` is what `disparity_test(…)` has given for the same metrics."
         raise ArgumentError(msg)
     if draw is not results_plot:
         msg = "`beside` is drawn behind disparities, and `result` holds none."
         raise ArgumentError(msg)
-    common = [name for name in outer if name in expected.columns]
-    return with_outer_text(expected.select(pl.col("^\\..*$"), *common), common)
+    if plot.cut or (plot.outer and plot.kind is kinds.METRICS):
+        msg = "`beside` is drawn behind single disparities, not behind lines and strips."
+        raise ArgumentError(msg)
+    common = [name for name in plot.outer if name in expected.columns]
+    keys = [".metric", ".by", *([OUTER] if common else [])]
+    ranges = with_outer_text(expected.select(pl.col("^\\..*$"), *common), common).select(*keys, *EXPECTED).unique(keys)
+    joined = plot.frame.drop(EXPECTED).join(ranges, on=keys, how="left", nulls_equal=True, maintain_order="left")
+    if not joined[EXPECTED[0]].count():
+        msg = "`beside` holds none of the disparities of the result."
+        raise ArgumentError(msg)
+    return replace(plot, frame=joined)
