@@ -69,5 +69,7 @@ HAND_TILL = MeanOfLabels("hand_till", of_pairs=True)
 
 AVERAGES = {average.name: average for average in (BINARY, MACRO, MACRO_WEIGHTED, MICRO, HAND_TILL, ONE_VS_REST)}
 """The averages that `estimator=` may name."""
+OVER_LABELS = (MACRO.name, MACRO_WEIGHTED.name, MICRO.name)
+"""The names of the averages over all labels, which any metric of one label has."""
 ONE_LABEL = (BINARY.name, ONE_VS_REST.name, STANDARD.name)
 """The names of the averages of one label against the rest, or of no labels."""
