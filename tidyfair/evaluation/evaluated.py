@@ -164,8 +164,11 @@ def _check_risks(specs: Sequence[MetricSpec], cut: Cut) -> None:
 
 def evaluated_apart(specs: Sequence[MetricSpec]) -> list[list[MetricSpec]]:
     """The metrics of each feature of overlapping groups, which read other rows, and all others."""
-    has_overlap = {spec.by: spec.by is not None and spec.by.memberships is not None for spec in specs}
-    return [*_by_feature(specs, lambda spec: spec.by if has_overlap[spec.by] else None).values()]
+
+    def overlapping(spec: MetricSpec) -> By | None:
+        return spec.by if spec.by is not None and spec.by.memberships is not None else None
+
+    return [*_by_feature(specs, overlapping).values()]
 
 
 def _by_feature(
