@@ -20,7 +20,7 @@ import polars.selectors as cs
 
 from tidyfair.errors import ArgumentError
 from tidyfair.escapes import visible_texts, without_tags
-from tidyfair.reports.tables import in_unit
+from tidyfair.reports.tables import in_unit, value_in_words
 from tidyfair.reports.theme import FONT, LIGHT, SERIES
 
 MOST_PANELS, MOST_POINTS = 30, 5_000
@@ -397,11 +397,12 @@ def with_points(table: pl.DataFrame) -> pl.DataFrame:
 
 def number_text(value: float | None, unit: str = "") -> str:
     """A value as it is written beside a mark, rounded as in tables; nothing where there is none."""
-    if value is None:
-        return ""
-    text = f"{value}".replace("inf", "\N{INFINITY}") if math.isinf(value) else in_unit(value, unit)
-    # the minus of axes
-    return text.replace("-", "\N{MINUS SIGN}")
+    return "" if value is None else _as_on_axes(in_unit(value, unit))
+
+
+def _as_on_axes(text: str) -> str:
+    """A number with the minus of axes, or with the sign of infinity."""
+    return text.replace("-", "\N{MINUS SIGN}").replace("inf", "\N{INFINITY}")
 
 
 def _described(table: pl.DataFrame) -> str:
@@ -439,7 +440,6 @@ _WITH_VALUES = 560
 """The least width of a picture with values written beside their rows."""
 _OF_ONE = {"Metrics": "Value", "Differences": "Difference", "Ratios": "Ratio", "Disparities": "Disparity"}
 """The title of the axis of a single panel, where that is no metric."""
-_MORE = "\N{HORIZONTAL ELLIPSIS}"
 _DRAWN = ("estimate", "lower", "upper", "limit", "expected_lower", "expected_upper", "raw", "mean")
 
 
@@ -480,21 +480,11 @@ def _layout_of(table: pl.DataFrame, width: float, parts: int = 1) -> _Layout:
 
 def _values_of(table: pl.DataFrame) -> list[str]:
     """Values with their intervals as text."""
-    texts: list[str] = []
-    for row in table.iter_rows(named=True):
-        unit = row.get("unit", "")
-        text = number_text(row["estimate"], unit)
-        # ends of intervals leave the unit to their value
-        low, high = (number_text(row.get(end), unit).removesuffix(unit).rstrip() for end in ("lower", "upper"))
-        if text and (low or high):
-            # ends that are not included
-            low, high = (
-                "> " * row.get("above", False) + (low or _MORE),
-                "< " * row.get("below", False) + (high or _MORE),
-            )
-            text = f"{text}  ({low} to {high})"
-        texts.append(text)
-    return texts
+    rows = table.select(pl.col("estimate"), *(
+        pl.col(name) if name in table.columns else pl.lit(default).alias(name)
+        for name, default in (("unit", ""), ("lower", None), ("upper", None), ("above", False), ("below", False))
+    ))  # fmt: skip
+    return [_as_on_axes(value_in_words(*row) or "").replace(" (", "  (") for row in rows.rows()]
 
 
 def _both_of(table: pl.DataFrame) -> list[str]:
