@@ -63,7 +63,7 @@ _THEME: dict[str, Any] = {
     "view": {"stroke": None},
     "axis": {
         "domain": False, "ticks": False, "grid": True, "gridColor": RULE, "labelColor": MUTED,
-        "labelFontSize": SMALL, "labelPadding": 6, "labelSeparation": 6, "titleColor": MUTED,
+        "labelFontSize": SMALL, "labelPadding": 6, "labelSeparation": 10, "titleColor": MUTED,
         "titleFontSize": SMALL, "titleFontWeight": "normal", "titlePadding": 6,
     },
     "legend": {
