@@ -239,14 +239,10 @@ def with_interval(
 ) -> pl.Series:  # fmt: skip
     """Values with their intervals, if there are any, as text."""
     units_of_rows = [units.get(name, "") for name in frame[".metric"]] if units else [""] * len(frame)
-    if limits is None or not set(limits) <= set(frame.columns):
-        texts = [value_in_words(*row) for row in zip(frame[value], units_of_rows, strict=True)]
-    else:
-        method = [".method"] if limits[0] == ".lower" else []
-        open_masks = open_ends(frame.select(*limits, pl.col(method) if ".method" in frame.columns else []))
-        columns = (frame[value], units_of_rows, *(frame[name] for name in limits), *open_masks)
-        texts = [value_in_words(*row) for row in zip(*columns, strict=True)]
-    return pl.Series(value, texts, dtype=pl.String)
+    ends = [frame[name] for name in limits] if limits and set(limits) <= set(frame.columns) else []
+    masks = open_ends(frame) if ends and limits == (".lower", ".upper") else ()
+    rows = zip(frame[value], units_of_rows, *ends, *masks, strict=True)
+    return pl.Series(value, [value_in_words(*row) for row in rows], dtype=pl.String)
 
 
 def value_in_words(
