@@ -720,7 +720,6 @@ def _channels_of_verdicts(table: pl.DataFrame, width: float) -> Vega:
 
 _LEAST_LINES = 250
 _Side: TypeAlias = tuple[str, int, int]
-_Box: TypeAlias = tuple[float, float, float, float]
 _SIDES: Sequence[_Side] = [
     (align, dx, dy) for dy in (-8, 9, -22, 23, -36, 37, -50, 51) for align, dx in (("left", 9), ("right", -9))
 ]
@@ -939,28 +938,19 @@ def _sides_of_names(table: pl.DataFrame, across: Axes, axes: Axes) -> Iterator[t
     sides: list[int] = []
     for name, (x, y) in zip(points["series"], places, strict=True):
         size = min(text_width(name), across.length / 2)
-        boxes = [
-            (start, y + dy - 7, start + size, y + dy + 7)
-            for align, dx, dy in _SIDES
-            for start in [x + dx - (size if align == "right" else 0)]
-        ]
-
-        def is_free(box: _Box) -> bool:
-            """Check that a name stands in the panel, and covers nothing."""
-            is_inside = box[0] >= 0 and box[2] <= across.length and box[3] <= axes.length
-            return is_inside and not any(_overlap(box, other) for other in covered)
-
-        side = next((side for side, box in enumerate(boxes) if is_free(box)), int(x > across.length / 2))
+        starts = {"left": x + 9, "right": x - 9 - size}
+        boxes = [(starts[align], y + dy - 7, starts[align] + size, y + dy + 7) for align, _, dy in _SIDES]
+        free = (
+            side for side, (left, top, right, bottom) in enumerate(boxes)
+            if left >= 0 and right <= across.length and bottom <= axes.length
+            and not any(left < box[2] and box[0] < right and top < box[3] and box[1] < bottom for box in covered)
+        )  # fmt: skip
+        side = next(free, int(x > across.length / 2))
         sides.append(side)
         covered.append(boxes[side])
     for number, side in enumerate(_SIDES):
         if number in sides:
             yield side, points.filter(pl.Series(sides) == number)
-
-
-def _overlap(one: _Box, other: _Box) -> bool:
-    """True for boxes, from left and above to right and below, that have a point in common."""
-    return one[0] < other[2] and other[0] < one[2] and one[1] < other[3] and other[1] < one[3]
 
 
 # Cells
