@@ -1087,3 +1087,11 @@ def test_titles_of_axes_leave_out_brackets_where_there_is_no_room() -> None:
     assert axis_titles(tf.autoplot(alone, width=640)) == {"Coverage (share of rows decided about)"}
     assert axis_titles(tf.autoplot(alone, width=240)) == {"Coverage"}
     assert axis_titles(tf.autoplot(curve, width=240)) == {"Coverage of all groups together"}
+
+
+def test_pictures_of_judged_models_say_who_is_left_out() -> None:
+    parity = tf.demographic_parity("race", min_n=100)
+    gate = tf.check(tf.compare_models(parity), below=0.05)
+    judged = gate(LOANS, "repaid", one="approved", other=OTHER, pos_label="yes", times=20)
+    notes = " ".join(tf.autoplot(judged).to_dict()["title"]["subtitle"])
+    assert "left out: Native (selection rate: too few rows)" in notes
