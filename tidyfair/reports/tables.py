@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any, TypeAlias
 
@@ -165,7 +165,7 @@ def groups_side_by_side(
         rows = noted.select(".metric", _ROW, ".status").rows()
         notes += [(columns[metric], row, reason_in_note(status)) for metric, row, status in rows]
     if worst is not None:
-        worse = _worse(open_frame(worst).to_polars(), frame, outer)
+        worse = worse_groups(open_frame(worst).to_polars(), frame, outer)
         marked = worse.join(index, on=[*outer, ".by", ".group"], how="inner", nulls_equal=True)
         for metric, row in marked.select(".metric", _ROW).rows():
             if metric in columns:
@@ -174,7 +174,7 @@ def groups_side_by_side(
     return wide.drop(_NTH), notes
 
 
-def _worse(worst: pl.DataFrame, frame: pl.DataFrame, outer: list[str]) -> pl.DataFrame:
+def worse_groups(worst: pl.DataFrame, frame: pl.DataFrame, outer: Sequence[str] = ()) -> pl.DataFrame:
     """The groups whose simultaneous interval leaves out the value of all rows, on its bad side."""
     if not {*outer, ".metric", ".by", ".group", ".lower", ".upper", ".worst"} <= set(worst.columns):
         msg = "`worst` is what `worst_groups(…)` has given for the same groups."
