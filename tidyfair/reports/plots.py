@@ -787,7 +787,8 @@ def comparison_plot(plot: PlotInput) -> Picture:
         why=pl.when(is_reference).then(pl.lit("reference")).otherwise(reason(".disparity")),
         **{"limit": pl.lit(0.8)} if plot.kind is kinds.FOUR_FIFTHS else {},
     )  # fmt: skip
-    titles = with_shorter(subject_of(frame), f", compared with {plot.reference or 'a reference'}")
+    compared = f"compared with {plot.reference or 'a reference'}"
+    titles = [f"{subject}, {compared}" for subject in (subject_of(frame), listed_titles(frame[METRIC]))]
     x = f"{plot.scale} {'to' if plot.is_ratio else 'from'} {plot.reference}" if plot.reference else plot.scale
     return Picture(dots, table, titles, [counted, f"lines: {plot.limits}"], limit="four fifths,", x=x)
 
