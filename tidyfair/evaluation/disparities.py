@@ -41,8 +41,17 @@ Tidy: TypeAlias = "Callable[[int, pl.DataFrame], tuple[str, pl.DataFrame]]"
 class _Groups:
     """The values of groups as arrays, sorted by outer group, part, level and metric."""
 
-    def __init__(self, rows: ValueRows, specs: Sequence[int]) -> None:
+    def __init__(self, rows: ValueRows, specs: Sequence[int], *, with_carriers: bool) -> None:
         """Sort the rows of some specs by spec, outer group, part and label; those of a metric are in group order."""
+        self.rows, self._with_carriers = rows, with_carriers
+        if tuple(specs) not in rows.orders:
+            rows.orders[tuple(specs)] = self._order_of(rows, specs)
+        self.order, self.code, self._are_in_place, self.segments = rows.orders[tuple(specs)]
+        """The compared rows in order, and their numbers, whose order is that of spec, outer group, part and label."""
+
+    @staticmethod
+    def _order_of(rows: ValueRows, specs: Sequence[int]) -> tuple[Integers, Integers, bool, Segments]:
+        """The order of the rows of some specs, their numbers, whether all are in place, and the runs of metrics."""
         spec = rows.array("spec")
         is_chosen = np.zeros(max(int(spec.max(initial=0)), *specs) + 1, dtype=bool)
         is_chosen[specs] = True
@@ -56,9 +65,8 @@ class _Groups:
         if not is_in_order:
             by_code = np.argsort(code, kind="stable")
             chosen, code = chosen[by_code], code[by_code]
-        self.rows, self.order, self.code = rows, chosen, code
-        """The compared rows in order, and their numbers, whose order is that of spec, outer group, part and label."""
-        self._are_in_place = is_in_order and len(chosen) == len(spec)
+        are_in_place = is_in_order and len(chosen) == len(spec)
+        return chosen, code, are_in_place, Segments.of(code, rows.array("metric")[chosen])
 
     def column(self, name: str) -> Any:
         """A column as an array; numbers that are null are nan."""
@@ -69,13 +77,14 @@ class _Groups:
     def values(self) -> GroupValues:
         """The columns that aggregates read."""
         return GroupValues(
-            segments=Segments.of(self.code, self.column("metric")),
+            segments=self.segments,
             estimate=self.column("estimate"),
             weight=self.column("weight"),
             size=self.column("size"),
             suppressed=self.column(STATE) == Status.SUPPRESSED.code,
-            is_reference=self.column("is_reference").astype(bool),
+            is_reference=self.column("is_reference").astype(bool, copy=False),
             contexts={name: self.column(name) for name in CONTEXTS if name in self.rows},
+            with_carriers=self._with_carriers,
         )
 
 
@@ -143,20 +152,22 @@ def compare(
     two_sided: Collection[int],
     undefined_is_null: bool,
     tidy: Tidy,
+    with_carriers: bool = True,
 ) -> list[Disparities]:
     """The disparities of all specs in all outer groups, those of specs with the same aggregate at once.
 
     `rows` hold the values of the groups: `spec`, `outer`, `part`, `level`, `metric`, `name`, `group_cell`, `text`,
     `estimate`, `n`, `weight`, `size`, `status`, `is_reference`, and the contexts of the aggregates; those of other
     specs do not count. With only one side present, a `two_sided` spec has no disparity. `tidy` makes the frame passed
-    to a user's function.
+    to a user's function. Without carriers, what is not asked for is not computed: the groups that carry disparities,
+    and how many rows these have.
     """
     by_aggregate: dict[Aggregate, list[int]] = {}
     for spec, aggregate in aggregates.items():
         by_aggregate.setdefault(aggregate, []).append(spec)
     results: list[Disparities] = []
     for aggregate, specs in by_aggregate.items():
-        groups = _Groups(rows, specs)
+        groups = _Groups(rows, specs, with_carriers=with_carriers)
         numbers = _of_metrics(groups, aggregate, two_sided, undefined_is_null=undefined_is_null)
         segments = Segments.of(numbers.spec, numbers.outer, numbers.part, numbers.level)
         if len(segments.starts) < segments.length:
@@ -185,9 +196,9 @@ def _of_metrics(
     """The number of each metric, and the reason where it is undefined."""
     values = groups.values
     segments, first = values.segments, values.segments.starts
-    status = groups.column(STATE)
+    status, is_known = groups.column(STATE), values.known
     is_present = (status != Status.LEFT_OUT.code) & (status != Status.UNKNOWN.code)
-    present, known = segments.sum(is_present), segments.sum(values.known)
+    present, known = segments.sum(is_present), segments.sum(is_known)
     reduced = aggregate.reduce(values)
     spec = groups.column("spec")[first]
     of_sides = np.isin(spec, list(two_sided)) if two_sided else np.zeros(len(spec), dtype=bool)
@@ -222,7 +233,9 @@ def _of_metrics(
         low=reduced.low,
         high=reduced.high,
         metric=first,
-        n=segments.sum(np.where(values.known, groups.column("n"), 0)).astype(np.int64),
+        n=segments.sum(np.where(is_known, groups.column("n"), 0)).astype(np.int64)
+        if values.with_carriers
+        else np.zeros(len(first), dtype=np.int64),
         partly=np.zeros(len(first), dtype=bool),
     )
 

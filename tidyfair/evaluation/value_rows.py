@@ -53,11 +53,24 @@ class ValueRows:
     def __init__(self, columns: Mapping[str, Array | Callable[[], Array]], frame: Callable[[], pl.DataFrame]) -> None:
         self._columns = dict(columns)
         self._frame = frame
+        self.orders: dict[tuple[int, ...], Any] = {}
+        """The order in which groups of some specs are compared, once it is known; see `disparities`."""
 
     @classmethod
     def of(cls, frame: pl.DataFrame) -> ValueRows:
         """The rows of a frame."""
         return cls({}, lambda: frame)
+
+    def with_columns(self, columns: Mapping[str, Array]) -> ValueRows:
+        """The same rows, in the same order, with some other numbers."""
+
+        def frame() -> pl.DataFrame:
+            names = [name for name in columns if name in self.frame.columns]
+            return self.frame.with_columns(pl.Series(name, columns[name], nan_to_null=True) for name in names)
+
+        rows = ValueRows({**self._columns, **columns}, frame)
+        rows.orders = self.orders
+        return rows
 
     @cached_property
     def frame(self) -> pl.DataFrame:
