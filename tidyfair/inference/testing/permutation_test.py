@@ -71,15 +71,16 @@ class DisparityTest(RateTest):
         has_value = observed[".estimate"].is_not_null().any()
         for permutations in self._permutations(case, rates or odds, families, varied=is_distance) if has_value else ():
             values.append(permutations.results)
-            severity = families.distances(permutations) if is_distance else metric.aggregate.severity(values[-1])
-            severities.append(severity)
+            severities.append(
+                families.distances(permutations) if is_distance else metric.aggregate.severity(values[-1])
+            )
         if not values:
             yield from (self._row(case) for _ in rows)
             return
-        of_results, of_severities = np.concatenate(values), np.concatenate(severities)
         for outer, size in enumerate(rows):
-            drawn = of_results[:, outer], of_severities[:, outer]
-            yield self._row(case, *drawn, size, method, is_distance=is_distance)
+            # one outer group after the other, since all together may be many
+            value, severity = (np.concatenate([part[:, outer] for part in parts]) for parts in (values, severities))
+            yield self._row(case, value, severity, size, method, is_distance=is_distance)
 
     def _permutations(
         self, case: Case, shares: Sequence[Share], families: Families, *, varied: bool
