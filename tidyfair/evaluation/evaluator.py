@@ -118,7 +118,9 @@ def _values_of_rows(formula: Formula, statistics: Statistics, computed: Computed
 
 def _with_counts(formula: Formula, statistics: Statistics, estimate: Array, denominator: Array | None) -> Values:
     """Values with the counts of their rows."""
-    used, weight = statistics.counted(formula.reads, "rows"), statistics.counted(formula.reads, "weights")
+    used = weight = statistics.counted(formula.reads, "rows")
+    if statistics.rows is not statistics.weights:
+        weight = statistics.counted(formula.reads, "weights")
     if used.ndim > 2:
         # both sides of a label have the same rows
         shape = (*used.shape[:2], math.prod(used.shape[2:]))

@@ -16,14 +16,15 @@ import polars as pl
 from tidyfair.errors import Status
 from tidyfair.evaluation.disparities import compare
 from tidyfair.evaluation.evaluated import Evaluated
-from tidyfair.evaluation.evaluator import Evaluator
+from tidyfair.evaluation.evaluator import Evaluator, Values
 from tidyfair.evaluation.group_cells import GroupCells, complete_rows, number_group_cells, rows_of
 from tidyfair.evaluation.group_index import GroupIndex, KeyCodes
 from tidyfair.evaluation.ranked_rows import Rows
 from tidyfair.evaluation.results import frames_of
 from tidyfair.evaluation.statistics import GROUP_CELL, LEVEL, Cells, LabelCounts
 from tidyfair.evaluation.value_rows import PART, STATE, UNDEFINED, ValueRows
-from tidyfair.specs import CONTEXTS, Array, Booleans, By, Floats, Integers, Segments, UserAggregate
+from tidyfair.specs import CONTEXTS, Array, Average, Booleans, By, Floats, Integers, Segments, UserAggregate
+from tidyfair.specs.formulas import Formula
 from tidyfair.tallies import EXTREMES, LABELS, Copies, Members, Tally, centred, reduction_of
 
 _SIZES = ("weight", "size", "n")
@@ -137,11 +138,16 @@ class Replicates:
             if own and (own.reads_weight or own.compares_with_majority or isinstance(own, UserAggregate)):
                 names += [name for name in _SIZES if name not in names]
         parts: dict[str, list[Floats]] = {name: [] for name in names}
+        computed: dict[tuple[Formula, Average], Values] = {}
         cells, levels = base.array(GROUP_CELL)[rows].astype(np.int64), base.array(LEVEL)[rows]
         of_formulas, requested = Segments.of(base.array("requested")[rows]), list(evaluated.evaluator.tables)
         for start, size in zip(of_formulas.starts.tolist(), of_formulas.sizes.tolist(), strict=True):
             formula, run = requested[base.array("requested")[rows[start]]], slice(start, start + size)
-            values = evaluator.values(formula)
+            # specs may have the same formula
+            key = formula.formula, formula.average
+            if key not in computed:
+                computed[key] = evaluator.values(formula)
+            values = computed[key]
             by, labels = evaluated.specs[formula.spec].by, values.estimate.shape[1]
             (first, groups), (shift, every) = (own.group_cells.spans[by] for own in (evaluated, evaluator))
             label: Integers = evaluated.label_index(levels[run], labels, formula.average)
@@ -205,8 +211,10 @@ class Replicates:
         """The number of groups that have a value: an array of replicates by results."""
         known = np.bincount(self._result, minlength=len(self.evaluated.specs) * self._outers)
         known = np.tile(known, (self.times, 1))
-        replicate, index = np.isnan(self.values).nonzero()
-        np.subtract.at(known, (replicate, self._result[index]), 1)
+        unknown = np.isnan(self.values)
+        if unknown.any():
+            replicate, index = unknown.nonzero()
+            np.subtract.at(known, (replicate, self._result[index]), 1)
         return known
 
     @cached_property
