@@ -110,6 +110,8 @@ class _Formula:
                 name in self.defaults
             ):
                 return self.defaults[name] == value
+            case ast.Compare(ops=[ast.Is()], comparators=[ast.Constant(value=None)]):
+                return False  # a formula is shown with its options given
             case _:
                 raise NoMathematics
 

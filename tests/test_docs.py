@@ -387,7 +387,7 @@ def folder_of_predictions(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-@pytest.mark.usefixtures("undrawn")
+@pytest.mark.usefixtures("undrawn", "few_draws")
 @pytest.mark.parametrize("command", commands_of("command-line.md"))
 def test_commands_of_the_page_run(
     command: str, folder_of_predictions: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]

@@ -125,7 +125,7 @@ def test_net_benefits_of_others_are_by_hand() -> None:
 
 
 def test_net_benefit_refuses_thresholds_by_group() -> None:
-    with pytest.raises(tdf.errors.ArgumentError, match="acts at the same risks in all groups"):
+    with pytest.raises(tdf.errors.ArgumentError, match="needs a number between 0 and 1, or a list of these"):
         tdf.audit(
             "clinical_tripod_ai", decisions(), "cancer", probs="risk", by="risk_group",
             threshold={"risk_group": {"low": 0.1, "intermediate": 0.2, "high": 0.2}},
@@ -191,9 +191,9 @@ def test_treating_all_counts_the_rows_that_the_model_counts() -> None:
     [
         ([], r"`threshold` must not repeat a value: nothing"),
         ([0.1, 0.1], r"`threshold` must not repeat a value"),
-        ([0.1, 0.0], r"`threshold`: .* between 0 and 1, not at 0"),
-        (1.0, r"`threshold`: .* between 0 and 1, not at 1"),
-        (1.5, r"`threshold`: .* between 0 and 1, not at 1.5"),
+        ([0.1, 0.0], r"`threshold`: .* between 0 and 1, .* not `threshold=\[0.1, 0.0\]`"),
+        (1.0, r"`threshold`: .* between 0 and 1, .* not `threshold=\[1.0\]`"),
+        (1.5, r"`threshold`: .* between 0 and 1, .* not `threshold=\[1.5\]`"),
         ([0.1, None], r"`threshold` is a number"),
         ("0.1", r"`threshold` is a number"),
     ],
@@ -261,10 +261,46 @@ def test_audits_without_values_of_groups_have_no_applied_model_card() -> None:
 @pytest.mark.parametrize("metric", [tdf.net_benefit, tdf.decision_curves.standardized_net_benefit], ids=repr)
 def test_net_benefit_refuses_thresholds_other_than_its_risk(metric: tdf.types.Metric) -> None:
     seen = pl.DataFrame({"event": [1, 0, 1, 0], "risk": [0.9, 0.6, 0.4, 0.1]})
+    at_half = tdf.metric_tweak(metric, "at_half", at=0.5)
     for threshold in (0.1, [0.5, 0.7]):
-        with pytest.raises(tdf.errors.ArgumentError, match=r"needs that threshold and no other: write `metric_tweak"):
+        with pytest.raises(tdf.errors.ArgumentError, match=r"needs that threshold and no other; leave `at` out"):
+            at_half(seen, "event", probs="risk", threshold=threshold)
+    assert at_half(seen, "event", probs="risk", threshold=0.5)[".estimate"].item() == 0
+    for threshold in ({"event": {0: 0.1, 1: 0.2}}, 1.0, [0.5, 0.0], tdf.operating_point(tdf.sens, at_least=0.5)):
+        with pytest.raises(tdf.errors.ArgumentError, match="needs a number between 0 and 1, or a list of these"):
             metric(seen, "event", probs="risk", threshold=threshold)
-    assert metric(seen, "event", probs="risk", threshold=0.5)[".estimate"].item() == 0
+
+
+def test_a_decision_curve_is_one_call() -> None:
+    loans, risks = tdf.datasets.lending(800), [0.2, 0.5, 0.8]
+    call: dict[str, Any] = {"truth": "repaid", "probs": "score", "pos_label": "yes"}
+    curves = tdf.metric_set(
+        tdf.net_benefit, tdf.decision_curves.net_benefit_of_treating_all, tdf.accuracy, tdf.roc_auc,
+        tdf.net_benefit.difference("sex"),
+    )  # fmt: skip
+    seen = curves(loans, threshold=risks, group_by="fold", interval="auto", **call)
+    assert seen[".metric"].to_list()[:3] == ["net_benefit"] * 3
+    assert seen["fold", ".threshold"].rows()[:4] == [(1, 0.2), (1, 0.5), (1, 0.8), (2, 0.2)]
+    for risk in risks:
+        model = tdf.metric_tweak(tdf.net_benefit, "net_benefit", at=risk)
+        alone = tdf.metric_set(model, model.difference("sex"))
+        expected = alone(loans, threshold=risk, group_by="fold", interval="auto", **call)
+        found = seen.filter(pl.col(".threshold") == risk).filter(pl.col(".metric").is_in(expected[".metric"].implode()))
+        assert_frame_equal(found.drop(".threshold"), expected)
+    events, scores = [label == "yes" for label in loans["repaid"]], loans["score"].to_list()
+    whole = curves(loans, threshold=risks, **call)
+    for risk in risks:
+        model, everybody, _ = by_arithmetic(events, scores, risk)
+        values = dict(whole.filter(pl.col(".threshold") == risk).select(".metric", ".estimate").rows())
+        assert values["net_benefit"] == pytest.approx(model)
+        assert values["net_benefit_of_treating_all"] == pytest.approx(everybody)
+    groups = tdf.net_benefit.difference("sex").by_group(loans, threshold=risks, **call)
+    for sex, risk, value in groups.drop_nulls(".by").select("sex", ".threshold", ".estimate").rows():
+        rows = loans.filter(sex=sex)
+        model, _, _ = by_arithmetic([label == "yes" for label in rows["repaid"]], rows["score"].to_list(), risk)
+        assert value == pytest.approx(model)
+    tally = curves.tally(loans, "repaid", probs="score", threshold=risks)
+    assert_frame_equal(curves.compute(tally, pos_label="yes"), whole)
 
 
 # Several labels

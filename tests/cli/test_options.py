@@ -299,8 +299,9 @@ def test_several_thresholds_in_tables_gates_and_pages(tmp_path: Path, capsys: py
     one = ["0.4", "--metric", "net_benefit", "--fail-if"]
     assert called(capsys, *call, *one, "net_benefit < 0.01")[0] == 0
     assert called(capsys, *call, *one, "net_benefit_difference(sex) > 0.0001")[0] in {3, 4}
+    assert called(capsys, *call, "0.1,0.2", "--fail-if", "net_benefit < 0")[0] == 0
+    assert called(capsys, *call, "0.2,0.9", "--fail-if", "net_benefit < 0")[0] == 3
     for arguments, expected in {
-        ("0.1,0.2", "--fail-if", "net_benefit < 0"): "net_benefit weighs errors by the threshold: give one number as",
         ("0.1,0.2", "--html", "x.html"): "A page is about one set of decisions: give one number as `--threshold`",
         ("0.1", "--threshold", "0.1"): "`--threshold` must not repeat a value",
     }.items():

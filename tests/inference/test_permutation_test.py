@@ -244,16 +244,20 @@ def test_large_tables_agree_with_chi_squared() -> None:
 
 
 @pytest.mark.skipif(not Path("/proc/self/clear_refs").exists(), reason="the peak of memory cannot be measured")
-@pytest.mark.parametrize("groups", [100, 2_000])
-def test_permutation_of_many_groups_uses_little_memory(groups: int) -> None:
-    random, rows = np.random.default_rng(20), 20_000
+def test_permutation_of_many_groups_uses_little_memory() -> None:
+    random, rows, groups = np.random.default_rng(20), 20_000, 2_000
     data = pl.DataFrame({"estimate": random.random(rows) < 0.5, "group": random.integers(0, groups, rows)})
     test = inference.disparity_test(tf.demographic_parity("group"))
-    forget_peak()
-    before = peak_memory()
-    assert test(data, estimate="estimate", times=TIMES)[".n"].item() == rows
-    # a number for each draw and group would be 8 and 160 MB
-    assert peak_memory() - before < 100
+
+    def used(times: int) -> float:
+        forget_peak()
+        before = peak_memory()
+        assert test(data, estimate="estimate", times=times)[".n"].item() == rows
+        return peak_memory() - before
+
+    used(100)  # what is imported and kept at the first call
+    # a number for each of 2,000 more draws and each group would be 32 MB more
+    assert used(2_500) < used(500) + 16
 
 
 # Strata

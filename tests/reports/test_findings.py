@@ -576,6 +576,7 @@ def test_a_mean_of_differences_is_no_difference_of_one_rate() -> None:
     assert finding.startswith("Average absolute odds difference differs by sex and race: ")
 
 
+@pytest.mark.usefixtures("undrawn")
 def test_findings_on_models_name_the_outer_groups() -> None:
     stricter = lending().with_columns(other=pl.when(pl.col("score") > 0.55).then(pl.lit("yes")).otherwise(pl.lit("no")))
     call: dict[str, Any] = {"one": "approved", "other": "other", "pos_label": "yes"}

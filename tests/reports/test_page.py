@@ -20,6 +20,7 @@ import tidyfair as tf
 from tidyfair.audits.call_code import call_of
 from tidyfair.datasets import lending
 from tidyfair.reports.blocks import Facts, Section, Table
+from tidyfair.reports.page import findings_of_models
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -32,7 +33,7 @@ SCORES: dict[str, Any] = {"truth": "repaid", "probs": "score", "threshold": 0.5,
 @pytest.fixture(scope="module")
 def audited() -> tf.types.Report:
     gate = tf.check(tf.demographic_parity("race"), below=0.1)
-    return tf.report(LOANS, **SCORES, by=["sex", "race", ("sex", "race")], gate=gate, min_n=30, title=f"Of {HOSTILE}")
+    return tf.report(LOANS, **SCORES, by=["race", ("sex", "race")], gate=gate, min_n=30, title=f"Of {HOSTILE}")
 
 
 @pytest.fixture(scope="module")
@@ -53,7 +54,7 @@ def test_page_shows_values_intervals_and_sizes(audit_page: str) -> None:
         assert f"{race} {count:,} " in text
     assert "Not enough evidence to decide whether the limit is met." in text
     assert "gate = tdf.check(tdf.demographic_parity('race'), below=0.1, conf_level=0.95)" in text
-    assert "tdf.report(data, truth='repaid', by=['sex', 'race', ('sex', 'race')], gate=gate," in text
+    assert "tdf.report(data, truth='repaid', by=['race', ('sex', 'race')], gate=gate," in text
     assert (
         "Difference in sensitivity or specificity between the groups: largest value minus smallest value, "
         "for whichever is worse. Hardt et al. (2016)" in text
@@ -876,3 +877,19 @@ def test_report_on_several_models_names_what_each_is_better_and_worse_in(tmp_pat
     assert "loose: better in sensitivity." in tf.report(alone).markdown()
     with pytest.raises(tf.errors.ArgumentError, match="report\\(\\) compares groups"):
         tf.report(LOANS, **LABELS)
+
+
+def test_models_that_are_worse_in_nothing_are_named_first() -> None:
+    def row(model: str, metric: str, lower: float, upper: float) -> dict[str, Any]:
+        values = {".one": 0.5, ".other": 0.5, ".change": 0.0, ".lower": lower, ".upper": upper}
+        return {".metric": metric, ".by": None, ".model_one": "now", ".model_other": model, **values}
+
+    changes = pl.DataFrame([
+        row("both", "sens", 0.1, 0.2), row("both", "spec", -0.2, -0.1), row("same", "sens", -0.1, 0.1),
+        row("same", "spec", -0.1, 0.1), row("best", "sens", 0.1, 0.2), row("best", "spec", -0.1, 0.1),
+    ])  # fmt: skip
+    assert findings_of_models(changes) == [
+        "best: better in sensitivity; no change is shown in 1 of 2 values.",
+        "same: no change is shown in any of 2 values.",
+        "both: better in sensitivity; worse in specificity.",
+    ]

@@ -6,7 +6,7 @@ import json
 import re
 import sys
 from functools import cache
-from itertools import cycle, pairwise
+from itertools import combinations, cycle, pairwise
 from typing import TYPE_CHECKING, Any
 from xml.etree import ElementTree as ET
 
@@ -142,7 +142,9 @@ RESULTS: dict[str, Callable[[], Any]] = {name: cache(make) for name, make in MAD
 
 @cache
 def _drawn_as(name: str, width: int) -> dict[str, Any]:
-    return tf.autoplot(RESULTS[name](), width=width).to_dict()
+    chart = tf.autoplot(RESULTS[name](), width=width)
+    # one width of each is checked by the schema of Vega-Lite, which takes longer than all else
+    return chart.to_dict(validate=width == 896)
 
 
 def specification(name: str, width: int = 896) -> dict[str, Any]:
@@ -196,7 +198,7 @@ _DRAWN_ACROSS = ("estimate", "lower", "upper", "limit", "expected_lower", "expec
 _DRAWN_DOWN = ("estimate", "lower", "upper", "limit", "expected_lower", "expected_upper")
 
 
-@pytest.mark.parametrize("width", [350, 896])
+@pytest.mark.parametrize("width", [240, 896])
 @pytest.mark.parametrize("name", RESULTS)
 def test_axes_hold_all_values_and_limits(name: str, width: int) -> None:
     for layer in layers_of(specification(name, width)):
@@ -573,7 +575,7 @@ def test_wide_bands_do_not_flatten_lines() -> None:
         {"panel": "", "series": "a", "x": x, "estimate": 0.5 + x / 10, "lower": -40.0, "upper": 40.0}
         for x in (0.0, 1.0)
     ]
-    picture = Picture(lines, pl.DataFrame(points), ["Lines"], x=["x"])
+    picture = Picture(lines, pl.DataFrame(points), ["Lines"], x="x")
     low, high = sorted(domains(picture.finished(None, 640), "y")[0])
     assert 0.4 < low < 0.5
     assert 0.6 < high < 0.7
@@ -595,6 +597,21 @@ def test_period_chart_draws_changes() -> None:
     assert [row["what"] for row in rows] == ["0 to 1", "1 to 2"]
     low, high = sorted(domains(tf.autoplot(result), "y")[0])
     assert low <= 0 <= high
+
+
+def test_period_chart_tells_changes_beyond_chance_from_others() -> None:
+    refused = (pl.col("sex") == "female") & (pl.int_range(pl.len()) >= 1_000)
+    changed = LOANS.with_columns(
+        month=pl.int_range(pl.len()) // 500,
+        approved=pl.when(refused).then(pl.lit("no")).otherwise(pl.col("approved").cast(pl.String)),
+    )
+    tested = tf.inference.compare_periods(tf.demographic_parity("sex"), period="month")
+    result = tested(changed, **DECIDED, group_by="month", times=200)
+    is_sure = result.select(pl.coalesce(".p_adjusted", ".p_value") < 0.05).to_series().to_list()
+    assert is_sure == [False, True, False]
+    chart = tf.autoplot(result)
+    assert [row["verdict"] == "beyond chance" for row in drawn(chart)] == is_sure
+    assert set(keys_in(chart)) == {"beyond chance", "not beyond chance"}
 
 
 def test_lists_of_top_k_are_lines() -> None:
@@ -886,7 +903,7 @@ def test_bands_that_leave_the_axis_have_arrows() -> None:
     points = pl.DataFrame(
         {"panel": "", "series": "a", "x": x, "estimate": x, "lower": x, "upper": [99.0] * 10 + x[10:]}
     )
-    layers = layers_of(Picture(lines, points, ["Lines"], x=["x"]).finished(None, 640))
+    layers = layers_of(Picture(lines, points, ["Lines"], x="x").finished(None, 640))
     (arrows,) = [layer["rows"] for layer in layers if layer["mark"].get("shape") == "triangle-up"]
     # arrows have room beside each other
     assert 2 < len(arrows) < 10
@@ -1034,3 +1051,43 @@ def test_metrics_that_should_be_small_are_better_when_they_are() -> None:
     compared = tf.compare_models(tf.mae, tf.mae.difference("g"))(data, "y", one="a", other="b", times=20)
     rows = drawn(tf.autoplot(compared, kind="frontier"))
     assert {row["series"]: row["front"] for row in rows} == {"a": False, "b": True}
+
+
+def test_a_frontier_says_which_side_of_its_axes_is_good() -> None:
+    chart = tf.autoplot(RESULTS["several models"](), kind="frontier").to_dict()
+    assert {panel["title"]["subtitle"] for panel in chart["concat"]} == {"\N{DOWNWARDS ARROW} lower is fairer"}
+    assert axis_titles(chart) == {"Accuracy (higher is better)"}
+    assert "model compared with" in keys_in(chart)
+
+
+@pytest.mark.parametrize("width", [300, 640])
+def test_names_of_models_that_are_close_do_not_cover_each_other(width: int) -> None:
+    models = ["first", "second", "third"]
+    rows = [
+        {".metric": metric, ".by": by, ".model_one": "base", ".model_other": name, ".one": 0.7 if by is None else 0.1}
+        | {".other": value + 0.0005 * place, ".change": 0.0, ".lower": -0.1, ".upper": 0.1, ".verdict": "not shown"}
+        for metric, by, value in (("accuracy", None, 0.7), ("demographic_parity", "sex", 0.1))
+        for place, name in enumerate(models, 1)
+    ]
+    far = [row | {".model_other": "far", ".other": 0.5} for row in rows if row[".model_other"] == "first"]
+    chart = tf.autoplot(pl.DataFrame(rows + far), kind="frontier", width=width)
+    root = ET.fromstring(vl_convert.vegalite_to_svg(chart.to_dict()))  # noqa: S314 - drawn here
+    names = {"base", *models, "far"}
+    boxes: dict[str, tuple[float, float, float]] = {}
+    for text in root.iter("{http://www.w3.org/2000/svg}text"):
+        if text.text in names:
+            x, y = map(float, re.findall(r"-?[\d.]+", text.get("transform", ""))[:2])
+            size = 6 * len(text.text)
+            start = x - size if text.get("text-anchor") == "end" else x
+            boxes[text.text] = (start, start + size, y)
+    assert set(boxes) == names
+    for one, other in combinations(boxes.values(), 2):
+        assert one[1] <= other[0] or other[1] <= one[0] or abs(one[2] - other[2]) >= 10
+
+
+def test_titles_of_axes_leave_out_brackets_where_there_is_no_room() -> None:
+    curve = RESULTS["risk and coverage"]()
+    alone = tf.abstention.risk_coverage_curve(LOANS, **SCORES)
+    assert axis_titles(tf.autoplot(alone, width=640)) == {"Coverage (share of rows decided about)"}
+    assert axis_titles(tf.autoplot(alone, width=240)) == {"Coverage"}
+    assert axis_titles(tf.autoplot(curve, width=240)) == {"Coverage of all groups together"}

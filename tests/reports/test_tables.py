@@ -343,3 +343,13 @@ def test_rows_of_unknown_groups_are_counted_below_verdicts_and_in_their_own_tabl
 def test_curves_without_groups_have_a_row_for_each_point() -> None:
     curve = tf.pr_curve(lending(50), "repaid", probs="score", pos_label="yes")
     assert len(_rows_of(tf.as_table(curve))) == len(curve) + 1
+
+
+def test_true_and_false_are_yes_and_no_on_pages() -> None:
+    compared = pl.DataFrame(RESULTS["several models"]())
+    text = tf.report(compared).markdown()
+    on_frontier = compared[".on_frontier"].drop_nulls()
+    assert text.count("| yes |") == on_frontier.sum()
+    assert text.count("| no |") == (~on_frontier).sum()
+    assert "True" not in text
+    assert "False" not in text

@@ -8,7 +8,7 @@ audit. Groups are alike where the whole interval of their disparity is within th
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence, Set as AbstractSet
+from collections.abc import Mapping, Set as AbstractSet
 from dataclasses import dataclass, fields
 from functools import cached_property
 from pathlib import Path
@@ -20,7 +20,7 @@ import polars as pl
 from tidyfair.audits.evidence_files import Arguments, StoredCounts, write_evidence_of
 from tidyfair.audits.usual_metrics import UsualMetrics
 from tidyfair.calling import GroupwiseMetric, Metric, metric_set
-from tidyfair.errors import ArgumentError, Status, without_notices
+from tidyfair.errors import Status, without_notices
 from tidyfair.inference.gates import Gate
 from tidyfair.inference.testing import disparity_test
 from tidyfair.intervals import adjusted, share_of
@@ -71,8 +71,6 @@ class AuditResults:
     """True if the intervals of groups hold for all groups at once."""
     margin: float | None = None
     """The margin within which groups count as alike, in the unit of the metric; None for the default of shares."""
-    at_thresholds: Sequence[AuditResults] = ()
-    """The results of further metrics, which weigh errors by each of several thresholds."""
 
     @classmethod
     def of(
@@ -123,18 +121,17 @@ class AuditResults:
     @cached_property
     def results(self) -> pl.DataFrame:
         """Metrics of all rows and disparities, with their intervals."""
-        return self._at_all_cuts(self._own_results, [audit.results for audit in self.at_thresholds])
+        return _at_all_cuts(self._own_results)
 
     @cached_property
     def groups(self) -> pl.DataFrame:
         """Values of groups, with their intervals; unknown groups are compared with none, and have none."""
-        return self._at_all_cuts(self._own_groups, [audit.groups for audit in self.at_thresholds])
+        return _at_all_cuts(self._own_groups)
 
     @cached_property
     def groups_with_unknown(self) -> pl.DataFrame:
         """Values of groups, with those of unknown groups."""
-        values = self.metrics.with_values_of_unknown(self._own_groups, self.tally, **self._reading_groups)
-        return self._at_all_cuts(values, [audit.groups_with_unknown for audit in self.at_thresholds])
+        return _at_all_cuts(self.metrics.with_values_of_unknown(self._own_groups, self.tally, **self._reading_groups))
 
     @cached_property
     def compared_results(self) -> pl.DataFrame:
@@ -247,9 +244,6 @@ class AuditResults:
 
         `call` has the arguments besides the data, and `rows` says whether values of rows may be written.
         """
-        if self.at_thresholds:
-            msg = "evidence: metrics that weigh errors by the threshold are counted anew at each; give one `threshold`."
-            raise ArgumentError(msg)
         features = [by.features for by in self.metrics.bys if by.policy == self.policy]
         arguments = {
             "by": features,
@@ -273,19 +267,15 @@ class AuditResults:
             self.metrics.groups.compute_by_group(self.tally, **self._reading_groups), self._own_results
         )
 
-    def _at_all_cuts(self, values: pl.DataFrame, at_thresholds: Sequence[pl.DataFrame]) -> pl.DataFrame:
-        """Values with those at thresholds; what depends on no decision, such as areas, is repeated at each cut."""
-        frames: list[pl.DataFrame] = []
-        for audit, frame in zip(self.at_thresholds, at_thresholds, strict=True):
-            frames.append(frame.with_columns(pl.lit(audit.counting["threshold"]).alias(".threshold")))
-        if frames:
-            values = pl.concat([values, *frames], how="diagonal_relaxed")
-        cut = next((name for name in SELECTIONS if name in values.columns), None)
-        if cut is None:
-            return values
-        cuts = values[cut].unique().drop_nulls().sort()
-        lists = pl.when(pl.col(cut).is_null()).then(pl.lit(cuts).implode()).otherwise(pl.concat_list(cut))
-        return values.with_columns(lists.alias(cut)).explode(cut)
+
+def _at_all_cuts(values: pl.DataFrame) -> pl.DataFrame:
+    """Values in which those that depend on no decision, such as areas, are repeated at each cut."""
+    cut = next((name for name in SELECTIONS if name in values.columns), None)
+    if cut is None:
+        return values
+    cuts = values[cut].unique().drop_nulls().sort()
+    lists = pl.when(pl.col(cut).is_null()).then(pl.lit(cuts).implode()).otherwise(pl.concat_list(cut))
+    return values.with_columns(lists.alias(cut)).explode(cut)
 
 
 def settings_of_gate(gate: Gate | None) -> dict[str, Any] | None:

@@ -11,7 +11,6 @@ import polars as pl
 from tidyfair.audits import law
 from tidyfair.audits.effect_sizes import Spread, standardized_differences
 from tidyfair.audits.named_audits import (
-    CUTS,
     NOTE,
     AuditCall,
     AuditTable,
@@ -26,7 +25,7 @@ from tidyfair.errors import ArgumentError, ColumnError
 from tidyfair.evaluation import read_labels
 from tidyfair.inference.testing import stratified
 from tidyfair.metrics.classification import base_rate, selection_rate
-from tidyfair.specs import Column, is_list
+from tidyfair.specs import CUT_OPTIONS, Column, Options, is_list
 from tidyfair.tallies import TRUTH, Cut, Source, open_frame
 
 __all__ = ["SegmentedTable", "StandardizedTable"]
@@ -122,9 +121,8 @@ def _with_residuals(source: Source, call: AuditCall) -> pl.DataFrame:
 def _is_event(rows: pl.DataFrame, actual: pl.Series, truth: Column, call: AuditCall) -> pl.Series:
     """A mask of the rows whose truth is the event, null where it is missing."""
     tally = base_rate.tally(rows, truth.source)
-    labels = read_labels(
-        tally, labels=call.reading.get("labels"), pos_label=call.reading.get("pos_label"), estimator="binary"
-    )
+    given = call.reading.get
+    labels = read_labels(tally, Options(labels=given("labels"), pos_label=given("pos_label"), estimator="binary"))
     event = labels.values[labels.event or 0]
     # Python compares labels by value, True with 1 and 1.0, and polars by dtype
     same = [value for value in tally.seen[TRUTH] if value == event]
@@ -154,7 +152,7 @@ class SegmentedTable(AuditTable):
         reading = {name: value for name, value in call.reading.items() if name not in {"times", "seed"}}
         test = stratified(*compared, within=call.within, adjust="none")
         by_segment = [self.metric.difference(*by, *_listed(call.within)) for by in call.features]
-        option = next((option for option in CUTS if is_list(call.counting.get(option))), None)
+        option = next((option for option in CUT_OPTIONS if is_list(call.counting.get(option))), None)
         cuts = [None]
         if option is not None:
             cuts = call.counting[option]

@@ -6,6 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from functools import partial
+from numbers import Real
 from typing import Any, ClassVar, Literal, Self, cast
 
 import polars as pl
@@ -13,15 +14,15 @@ import polars as pl
 from tidyfair.audits.evidence_files import StoredCounts
 from tidyfair.audits.published import PublishedColumn, PublishedTable
 from tidyfair.audits.reference_tables import GroupComparison, compare_groups
-from tidyfair.calling import GroupwiseMetric, Metric, metric_set, metric_tweak
+from tidyfair.calling import GroupwiseMetric, Metric, metric_set
 from tidyfair.errors import ArgumentError, ColumnError, LabelError, Status, listed
 from tidyfair.escapes import display
-from tidyfair.evaluation import labels_with_scores
+from tidyfair.evaluation import read_labels
 from tidyfair.intervals import Scale
 from tidyfair.metrics.classification import instances
-from tidyfair.specs import By, Column, Options, Policy, Treatment, crossed_text, key_columns, names_of
+from tidyfair.specs import CUT_OPTIONS, By, Column, Options, Policy, Treatment, crossed_text, key_columns, names_of
 from tidyfair.specs.result_kinds import UNKNOWN_ROWS
-from tidyfair.tallies import Cut, Source, Suppression, Tally, open_frame
+from tidyfair.tallies import Source, Suppression, Tally, open_frame
 
 __all__ = ["ComparisonTable", "NamedAudit", "ValuesTable"]
 
@@ -32,7 +33,6 @@ _HEADINGS = {
 }  # fmt: skip
 """The headings of columns that say what a row is about."""
 _ABOVE_MEDIAN = "\0above the median"
-CUTS = ("threshold", "top_k", "top_fraction")
 _ARGUMENTS = ("truth", "estimate", "probs", "threshold", "within", "complementary")
 """The arguments that tables may need."""
 _UNHEEDED = ("case_weights", "frequency_weights", "cluster")
@@ -120,7 +120,7 @@ class AuditCall:
         """The arguments that tables may need: `truth`, `estimate` (made of scores, too), `probs` and others."""
         given = {role for role in ("truth", "estimate", "within", "complementary") if getattr(self, role) is not None}
         given |= {role for role in ("probs", "threshold") if self.counting.get(role) is not None}
-        is_cut = any(self.counting.get(cut) is not None for cut in CUTS)
+        is_cut = any(self.counting.get(cut) is not None for cut in CUT_OPTIONS)
         return given | ({"estimate"} if "probs" in given and is_cut else set())
 
     def refuse_weights(self, table: str, argument: str, *heeded: str) -> None:
@@ -140,7 +140,7 @@ class AuditCall:
             if self.counting.get(name) is not None:
                 msg = f"audit(): the median of scores does not accept `{name}`; repeat the rows, or filter them."
                 raise ArgumentError(msg)
-        counting = {name: value for name, value in self.counting.items() if name not in {"probs", *CUTS}}
+        counting = {name: value for name, value in self.counting.items() if name not in {"probs", *CUT_OPTIONS}}
         counting["group_by"] = source.group_by or None
         reading = {name: value for name, value in self.reading.items() if name not in {"labels", "estimator"}}
         reading["pos_label"] = True
@@ -292,14 +292,12 @@ class ValuesTable(AuditTable):
         heading: The heading of the published table.
         needs: The arguments without which there is no such table: `"truth"`, `"estimate"`, `"probs"`, `"threshold"`.
         metrics: The metrics.
-        at_risk: Whether their option `at` is the threshold of the call, one by one where it has several.
         crossed: Whether the crossing of all features has a part of the table.
         columns: The columns as they are published: of metrics, or of the columns `.n` and `.note`.
     """
 
     is_of_counts: ClassVar[bool] = True
     metrics: tuple[Metric, ...]
-    at_risk: bool = False
     crossed: bool = False
 
     def __post_init__(self) -> None:
@@ -313,38 +311,20 @@ class ValuesTable(AuditTable):
 
     def frame(self, call: AuditCall, audit: NamedAudit) -> pl.DataFrame:
         """The tidy frame."""
-        if not self.at_risk:
-            return self._values(call, audit, self.metrics, without=CUTS if "estimate" not in self.needs else ())
-        # the thresholds of the call are the risks at which one acts
-        threshold = call.counting["threshold"]
-        if isinstance(threshold, Mapping):
-            msg = f"audit(): the table {self.name!r} acts at the same risks in all groups; give a number, or a list."
-            raise ArgumentError(msg)
-        cut = Cut.of({"threshold": threshold}, {"probs"})
-        frames: list[pl.DataFrame] = []
-        for risk in cut.values if cut else ():
-            if not 0 < risk < 1:
-                msg = f"`threshold`: the table {self.name!r} acts at risks between 0 and 1, not at {risk:g}."
-                raise ArgumentError(msg)
-            metrics = [metric_tweak(metric, metric.name, at=risk) for metric in self.metrics if "at" in metric.options]
-            metrics += [metric for metric in self.metrics if "at" not in metric.options]
-            values = self._values(replace(call, counting={**call.counting, "threshold": risk}), audit, metrics)
-            position = values.columns.index(".estimate")
-            frames.append(values.insert_column(position, pl.lit(risk).alias(".threshold")))
-        return pl.concat(frames, how="vertical_relaxed")
-
-    def _values(
-        self, call: AuditCall, audit: NamedAudit, metrics: Sequence[Metric], without: Sequence[str] = ()
-    ) -> pl.DataFrame:
-        """The values of all rows and of groups."""
         features = crossings(call.features) if self.crossed else call.features
         groups = audit.group_options
-        members: list[Any] = [*metrics, *(metric.difference(*by, **groups) for metric in metrics for by in features)]
+        comparisons = [metric.difference(*by, **groups) for metric in self.metrics for by in features]
+        members: list[Any] = [*self.metrics, *comparisons]
         metrics_of_groups = metric_set(*members)
-        tally = call.tally(members, without=without)
+        threshold = call.counting.get("threshold")
+        if "threshold" in self.needs and isinstance(threshold, Real):
+            # one threshold has a column, too
+            call = replace(call, counting={**call.counting, "threshold": [threshold]})
+        is_of_decisions = not {"estimate", "threshold"}.isdisjoint(self.needs)
+        tally = call.tally(members, without=() if is_of_decisions else CUT_OPTIONS)
         options = Options(**call.reading)
         if audit.one_event and options.pos_label is None and tally.truth is not None:
-            labels = labels_with_scores(tally, labels=options.labels, pos_label=None, estimator=options.estimator)
+            labels = read_labels(tally, options)
             if labels.event is None:
                 msg = (
                     f"audit(): {audit.name} is about one event, and the labels of {tally.truth.name!r} are "
@@ -354,6 +334,8 @@ class ValuesTable(AuditTable):
                 raise LabelError(msg)
         metrics_of_groups.run.check_occurs(tally, options)
         frame = metrics_of_groups.compute_by_group(tally, **call.reading, interval="auto", on_undefined="ignore")
+        if "threshold" in self.needs:
+            frame = frame.sort(".threshold", maintain_order=True)
         statuses = frame[".status"].unique().to_list()
         reasons = {status: f"undefined ({Status.text_of(status)})" for status in statuses}
         undefined = pl.col(".status").replace_strict(reasons, default="", return_dtype=pl.String)
@@ -394,8 +376,8 @@ class ValuesTable(AuditTable):
         """The table in words."""
         names = ", ".join(metric.name for metric in self.metrics)
         crossed = ", also of the crossing of all features" if self.crossed else ""
-        at_risk = ", at each threshold" if self.at_risk else ""
-        return f"{names}, of all rows and by group{crossed}{at_risk}, with intervals"
+        at_threshold = ", at each threshold" if "threshold" in self.needs else ""
+        return f"{names}, of all rows and by group{crossed}{at_threshold}, with intervals"
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -34,8 +34,7 @@ _DIGITS = {"net_benefit": 4, "net_benefit_of_treating_all": 4}
 
 
 def _values_table(
-    name: str, heading: str, needs: tuple[str, ...], *metrics: tuple[Metric, str], at_risk: bool = False,
-    crossed: bool = False,
+    name: str, heading: str, needs: tuple[str, ...], *metrics: tuple[Metric, str], crossed: bool = False,
 ) -> ValuesTable:  # fmt: skip
     """A table of metrics under their headings, between the rows of a group and its notes."""
     values = [
@@ -44,8 +43,8 @@ def _values_table(
     ]
     rows, notes = PublishedColumn(column=".n", heading="Rows"), PublishedColumn(column=NOTE, heading="Note")
     return ValuesTable(
-        name=name, heading=heading, needs=needs, metrics=tuple(metric for metric, _ in metrics), at_risk=at_risk,
-        crossed=crossed, columns=(rows, *values, notes),
+        name=name, heading=heading, needs=needs, metrics=tuple(metric for metric, _ in metrics), crossed=crossed,
+        columns=(rows, *values, notes),
     )  # fmt: skip
 
 
@@ -85,7 +84,6 @@ clinical_tripod_ai = NamedAudit(
             (net_benefit, "Net benefit"),
             (net_benefit_of_treating_all, "Net benefit of treating all"),
             (standardized_net_benefit, "Standardized net benefit"),
-            at_risk=True,
         ),
     ),
 )

@@ -10,7 +10,7 @@ import polars as pl
 
 from tidyfair.calling import GroupwiseFactory, GroupwiseMetric, Metric, MetricSet, comparison, metric_set
 from tidyfair.errors import ArgumentError, Status
-from tidyfair.evaluation import Labels, labels_with_scores
+from tidyfair.evaluation import Labels, read_labels
 from tidyfair.inference.gates import with_unknown
 from tidyfair.metrics.classification import accuracy, base_rate, precision, selection_rate, sens, spec
 from tidyfair.metrics.defaults import are_numbers, refuse_forecasts
@@ -197,9 +197,7 @@ class UsualMetrics:
         reads_labels = any(metric.kind in {"class", "prob"} for metric in self.results) and not tally.needs.numbers
         if not reads_labels or (tally.truth is None and tally.estimate is None):
             return None
-        return labels_with_scores(
-            tally, labels=options.labels, pos_label=options.pos_label, estimator=options.estimator
-        )
+        return read_labels(tally, options)
 
     def event(self, tally: Tally, options: Options) -> object:
         """The label that counts as the event; None where no metric reads one label against the others."""

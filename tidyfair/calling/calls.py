@@ -29,7 +29,7 @@ from tidyfair.specs import (
     show_keywords,
 )
 from tidyfair.specs.result_kinds import with_level
-from tidyfair.tallies import PolarsFrame, Tally, check_threads
+from tidyfair.tallies import PolarsFrame, Tally, check_tally, frame_of_arrays
 
 INTERNAL = frozenset({
     "comparison_by", "constant_averages", "definition", "explained", "explained_call", "formulas", "label_by_label",
@@ -39,7 +39,7 @@ INTERNAL = frozenset({
 })  # fmt: skip
 """Attributes of metrics for internal use."""
 _WIDTH = 100
-_CACHED = ("_run", "_sets", "readings")
+_CACHED = ("run", "_variants", "readings")
 """Properties that are recomputed when a metric is copied or unpickled."""
 
 
@@ -61,10 +61,19 @@ class Evaluable(ABC):
 
     def reading(self, columns: AbstractSet[str]) -> Self:
         """Its variant for the given columns: labels or, without them, scores."""
-        readings = self.readings
-        if len(readings) == 1:
-            return self
-        for reading in readings:
+        given = frozenset(columns)
+        if given not in self._variants:
+            self._variants[given] = self._variant(given)
+        return self._variants[given]
+
+    @cached_property
+    def _variants(self) -> dict[frozenset[str], Self]:
+        """The variants by the given columns."""
+        return {}
+
+    def _variant(self, columns: AbstractSet[str]) -> Self:
+        """The first of its variants that reads no other columns; itself if there is none."""
+        for reading in self.readings:
             needed = {role for spec in reading.specs for _, formula in spec.formulas for role in formula.reads}
             if needed <= columns:
                 return reading
@@ -83,8 +92,6 @@ class Evaluable(ABC):
 
     def _reading_of(self, tally: Tally) -> Self:
         """Its variant for a tally."""
-        from tidyfair.tallies import check_tally  # noqa: PLC0415 - with what counts, at the first call
-
         check_tally(tally)
         return self.reading(tally.given)
 
@@ -106,18 +113,9 @@ class Evaluable(ABC):
     def __getstate__(self) -> dict[str, Any]:
         return {name: value for name, value in self.__dict__.items() if name not in _CACHED}
 
-    @property
+    @cached_property
     def run(self) -> Run:
         """The steps of a call, one by one, for tests, gates and intervals."""
-        check_threads()
-        return self._run
-
-    # worked out once, so that many small calls stay cheap
-    @cached_property
-    def _run(self) -> Run:
-        # what counts and reads is imported at the first call, so that the import of the library stays short
-        from tidyfair.calling.runner import Run  # noqa: PLC0415 - at the first call
-
         return Run(self.specs)
 
     @overload
@@ -179,11 +177,10 @@ class Evaluable(ABC):
         >>> parity.arrays(estimate=[1, 0, 1, 1], by={"sex": [0, 0, 1, 1]})[".estimate"].item()
         0.5
         """
-        roles = {
-            "truth": truth, "estimate": estimate, "probs": probs, "case_weights": case_weights,
-            "frequency_weights": frequency_weights,
-        }  # fmt: skip
-        frame, named = self._framed(roles, by, group_by, ignore_index, options, CallOptions)
+        frame, named = self._framed(
+            by, group_by, ignore_index, options, CallOptions, truth=truth, estimate=estimate, probs=probs,
+            case_weights=case_weights, frequency_weights=frequency_weights,
+        )  # fmt: skip
         return self(frame, **named, **options)
 
     def arrays_by_group(
@@ -198,20 +195,17 @@ class Evaluable(ABC):
         >>> parity.arrays_by_group(estimate=[1, 0, 1, 1], by={"sex": [0, 0, 1, 1]})[".estimate"].to_list()
         [0.5, 1.0]
         """
-        roles = {
-            "truth": truth, "estimate": estimate, "probs": probs, "case_weights": case_weights,
-            "frequency_weights": frequency_weights,
-        }  # fmt: skip
-        frame, named = self._framed(roles, by, group_by, ignore_index, options, GroupCallOptions)
+        frame, named = self._framed(
+            by, group_by, ignore_index, options, GroupCallOptions, truth=truth, estimate=estimate, probs=probs,
+            case_weights=case_weights, frequency_weights=frequency_weights,
+        )  # fmt: skip
         return self.by_group(frame, **named, **options)
 
     def _framed(
-        self, roles: Mapping[str, object], by: Mapping[str, object] | None, group_by: Mapping[str, object] | None,
-        ignore_index: object, options: Mapping[str, object], accepted: type[Any],
+        self, by: Mapping[str, object] | None, group_by: Mapping[str, object] | None, ignore_index: object,
+        options: Mapping[str, object], accepted: type[Any], **roles: object,
     ) -> tuple[pl.DataFrame, dict[str, Any]]:  # fmt: skip
         """Convert arrays to a frame, and return the arguments that name its columns."""
-        from tidyfair.tallies import frame_of_arrays  # noqa: PLC0415 - with what counts, at the first call
-
         # before there are columns to name in place of a keyword that does not exist
         for name in options:
             if name not in accepted.__annotations__:

@@ -303,6 +303,10 @@ class GroupwiseMetric(Evaluable):
     """Metrics that are compared where the columns of the others are not given."""
     formulas: tuple[tuple[str, Formula], ...] = field(init=False, repr=False, compare=False)
     """Its formulas by the names of their metrics; those that are subtracted come last."""
+    subtracted: int = field(init=False, repr=False, compare=False)
+    """The number of formulas whose disparity is subtracted from that of the others."""
+    of_distances: bool = field(init=False, repr=False, compare=False)
+    """True if the values of groups are distances from other groups, to which chance only adds."""
 
     def __post_init__(self) -> None:
         text("name", self.name)
@@ -323,6 +327,12 @@ class GroupwiseMetric(Evaluable):
                 formula = replace(formula, min_n=self.policy.min_n, min_share=self.policy.min_share)
             formulas.append((metric.name, formula))
         object.__setattr__(self, "formulas", tuple(formulas))
+        object.__setattr__(self, "subtracted", len(self.less))
+        of_distances = any(
+            metric.definition.compares and metric.direction == "minimize" and metric.range[0] == 0
+            for metric in self.metrics
+        )
+        object.__setattr__(self, "of_distances", of_distances)
 
     @property
     def kind(self) -> Kind:
@@ -408,11 +418,6 @@ class GroupwiseMetric(Evaluable):
         return (self,)
 
     @property
-    def subtracted(self) -> int:
-        """The number of formulas whose disparity is subtracted from that of the others."""
-        return len(self.less)
-
-    @property
     def several(self) -> bool:
         """True if it compares several metrics, of which one may be the worst."""
         return len(self.metrics) > 1
@@ -421,14 +426,6 @@ class GroupwiseMetric(Evaluable):
     def label_by_label(self) -> bool:
         """True if more than two labels are by default compared one against the rest."""
         return any(MACRO.name in metric.constant_averages for metric in self.metrics)
-
-    @property
-    def of_distances(self) -> bool:
-        """True if the values of groups are distances from other groups, to which chance only adds."""
-        return any(
-            metric.definition.compares and metric.direction == "minimize" and metric.range[0] == 0
-            for metric in self.metrics
-        )
 
     @property
     def of_all_rows(self) -> tuple[Metric, ...]:
@@ -681,18 +678,10 @@ class MetricSet(Evaluable, Comparable["MetricSet"]):
             + self.explained_call("metrics")
         )
 
-    def reading(self, columns: AbstractSet[str]) -> MetricSet:
+    def _variant(self, columns: AbstractSet[str]) -> MetricSet:
         """The set, with the variant of each metric for the given columns."""
-        given = frozenset(columns)
-        if given not in self._sets:
-            metrics = tuple(metric.reading(columns) for metric in self.metrics)
-            self._sets[given] = self if metrics == self.metrics else MetricSet(metrics)
-        return self._sets[given]
-
-    @cached_property
-    def _sets(self) -> dict[frozenset[str], MetricSet]:
-        """The sets of variants by the given columns."""
-        return {}
+        metrics = tuple(metric.reading(columns) for metric in self.metrics)
+        return self if metrics == self.metrics else MetricSet(metrics)
 
     def comparison_by(
         self, method: str, by: tuple[FeatureLike, ...], name: str | None, groups: GroupOptions,

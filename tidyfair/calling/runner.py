@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -29,8 +30,8 @@ from tidyfair.evaluation import (
     EvaluationPlans,
     Results,
     evaluate_specs,
-    labels_with_scores,
     missing_in_words,
+    read_labels,
     texts_of,
     tidy_groups,
     with_features,
@@ -45,11 +46,12 @@ from tidyfair.specs import (
     MetricSpec,
     Options,
     Privileged,
+    key_columns,
     named_formulas,
     names_of,
     unknown_keyword,
 )
-from tidyfair.specs.result_kinds import with_level
+from tidyfair.specs.result_kinds import USUAL_LEVEL, with_level
 from tidyfair.tallies import (
     CountPlan,
     Needs,
@@ -59,6 +61,7 @@ from tidyfair.tallies import (
     check_readable,
     check_sizes,
     check_tally,
+    check_threads,
     count,
     open_frame,
 )
@@ -99,7 +102,7 @@ class Run:
         """A tidy frame of the caller's kind."""
         source = open_frame(data, _outer_groups(options))
         results = self._results(self._counted(source, options), options)
-        if options.interval is not None:
+        if options.interval is not None and options.conf_level != USUAL_LEVEL:
             results = with_level(results, options.conf_level)
         return source.restore(results)
 
@@ -107,7 +110,7 @@ class Run:
         """The values of the groups, as a tidy frame of the caller's kind."""
         source = open_frame(data, _outer_groups(options))
         groups = self._groups(self._counted(source, options), options)
-        if options.interval is not None:
+        if options.interval is not None and options.conf_level != USUAL_LEVEL:
             groups = with_level(groups, options.conf_level)
         return source.restore(groups)
 
@@ -125,6 +128,7 @@ class Run:
         self, keywords: Mapping[str, Any], accepted: type[Any] = CallOptions, *, truth: Any = None, estimate: Any = None
     ) -> Options:
         """The options of a call, or of one of its steps, checked; and kept for the next call with the same ones."""
+        check_threads(os.getpid())
         values: tuple[object, ...] = (truth, estimate, *keywords.values())
         kinds = tuple(map(type, values))
         asked = (accepted, *keywords, *values, *kinds)
@@ -167,12 +171,13 @@ class Run:
         """Refuse intervals and tests that would treat the rows of a list as independent of each other."""
         if options.cluster is not None or options.design is not None:
             return
-        for name, formula in named_formulas(self.specs):
-            for term in formula.terms_of_lists:
-                columns = listed(names_of(term.compared_by[:1]))
+        for term in self.needs.compared:
+            if term.lists is not None:
+                name = next(name for name, formula in named_formulas(self.specs) if term in formula.terms_of_lists)
                 msg = (
                     f"{name}: the rows of a list depend on each other, so intervals and tests need to know which "
-                    f"belong together: add `cluster={columns}`, or the column of users who have several lists."
+                    f"belong together: add `cluster={listed(names_of(term.compared_by[:1]))}`, or the column of users "
+                    "who have several lists."
                 )
                 raise ArgumentError(msg)
 
@@ -264,7 +269,7 @@ class Run:
         """Refuse an event, or a value of a condition, that does not occur and may be misspelt."""
         check_tally(tally)
         if options.pos_label is not None and not tally.needs.numbers:
-            labels_with_scores(tally, labels=options.labels, pos_label=options.pos_label, estimator=options.estimator)
+            read_labels(tally, options)
         for sides, keys in _sides(tally, self.specs):
             if unseen := sides.unseen(keys):
                 raise ArgumentError(unseen[0])
@@ -443,7 +448,7 @@ def _unknown_rows(tally: Tally, by: By) -> list[str]:
 
 
 def _together(parts: Sequence[pl.DataFrame], metrics: Sequence[tuple[str, By | None]]) -> pl.DataFrame:
-    """The results of all passes as one frame, in the order of the metrics and their features."""
+    """The results of all passes as one frame, in the order of the metrics and their features, and of outer groups."""
     if len(parts) == 1:
         return parts[0]
     frame = pl.concat(parts, how="diagonal_relaxed")
@@ -451,7 +456,12 @@ def _together(parts: Sequence[pl.DataFrame], metrics: Sequence[tuple[str, By | N
     for name, by in metrics:
         order.setdefault((name, by.text if by else None), len(order))
     indices = [order[pair] for pair in frame.select(".metric", ".by").rows()]
-    return frame.sort(pl.Series(indices, dtype=pl.Int64), maintain_order=True)
+    places = [pl.Series(indices, dtype=pl.Int64)]
+    if outer := key_columns(frame):
+        # a metric may have a part for each threshold
+        rows = frame.select(outer).with_row_index("\0row")
+        places.append(rows.select(pl.col("\0row").min().over(outer)).to_series())
+    return frame.sort(places, maintain_order=True)
 
 
 def _with_features_in_place(groups: pl.DataFrame, bys: Iterable[By]) -> pl.DataFrame:

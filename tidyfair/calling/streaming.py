@@ -6,6 +6,7 @@ import hashlib
 import io
 import itertools
 import json
+import os
 from collections.abc import Generator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
@@ -296,7 +297,7 @@ def save_state(tally: Tally, path: str | Path, *, suppress_below: int | None = N
         ArgumentError: If the tally cannot be described in a file (expressions with Python functions) or cannot be
             suppressed, or if the file cannot be written.
     """
-    check_threads()
+    check_threads(os.getpid())
     if not isinstance(tally, Tally):  # pyright: ignore[reportUnnecessaryIsInstance] - user input
         msg = f"save_state() takes the result of `tally` or the `state` of an accumulator, not {in_short(tally)}."
         raise ArgumentError(msg)
@@ -371,7 +372,7 @@ def load_state(path: str | Path, like: Tally) -> Tally:
         ArgumentError: If the file was not written by `save_state`, is damaged, or has another definition of the count.
             The digest detects damage, not forgery: load only files from trusted sources.
     """
-    check_threads()
+    check_threads(os.getpid())
     if not isinstance(like, Tally):  # pyright: ignore[reportUnnecessaryIsInstance] - user input
         msg = (
             "load_state() needs a tally of the same metrics, such as `metrics.tally(frame.head(0), …)`, not "

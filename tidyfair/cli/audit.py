@@ -7,16 +7,15 @@ from argparse import Namespace
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import cache, cached_property, partial
-from typing import Any, cast
+from typing import Any
 
 import polars as pl
 
 from tidyfair.audits import AuditResults, UsualMetrics, facts_of_audit
-from tidyfair.calling import GroupwiseFactory, GroupwiseMetric, Metric, metric_set, metric_tweak
+from tidyfair.calling import Metric, metric_set
 from tidyfair.cli.fail_if import gate_of
 from tidyfair.cli.flags import as_flags, names_of
 from tidyfair.cli.inputs import (
-    CUTS,
     Inputs,
     added_metrics,
     check_kind,
@@ -53,7 +52,7 @@ from tidyfair.reports import (
     units_of,
     with_intervals_of,
 )
-from tidyfair.specs import RESULT_KEYS, By, key_columns
+from tidyfair.specs import CUT_OPTIONS, RESULT_KEYS, By, key_columns
 from tidyfair.tallies import ESTIMATE, Tally
 
 _MANY_GROUPS = 30
@@ -69,7 +68,7 @@ def audit(options: Namespace) -> int:
     outputs = Outputs.of(options)
     pages = _pages(options, outputs)
     inputs = read_inputs(options)
-    for cut in CUTS:
+    for cut in CUT_OPTIONS:
         if pages and isinstance(inputs.counting.get(cut), list):
             msg = f"A page is about one set of decisions: give one number as `{cut}`, or leave out `{pages[0]}`."
             raise ArgumentError(msg)
@@ -163,13 +162,8 @@ class _Audited:
     @classmethod
     def of(cls, options: Namespace, inputs: Inputs) -> _Audited:
         """Check what is asked for, and count the rows."""
-        more, threshold = added_metrics(options, inputs), inputs.counting.get("threshold")
-        weighed = [metric for metric in more if isinstance(threshold, list) and _weighs_by_risk(metric)]
-        if weighed and "suppress_below" in inputs.counting:
-            msg = f"`suppress_below`: {weighed[0].name} is counted anew at each threshold; give one as `threshold`."
-            raise ArgumentError(msg)
-        usual = [_at_risk(metric, threshold) for metric in more if metric not in weighed]
-        metrics = UsualMetrics.of(inputs.features, inputs.kind, policy=inputs.policy, more=usual)
+        more = added_metrics(options, inputs)
+        metrics = UsualMetrics.of(inputs.features, inputs.kind, policy=inputs.policy, more=more)
         gate = _gate(options, inputs, metrics)
         call = inputs.counting | inputs.reading
         data, truth, estimate = inputs.data, inputs.truth, inputs.estimate
@@ -182,21 +176,7 @@ class _Audited:
             verdicts = Verdicts(
                 judged, [*gate.metrics], gate.conf_level, gate.outside, shown=shown, level=results.level
             )
-        at_thresholds: list[AuditResults] = []
-        for cut in cast("list[float]", threshold) if weighed else ():
-            members: list[Any] = []
-            for metric in weighed:
-                tweaked = _at_risk(metric, cut)
-                if isinstance(tweaked, Metric):
-                    # groups are shown for features that are compared
-                    members.append(tweaked)
-                    continue
-                for feature in inputs.features:
-                    members.append(tweaked(*feature) if isinstance(feature, tuple) else tweaked(feature))
-            metrics = UsualMetrics.of(inputs.features, inputs.kind, metrics=metric_set(*members), policy=inputs.policy)
-            at_cut = {**call, "threshold": cut}
-            at_thresholds.append(AuditResults.of(metrics, inputs.data, inputs.truth, inputs.estimate, at_cut))
-        results = replace(results, simultaneous=bool(options.simultaneous), at_thresholds=at_thresholds)
+        results = replace(results, simultaneous=bool(options.simultaneous))
         return cls(options, inputs, results, gate, verdicts)
 
     @property
@@ -212,17 +192,14 @@ class _Audited:
     @property
     def has_several_cuts(self) -> bool:
         """True if decisions are made at several thresholds, numbers or shares of rows."""
-        return any(isinstance(self.inputs.counting.get(cut), list) for cut in CUTS)
+        return any(isinstance(self.inputs.counting.get(cut), list) for cut in CUT_OPTIONS)
 
     @cached_property
     def together(self) -> AuditResults:
         """The results of all outer groups together."""
         if not self.outer:
             return self.results
-        first, *others = (
-            replace(results, tally=pooled(results.tally)) for results in (self.results, *self.results.at_thresholds)
-        )
-        return replace(first, at_thresholds=others)
+        return replace(self.results, tally=pooled(self.results.tally))
 
     @cached_property
     def units(self) -> dict[str, str]:
@@ -286,27 +263,7 @@ def _gate(options: Namespace, inputs: Inputs, metrics: UsualMetrics) -> Gate | N
     features = [by.text for by in metrics.bys]
     gate = gate_of(options.fail_if, confidence, inputs.schema, features, inputs.policy, options.outside or "hold")
     check_kind("fail_if", gate.metrics, inputs.kind)
-    threshold = inputs.counting.get("threshold")
-    for metric in gate.metrics:
-        if isinstance(threshold, list) and _weighs_by_risk(metric):
-            msg = f"`fail_if`: {metric.name} weighs errors by the threshold: give one number as `threshold`."
-            raise ArgumentError(msg)
-    return replace(gate, metrics=metric_set(*(_at_risk(metric, threshold) for metric in gate.metrics)))
-
-
-def _weighs_by_risk(metric: Metric | GroupwiseMetric | GroupwiseFactory) -> bool:
-    """Check whether a metric weighs errors by the odds of the threshold, as net benefit does."""
-    metrics = [metric] if isinstance(metric, Metric) else metric.metrics
-    return any("at" in part.options and part.kind == "class" for part in metrics)
-
-
-def _at_risk(metric: Any, threshold: Any) -> Any:
-    """A metric, or what compares it, that weighs errors by the odds of the threshold, if it weighs them at all."""
-    if threshold is None or isinstance(threshold, list) or not _weighs_by_risk(metric):
-        return metric
-    if isinstance(metric, Metric):
-        return metric_tweak(metric, metric.name, at=threshold)
-    return replace(metric, metrics=tuple(_at_risk(part, threshold) for part in metric.metrics))
+    return gate
 
 
 # Tables and documents

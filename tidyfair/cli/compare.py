@@ -42,7 +42,7 @@ from tidyfair.reports import (
     percent,
     units_of,
 )
-from tidyfair.specs import number
+from tidyfair.specs import Options, number
 from tidyfair.tallies import Cut
 
 _DRAWS = 1_000
@@ -300,7 +300,7 @@ def _decided(options: Namespace, inputs: Inputs) -> pl.LazyFrame:
         columns.append(inputs.truth)
         tally = base_rate.tally(inputs.data, inputs.truth)
         pos_label = inputs.reading.get("pos_label")
-        labels = read_labels(tally, labels=None, pos_label=pos_label, estimator="binary")
+        labels = read_labels(tally, Options(pos_label=pos_label, estimator="binary"))
         decided.append(pl.col(inputs.truth) == labels.values[labels.event or 0])
     # NaN is missing, and neither above nor below
     without_nan = (selectors.by_name(columns) & selectors.float()).fill_nan(None)

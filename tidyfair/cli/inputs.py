@@ -17,17 +17,24 @@ from tidyfair.cli.terminal import watched
 from tidyfair.datasets import lending
 from tidyfair.errors import ArgumentError, ColumnError
 from tidyfair.metrics.catalog import metric_named
-from tidyfair.specs import OPTIONS, Options, Policy, Privileged, ReadOptions, names_of, proper_share, telling
+from tidyfair.specs import (
+    CUT_OPTIONS,
+    OPTIONS,
+    Options,
+    Policy,
+    Privileged,
+    ReadOptions,
+    names_of,
+    proper_share,
+    telling,
+)
 from tidyfair.tallies import open_frame, scan
 
 _EXAMPLE: dict[str, Any] = {"truth": "repaid", "estimate": "approved", "pos_label": "yes", "by": ["sex", "race"]}
 COUNTING = (
-    "group_by", "probs", "threshold", "top_k", "top_fraction", "score_bins", "case_weights", "frequency_weights",
-    "cluster", "suppress_below",
+    "group_by", "probs", *CUT_OPTIONS, "score_bins", "case_weights", "frequency_weights", "cluster", "suppress_below",
 )  # fmt: skip
 """The options of counting rows, in the order in which documents have them."""
-CUTS = ("threshold", "top_k", "top_fraction")
-"""The options that make decisions of scores."""
 GROUPS = tuple(option.name for option in fields(Policy))
 """The options that say which groups are compared."""
 
@@ -87,11 +94,12 @@ def _given(options: Namespace) -> dict[str, Any]:
     """The options that are given, with those of the example if there is no file."""
     given: dict[str, Any] = {name: value for name, value in vars(options).items() if value is not None}
     # several numbers have results of their own
-    given |= {cut: given[cut][0] for cut in CUTS if isinstance(given.get(cut), list) and len(given[cut]) == 1}
+    given |= {cut: given[cut][0] for cut in CUT_OPTIONS if isinstance(given.get(cut), list) and len(given[cut]) == 1}
     if options.file is not None:
         return given
     # decisions that are made of scores take the place of those of the example
-    return {name: value for name, value in _EXAMPLE.items() if name != "estimate" or not given.keys() & CUTS} | given
+    has_no_cut = given.keys().isdisjoint(CUT_OPTIONS)
+    return {name: value for name, value in _EXAMPLE.items() if name != "estimate" or has_no_cut} | given
 
 
 def _opened(options: Namespace) -> tuple[pl.LazyFrame, pl.Schema, str]:
@@ -133,7 +141,7 @@ def _check_columns(given: Mapping[str, Any], schema: pl.Schema) -> None:
 
 def _check_scores(given: Mapping[str, Any], *, scores_alone: bool) -> None:
     """Refuse scores without decisions, which some named audits can do without, and several rules for decisions."""
-    cuts = [f"`{cut}`" for cut in CUTS if cut in given]
+    cuts = [f"`{cut}`" for cut in CUT_OPTIONS if cut in given]
     if len(cuts) > 1:
         msg = f"{' and '.join(cuts)} each make decisions of scores: give one of them."
         raise ArgumentError(msg)
@@ -176,7 +184,7 @@ def _kind(data: pl.LazyFrame, given: dict[str, Any]) -> Predictions:
     """The kind of predictions; whole numbers may be labels or a measurement, and `read_as` says which."""
     read_as = given.get("read_as")
     if read_as == "numbers":
-        label_options = [f"`{name}`" for name in ("probs", *CUTS, "pos_label", "labels") if name in given]
+        label_options = [f"`{name}`" for name in ("probs", *CUT_OPTIONS, "pos_label", "labels") if name in given]
         if label_options:
             msg = f"`read_as=numbers` does not go with {' and '.join(label_options)}: numbers have no labels."
             raise ArgumentError(msg)

@@ -4,9 +4,9 @@
 from tidyfair.evaluation.array_metrics import SurvivalSample, influences_of, rows_with_weight
 from tidyfair.evaluation.disparities import compare
 from tidyfair.evaluation.evaluated import (
-    Evaluated, EvaluationPlans, evaluate_specs, evaluated_apart, labels_with_scores, scores_of_levels,
+    Evaluated, EvaluationPlans, evaluate_specs, evaluated_apart, scores_of_levels,
 )  # fmt: skip
-from tidyfair.evaluation.evaluator import Evaluator, RequestedFormula
+from tidyfair.evaluation.evaluator import Evaluator, RequestedFormula, values_of
 from tidyfair.evaluation.group_cells import (
     GroupCells, UNGROUPED, group_cell_of_frame, group_cell_of_kept_rows, named_groups, number_group_cells, rows_of,
     slice_of, text_of, texts_of,
@@ -14,7 +14,6 @@ from tidyfair.evaluation.group_cells import (
 from tidyfair.evaluation.group_index import GroupIndex, KeyCodes
 from tidyfair.evaluation.judged import FEWEST_LABELS, JUDGED, JudgedEvaluator, JudgedValues, derivatives
 from tidyfair.evaluation.judged_changes import changes_by_judge
-from tidyfair.evaluation.statistics import LabelCounts
 from tidyfair.evaluation.labels import Labels, check_label, read_labels
 from tidyfair.evaluation.missing_predictions import lacks_prediction, missing_by_group, missing_in_words
 from tidyfair.evaluation.ranked_rows import Level, Rows, sorted_scores, weight_shares
@@ -22,7 +21,5 @@ from tidyfair.evaluation.replicates import RepeatedCells, ReplicatedGroups, Repl
 from tidyfair.evaluation.results import (
     EXPLANATION, LOST, Results, VALUE, frames_of, tidy_groups, tidy_results, with_features,
 )  # fmt: skip
-from tidyfair.evaluation.value_rows import NO_LEVEL, OUTSIDE
-from tidyfair.evaluation.statistics import CELLS, Cells, GROUP_CELL, LEVEL, pooled, statistics_of, sums_of
-from tidyfair.evaluation.value_rows import ValueRows
-from tidyfair.evaluation.evaluator import values_of
+from tidyfair.evaluation.statistics import CELLS, Cells, GROUP_CELL, LEVEL, LabelCounts, pooled, statistics_of, sums_of
+from tidyfair.evaluation.value_rows import NO_LEVEL, OUTSIDE, ValueRows

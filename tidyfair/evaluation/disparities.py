@@ -9,7 +9,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -39,53 +38,48 @@ Tidy: TypeAlias = "Callable[[int, pl.DataFrame], tuple[str, pl.DataFrame]]"
 
 
 class _Groups:
-    """The values of groups as arrays, sorted by outer group, part, level and metric."""
+    """The values of groups as arrays, sorted by spec, outer group, part, level and metric."""
 
     def __init__(self, rows: ValueRows, specs: Sequence[int], *, with_carriers: bool) -> None:
-        """Sort the rows of some specs by spec, outer group, part and label; those of a metric are in group order."""
-        self.rows, self._with_carriers = rows, with_carriers
+        """Sort the rows of some specs; those of a metric stay in group order."""
+        self.rows = rows
         if tuple(specs) not in rows.orders:
             rows.orders[tuple(specs)] = self._order_of(rows, specs)
-        self.order, self.code, self._are_in_place, self.segments = rows.orders[tuple(specs)]
-        """The compared rows in order, and their numbers, whose order is that of spec, outer group, part and label."""
-
-    @staticmethod
-    def _order_of(rows: ValueRows, specs: Sequence[int]) -> tuple[Integers, Integers, bool, Segments]:
-        """The order of the rows of some specs, their numbers, whether all are in place, and the runs of metrics."""
-        spec = rows.array("spec")
-        is_chosen = np.zeros(max(int(spec.max(initial=0)), *specs) + 1, dtype=bool)
-        is_chosen[specs] = True
-        (chosen,) = is_chosen[spec].nonzero()
-        code = np.zeros(len(chosen), dtype=np.int64)
-        for name in ("spec", "outer", PART, LEVEL):
-            key = rows.array(name)[chosen].astype(np.int64)
-            lowest = key.min(initial=0)
-            code = code * (key.max(initial=0) - lowest + 1) + key - lowest
-        is_in_order = bool((code[1:] >= code[:-1]).all())
-        if not is_in_order:
-            by_code = np.argsort(code, kind="stable")
-            chosen, code = chosen[by_code], code[by_code]
-        are_in_place = is_in_order and len(chosen) == len(spec)
-        return chosen, code, are_in_place, Segments.of(code, rows.array("metric")[chosen])
-
-    def column(self, name: str) -> Any:
-        """A column as an array; numbers that are null are nan."""
-        values = self.rows.array(name)
-        return values if self._are_in_place else values[self.order]
-
-    @cached_property
-    def values(self) -> GroupValues:
-        """The columns that aggregates read."""
-        return GroupValues(
-            segments=self.segments,
+        self.order, self._are_in_place, self.keys, segments = rows.orders[tuple(specs)]
+        """The compared rows, in order; if these are all as they are; their spec, outer group, part and label."""
+        self.values = GroupValues(
+            segments=segments,
             estimate=self.column("estimate"),
             weight=self.column("weight"),
             size=self.column("size"),
             suppressed=self.column(STATE) == Status.SUPPRESSED.code,
             is_reference=self.column("is_reference").astype(bool, copy=False),
-            contexts={name: self.column(name) for name in CONTEXTS if name in self.rows},
-            with_carriers=self._with_carriers,
+            contexts={name: self.column(name) for name in CONTEXTS if name in rows},
+            with_carriers=with_carriers,
         )
+        """The columns that aggregates read."""
+
+    @staticmethod
+    def _order_of(rows: ValueRows, specs: Sequence[int]) -> tuple[Integers, bool, list[Integers], Segments]:
+        """The rows of some specs in order, whether these are all in place, their keys, and the runs of a metric."""
+        spec = rows["spec"]
+        is_chosen = np.zeros(max(int(spec.max(initial=0)), *specs) + 1, dtype=bool)
+        is_chosen[specs] = True
+        (chosen,) = is_chosen[spec].nonzero()
+        names = ("spec", "outer", PART, LEVEL)
+        order = chosen[np.lexsort([rows[name][chosen] for name in reversed(names)])]
+        keys = [rows[name][order] for name in names]
+        are_in_place = len(order) == len(spec) and bool((order == np.arange(len(spec))).all())
+        return order, are_in_place, keys, Segments.of(*keys, rows["metric"][order])
+
+    def column(self, name: str) -> Any:
+        """A column as an array; numbers that are null are nan."""
+        values = self.rows[name]
+        return values if self._are_in_place else values[self.order]
+
+    def carriers(self, rows: Integers, defined: Booleans) -> Integers:
+        """The rows of values that carry numbers, by their places in order; `NO_ROW` of numbers that are undefined."""
+        return np.where(defined & (rows != NO_ROW), self.order[rows], NO_ROW)
 
 
 _WITHOUT_ROW = {
@@ -172,11 +166,6 @@ def compare(
         segments = Segments.of(numbers.spec, numbers.outer, numbers.part, numbers.level)
         if len(segments.starts) < segments.length:
             numbers = _worst_metric(numbers, segments, groups, aggregate, undefined_is_null=undefined_is_null)
-        else:
-            # an undefined number has no groups and no metric that carry it
-            known = numbers.known
-            low, high = np.where(known, numbers.low, NO_ROW), np.where(known, numbers.high, NO_ROW)
-            numbers = replace(numbers, low=low, high=high, metric=np.where(known, numbers.metric, NO_ROW))
         if isinstance(aggregate, UserAggregate):
             numbers = _with_user_values(numbers, groups, aggregate, tidy)
         # without levels there is one number for each outer group already
@@ -184,9 +173,7 @@ def compare(
             numbers = _worst_level(numbers, aggregate, undefined_is_null=undefined_is_null)
         if numbers.part.any():
             numbers = _subtract(numbers)
-        # the rows of groups and metrics are those of sorted values until here
-        low, high = taken(groups.order, numbers.low, NO_ROW), taken(groups.order, numbers.high, NO_ROW)
-        results.append(replace(numbers, low=low, high=high, metric=taken(groups.order, numbers.metric, NO_ROW)))
+        results.append(numbers)
     return results
 
 
@@ -200,7 +187,7 @@ def _of_metrics(
     is_present = (status != Status.LEFT_OUT.code) & (status != Status.UNKNOWN.code)
     present, known = segments.sum(is_present), segments.sum(is_known)
     reduced = aggregate.reduce(values)
-    spec = groups.column("spec")[first]
+    spec, outer, part, level = (key[first] for key in groups.keys)
     of_sides = np.isin(spec, list(two_sided)) if two_sided else np.zeros(len(spec), dtype=bool)
     alone = (present == 1) & (known == 1) & reduced.referable & ~of_sides
     value = reduced.value
@@ -223,16 +210,18 @@ def _of_metrics(
     reason = np.full(len(first), Status.OK.code)
     for code, applies in reversed(rules.items()):
         reason[applies] = code
+    # an undefined number has no groups and no metric that carry it
+    defined = reason == Status.OK.code
     return Disparities(
         spec=spec,
-        outer=groups.column("outer")[first],
-        part=groups.column(PART)[first],
-        level=groups.column(LEVEL)[first],
-        value=np.where(reason == Status.OK.code, value, np.nan),
+        outer=outer,
+        part=part,
+        level=level,
+        value=np.where(defined, value, np.nan),
         reason=reason,
-        low=reduced.low,
-        high=reduced.high,
-        metric=first,
+        low=groups.carriers(reduced.low, defined),
+        high=groups.carriers(reduced.high, defined),
+        metric=groups.carriers(first, defined),
         n=segments.sum(np.where(is_known, groups.column("n"), 0)).astype(np.int64)
         if values.with_carriers
         else np.zeros(len(first), dtype=np.int64),
@@ -250,11 +239,10 @@ def _worst_metric(
     enough = np.where(of_all | unusable, segments.all(numbers.known), segments.any(numbers.known))
     settled = _settle(numbers, segments, enough, aggregate)
     left_out: dict[int, list[str]] = {}
-    run = segments.to_rows(np.arange(len(segments.starts)))
     (not_compared,) = (~numbers.known & segments.to_rows(enough)).nonzero()
     if len(not_compared):
-        names = groups.rows.array("name")[groups.order[numbers.metric[not_compared]]]
-        for number, name in zip(run[not_compared].tolist(), names.tolist(), strict=True):
+        names = groups.rows["name"][groups.order[groups.values.segments.starts[not_compared]]]
+        for number, name in zip(segments.runs[not_compared].tolist(), names.tolist(), strict=True):
             left_out.setdefault(number, []).append(name)
     return replace(settled, level=numbers.level[segments.starts], left_out=left_out)
 
@@ -264,9 +252,8 @@ def _worst_level(numbers: Disparities, aggregate: Aggregate, *, undefined_is_nul
     segments = Segments.of(numbers.spec, numbers.outer, numbers.part)
     enough = segments.all(numbers.known) if undefined_is_null else segments.any(numbers.known)
     settled = _settle(numbers, segments, enough, aggregate)
-    run = segments.to_rows(np.arange(len(segments.starts)))
     partly = settled.known & ~segments.all(numbers.known)
-    return replace(settled, partly=partly, left_out=_merged_names(numbers.left_out, run))
+    return replace(settled, partly=partly, left_out=_merged_names(numbers.left_out, segments.runs))
 
 
 def _merged_names(left_out: Mapping[int, list[str]], run: Integers) -> dict[int, list[str]]:
@@ -316,12 +303,11 @@ def _subtract(numbers: Disparities) -> Disparities:
         value = first.value - np.where(subtracted == NO_ROW, 0.0, second.value)
     reason = np.where(first.reason != Status.OK.code, first.reason, second.reason)
     reason = np.where(np.isnan(value) & (reason == Status.OK.code), Status.INFINITE_LESS_INFINITE.code, reason)
-    run = segments.to_rows(np.arange(len(segments.starts)))
     # an undefined number has no level, groups and metric that carry it
     defined = reason == Status.OK.code
     carrier = first.at(np.where(defined, np.arange(len(defined)), NO_ROW))
     left_out: dict[int, list[str]] = {}
-    for index, names in _merged_names(numbers.left_out, run).items():
+    for index, names in _merged_names(numbers.left_out, segments.runs).items():
         if defined[index]:
             left_out[index] = names
     return replace(
@@ -338,10 +324,10 @@ def _subtract(numbers: Disparities) -> Disparities:
 
 def _with_user_values(numbers: Disparities, groups: _Groups, aggregate: UserAggregate, tidy: Tidy) -> Disparities:
     """Set the numbers of a user's aggregate where the rules allow one, with one call for all metrics of a label."""
-    segments, values = Segments.of(groups.code), groups.values
+    segments, values = Segments.of(*groups.keys), groups.values
     allowed = numbers.reason == Status.OK.code
     pending = allowed & (numbers.value == NOT_ASKED)
-    comparison = segments.to_rows(np.arange(len(segments.starts)))
+    comparison = segments.runs
     shown = values.known & segments.to_rows(pending)
     value = numbers.value.copy()
     rows_shown = groups.rows.frame[groups.order[shown]].with_columns(pl.Series(_COMPARISON, comparison[shown]))
@@ -353,7 +339,7 @@ def _with_user_values(numbers: Disparities, groups: _Groups, aggregate: UserAggr
     reason = np.where(allowed & np.isnan(value), Status.ZERO_DENOMINATOR.code, numbers.reason)
     # the extremes of all metrics together
     low, high = segments.first_largest(-values.estimate), segments.first_largest(values.estimate)
-    low, high = np.where(allowed, low, NO_ROW), np.where(allowed, high, NO_ROW)
+    low, high = groups.carriers(low, allowed), groups.carriers(high, allowed)
     return replace(numbers, value=value, reason=reason, low=low, high=high)
 
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import itertools
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -10,65 +11,26 @@ import numpy as np
 import polars as pl
 
 from tidyfair.errors import ArgumentError, ColumnError, LabelError, listed
-from tidyfair.evaluation.evaluator import Evaluator, RequestedFormula
+from tidyfair.evaluation.evaluator import EvaluationPlan, Evaluator
 from tidyfair.evaluation.group_cells import GroupCells, counting_rows_once, number_group_cells
 from tidyfair.evaluation.judged import JudgedEvaluator
-from tidyfair.evaluation.labels import NUMBERS, Labels, has_own_order, read_labels
+from tidyfair.evaluation.labels import NUMBERS, Labels, read_labels
 from tidyfair.evaluation.statistics import LabelReading
 from tidyfair.evaluation.value_rows import NO_LEVEL, ValueRows, value_rows
-from tidyfair.specs import (
-    Average,
-    By,
-    Forecast,
-    Integers,
-    MetricSpec,
-    Options,
-    average_of,
-    formulas_of,
-    names_of,
-)
-from tidyfair.specs.formulas import LabelDistributions, LabelSums, unprefixed
+from tidyfair.specs import Average, By, Integers, MetricSpec, Options, formulas_of, named_formulas, names_of
+from tidyfair.specs.formulas import Formula, LabelDistributions, LabelSums
 from tidyfair.tallies import THRESHOLD, Cut, Members, Tally
 
 
-class EvaluationPlan:
-    """The formulas that some metrics read, and from what: it depends on the metrics and the kind of labels only."""
-
-    def __init__(self, specs: tuple[MetricSpec, ...], estimator: str | None, *, one_event: bool) -> None:
-        """Make the plan for labels of which one is the event, or all are read by an estimator."""
-        self.specs = specs
-        self.requested: list[RequestedFormula] = []
-        names: list[tuple[str, str | None, str]] = []
-        for number, spec in enumerate(specs):
-            own = len(spec.formulas) - spec.subtracted
-            averages = [average_of(spec, formula, estimator, one_event=one_event) for _, formula in spec.formulas]
-            for index, ((name, formula), average) in enumerate(zip(spec.formulas, averages, strict=True)):
-                self.requested.append(RequestedFormula(number, name, formula, average, part=int(index >= own)))
-            names.append((spec.name, spec.by.text if spec.by else None, averages[0].name))
-        self.names = pl.DataFrame(names, dict.fromkeys([".metric", ".by", ".estimator"], pl.String), orient="row")
-        """The columns of results that name each spec."""
-        self.tables = {metric: metric.formula.table(metric.average) for metric in self.requested}
-        self.distinct = {(metric.formula, metric.average): metric for metric in self.requested}
-        """The formulas that are evaluated, each once, by formula and average over labels."""
-        self.bys = sorted(dict.fromkeys(spec.by for spec in specs), key=lambda by: by is not None)
-        """The features whose groups are compared; None, for all rows together, comes first."""
-        self.by_of_spec = [self.bys.index(spec.by) for spec in specs]
-        """The number of the features of each spec."""
-        self.two_sided = [index for index, spec in enumerate(specs) if spec.by is not None and spec.by.sides]
-        """The specs that compare the two sides of a condition."""
-        self.aggregates = {index: spec.aggregate for index, spec in enumerate(specs) if spec.aggregate is not None}
-        """The aggregates of the specs that compare groups, by the index of the spec."""
-        formulas = {metric.formula for metric in self.requested}
-        self.reads_scores = any(table.kind == "prob" for table in self.tables.values())
-        self.counts_steps = any(isinstance(formula, LabelSums) and formula.counts_steps for formula in formulas)
-        self.reads_squares = any("row_weight" in map(unprefixed, formula.statistics) for formula in formulas)
-
-
 class EvaluationPlans:
-    """The plans of some metrics, each made once: for an estimator, and for labels of which one is the event or not."""
+    """The plans of some metrics, each made once: for an estimator, and for labels of which one is the event or not.
 
-    def __init__(self, specs: tuple[MetricSpec, ...]) -> None:
+    They are for a single `threshold` if metrics follow it.
+    """
+
+    def __init__(self, specs: tuple[MetricSpec, ...], threshold: float | None = None) -> None:
         self.specs = specs
+        self.threshold = threshold
         self._plans: dict[tuple[str | None, bool], EvaluationPlan] = {}
 
     @cached_property
@@ -85,7 +47,9 @@ class EvaluationPlans:
     def plan(self, estimator: str | None, *, one_event: bool) -> EvaluationPlan:
         """The plan for an estimator, and for labels of which one is the event or all are read."""
         if (estimator, one_event) not in self._plans:
-            self._plans[estimator, one_event] = EvaluationPlan(self.specs, estimator, one_event=one_event)
+            self._plans[estimator, one_event] = EvaluationPlan(
+                self.specs, estimator, one_event=one_event, threshold=self.threshold
+            )
         return self._plans[estimator, one_event]
 
 
@@ -111,9 +75,8 @@ class Evaluated:
         cut: str | None = None,
     ) -> Evaluated:  # fmt: skip
         """The values by an evaluator."""
-        values = {key: evaluator.values(metric) for key, metric in plan.distinct.items()}
-        requested, bys = plan.requested, plan.by_of_spec
-        rows = value_rows(requested, values, plan.specs, bys, group_cells, labels, na_rm=options.na_rm)
+        values = [evaluator.values(metric) for metric in plan.distinct]
+        rows = value_rows(plan, values, group_cells, labels, na_rm=options.na_rm)
         return cls(rows, plan, group_cells, labels, evaluator, cut=cut)
 
     def rests(self, options: Options) -> Evaluated:
@@ -151,7 +114,7 @@ class Evaluated:
     def _cut_of_rows(self, name: str, spec: Integers, outer: Integers) -> pl.Series:
         """The threshold of each row of a call with a list of thresholds."""
         if THRESHOLD not in self.group_cells.outer_keys.columns:
-            of_specs = [self.point if _is_at_points(own) else None for own in self.specs]
+            of_specs = [self.point if any(map(_is_at_each, formulas_of(own))) else None for own in self.specs]
             return pl.Series(name, [of_specs[number] for number in spec.tolist()], pl.Float64)
         values = self.group_cells.outer_keys[THRESHOLD][outer].alias(name)
         return values.cast(pl.Int64) if name == ".top_k" else values
@@ -175,21 +138,23 @@ class Evaluated:
         return index[level]
 
 
-def _check_risk_thresholds(specs: Sequence[MetricSpec], cut: Cut) -> None:
-    """Refuse thresholds that are not the risk `at` which a metric, such as net benefit, weighs errors."""
-    if cut.option != "threshold":
-        return
+def _check_risks(specs: Sequence[MetricSpec], cut: Cut) -> None:
+    """Refuse thresholds that are no risks, or not the risk `at` which a metric weighs errors."""
     thresholds = {*cut.values, *(value for _, value in cut.groups)}
-    for spec in specs:
-        for name, formula in spec.formulas:
-            risk = dict(formula.options).get("at")
-            if formula.kind == "class" and risk is not None and thresholds != {risk}:
-                msg = (
-                    f"`threshold`: {name} weighs errors by the odds of the risk at={risk}, so it needs that threshold "
-                    f"and no other: write `metric_tweak({name}, …, at=…)` for each threshold, or take the table of "
-                    '`audit("clinical_tripod_ai", …, threshold=[…])`.'
-                )
-                raise ArgumentError(msg)
+    for name, formula in named_formulas(specs):
+        risk = dict(formula.options).get("at")
+        if formula.kind == "class" and risk is not None and thresholds != {risk}:
+            msg = (
+                f"`threshold`: {name} weighs errors by the odds of the risk at={risk}, so it needs that threshold and "
+                "no other; leave `at` out for that of the call."
+            )
+            raise ArgumentError(msg)
+        if formula.follows_threshold and (cut.by or cut.point or not all(0 < value < 1 for value in cut.values)):
+            msg = (
+                f"`threshold`: {name} weighs errors by the odds of the threshold, so it needs a number between 0 and "
+                f"1, or a list of these, not `{cut}`."
+            )
+            raise ArgumentError(msg)
 
 
 def evaluated_apart(specs: Sequence[MetricSpec]) -> list[list[MetricSpec]]:
@@ -210,100 +175,73 @@ def evaluate_specs(
     all values are null. `plans` are those of these metrics, if they are kept for several calls.
     """
     plans = EvaluationPlans(tuple(specs)) if plans is None else plans
-    if tally.margins:
-        alone = _evaluate_margins(tally, specs, options)
-        return [evaluated for own in alone for evaluated in own]
-    if len(plans.apart) > 1:
-        apart = [evaluate_specs(tally, own.specs, options, own) for own in plans.apart]
-        return [evaluated for own in apart for evaluated in own]
-    if tally.cut is not None:
-        _check_risk_thresholds(specs, tally.cut)
+    if tally.margins or len(plans.apart) > 1:
+        parts = [(tally, own) for own in plans.apart]
+        if tally.margins:
+            # each feature on the tally of that feature alone
+            specs_of: dict[By | None, list[MetricSpec]] = {}
+            for spec in specs:
+                specs_of.setdefault(spec.by, []).append(spec)
+            parts = [
+                (replace(tally.of_feature(by), margins={}), EvaluationPlans(tuple(own))) for by, own in specs_of.items()
+            ]
+        return [*itertools.chain(*(evaluate_specs(counted, own.specs, options, own) for counted, own in parts))]
+    cut = tally.cut
+    at_risk: list[MetricSpec] = []
+    if cut is not None and cut.option == "threshold":
+        _check_risks(specs, cut)
+        at_risk = [spec for spec in specs if any(formula.follows_threshold for formula in formulas_of(spec))]
     labels = NUMBERS
     if not tally.needs.numbers:
-        labels = labels_with_scores(
-            tally,
-            labels=options.labels,
-            pos_label=options.pos_label,
-            estimator=options.estimator,
-            any_event=plans.any_event,
-            allow_unseen=True,
-        )
-    if tally.forecast is not None:
-        return _evaluate_forecast(tally, tally.forecast, specs, options)
-    if tally.cut is None or not tally.cut.several:
-        return [_evaluate(tally, plans, labels, options)]
-    cut = f".{tally.cut.option}"
-    for spec in specs:
-        if len({formula.kind for formula in formulas_of(spec)}) > 1:
-            msg = (
-                f"{spec.name} combines metrics of labels and of scores, so it accepts only one {tally.cut.option} at "
-                "a time."
-            )
-            raise ArgumentError(msg)
-    of_labels = EvaluationPlans(tuple(spec for spec in specs if spec.kind == "class"))
-    others = EvaluationPlans(tuple(spec for spec in specs if spec.kind != "class"))
-    evaluated = [_evaluate(tally.at_each_cut(), of_labels, labels, options, cut)] if of_labels.specs else []
-    return evaluated + ([_evaluate(tally, others, labels, options, cut)] if others.specs else [])
+        labels = read_labels(tally, options, any_event=plans.any_event, allow_unseen=True)
+    if tally.forecast is not None or (cut is not None and cut.several):
+        return _evaluate_at_each(tally, specs, at_risk, labels, options)
+    if cut is not None and at_risk:
+        plans = EvaluationPlans(plans.specs, *cut.values)
+    return [_evaluate(tally, plans, labels, options)]
 
 
-def _evaluate_margins(tally: Tally, specs: Sequence[MetricSpec], options: Options) -> Iterator[list[Evaluated]]:
-    """Evaluate the metrics of each feature on the tally of that feature alone."""
-    for by in dict.fromkeys(spec.by for spec in specs):
-        comparisons = [spec for spec in specs if spec.by == by]
-        yield evaluate_specs(replace(tally.of_feature(by), margins={}), comparisons, options)
-
-
-def _evaluate_forecast(
-    tally: Tally, forecast: Forecast, specs: Sequence[MetricSpec], options: Options
+def _evaluate_at_each(
+    tally: Tally, specs: Sequence[MetricSpec], at_risk: Sequence[MetricSpec], labels: Labels, options: Options
 ) -> list[Evaluated]:
-    """Evaluate metrics of predictions at points: at each of them, and those of all points together."""
+    """Evaluate metrics at each of several cuts, or points of predictions, and once those of all of them together.
+
+    Those `at_risk` weigh errors by the odds of the threshold.
+    """
+    axis, problem = None, "metrics at each of several points and over all of them; compare them apart"
+    points = tally.forecast.points if tally.forecast is not None else ()
+    if tally.cut is not None:
+        axis = f".{tally.cut.option}"
+        problem = f"metrics of labels and of scores, so it accepts only one {tally.cut.option} at a time"
     for spec in specs:
-        if len({formula.at_points for formula in formulas_of(spec)}) > 1:
-            msg = f"{spec.name} combines metrics at each of several points and over all of them; compare them apart."
+        if len({_is_at_each(formula) for formula in formulas_of(spec)}) > 1:
+            msg = f"{spec.name} combines {problem}."
             raise ArgumentError(msg)
-    of_points = EvaluationPlans(tuple(spec for spec in specs if _is_at_points(spec)))
-    others = EvaluationPlans(tuple(spec for spec in specs if not _is_at_points(spec)))
-    if not of_points.specs:
-        return [_evaluate(tally.over_points(), others, NUMBERS, options)] if others.specs else []
-    if len(forecast.points) == 1:
+    at_each = [spec for spec in specs if any(map(_is_at_each, formulas_of(spec)))]
+    others = [spec for spec in specs if spec not in at_each]
+    if at_each and tally.forecast is not None:
+        axis = tally.forecast.axis
+    if at_each and len(points) == 1:
         # the average over a single point is that of the point
-        (point,) = forecast.points
-        every = EvaluationPlans(tuple(specs))
-        return [replace(_evaluate(tally.at_each_point(), every, NUMBERS, options, forecast.axis), point=point)]
-    evaluated = [_evaluate(tally.at_each_point(), of_points, NUMBERS, options, forecast.axis)]
-    if others.specs:
-        evaluated.append(_evaluate(tally.over_points(), others, NUMBERS, options, forecast.axis))
-    return evaluated
+        of_point = _evaluate(tally.at_each_cut(), EvaluationPlans(tuple(specs)), labels, options, axis)
+        return [replace(of_point, point=points[0])]
+    parts: list[tuple[Tally, list[MetricSpec], float | None]] = []
+    if at_each:
+        cells = tally.at_each_cut()
+        parts.append((cells, [spec for spec in at_each if spec not in at_risk], None))
+        for threshold in tally.cut.values if tally.cut is not None and at_risk else ():
+            parts.append((cells.at_threshold(threshold), [*at_risk], threshold))
+    parts.append((tally.over_points(), others, None))
+    return [
+        _evaluate(counted, EvaluationPlans(tuple(own), threshold), labels, options, axis)
+        for counted, own, threshold in parts
+        if own
+    ]
 
 
-def _is_at_points(spec: MetricSpec) -> bool:
-    """Check whether a spec has a value for each evaluation time, or level of a quantile."""
-    return any(formula.at_points for formula in formulas_of(spec))
-
-
-def labels_with_scores(
-    tally: Tally,
-    *,
-    labels: Sequence[object] | None,
-    pos_label: object,
-    estimator: str | None,
-    any_event: bool = False,
-    allow_unseen: bool = False,
-) -> Labels:
-    """The labels of a call; if not declared otherwise, the keys of a mapping of scores."""
-    mapped = tally.scores.labels if tally.scores else None
-    without = [] if mapped is None else [label for label in tally.seen["truth"] if label not in mapped]
-    if mapped is not None and without:
-        msg = f"`probs` has columns for {listed(mapped)} but not for {listed(without)}; give one for each label."
-        raise ColumnError(msg)
-    if labels is not None or mapped is None or tally.levels("truth"):
-        return read_labels(
-            tally, labels=labels, pos_label=pos_label, estimator=estimator, any_event=any_event,
-            allow_unseen=allow_unseen,
-        )  # fmt: skip
-    read = read_labels(tally, labels=mapped, pos_label=pos_label, estimator=estimator)
-    # a mapping says which labels there are, not that they are in order
-    return replace(read, in_order=has_own_order(read.values))
+def _is_at_each(formula: Formula) -> bool:
+    """Check whether a formula has a value for each cut, or for each evaluation time, or level of a quantile."""
+    return formula.kind == "class" or formula.at_points
 
 
 def _evaluate(
@@ -346,27 +284,25 @@ def _evaluate(
 def _check_order_of_labels(tally: Tally, labels: Labels, specs: Sequence[MetricSpec]) -> None:
     """Refuse labels or columns of scores without an order for formulas that read it."""
     mapped = tally.scores.labels if tally.scores else None
-    same_order = mapped is None or list(mapped) == list(labels.values)
-    if labels.in_order and same_order:
+    if labels.in_order and (mapped is None or list(mapped) == list(labels.values)):
         return
-    formulas = [named for spec in specs for named in spec.formulas]
-    over_labels = [(name, formula) for name, formula in formulas if isinstance(formula, LabelSums)]
     shown, reads_all, many = listed(labels.values), labels.event is None, len(labels.values) > 2
     no_order = f"but {shown} have no order: list them in order as `labels=[…]`, or make the columns Enums."
-    # the metrics that each reason is about
-    reasons = {
+    # the first that applies to a metric counts
+    reasons: dict[str, Callable[[Formula], bool]] = {
         f"measures the distance between truth and estimate in levels, {no_order}":
-            [name for name, formula in over_labels if formula.counts_steps and reads_all and not labels.in_order],
+            lambda own: reads_all and not labels.in_order and isinstance(own, LabelSums) and own.counts_steps,
         f"accumulates from label to label in order, {no_order}":
-            [name for name, formula in over_labels if formula.reads_label_order and many and not labels.in_order],
+            lambda own: many and not labels.in_order and isinstance(own, LabelSums) and own.reads_label_order,
         f"needs ordered labels, but the order of {shown} and of the columns of `probs` is unknown; list both in order, "
         "`labels=[…]` and `probs=[…]`.":
-            [name for name, formula in formulas if reads_all and any(term.cumulative for term in formula.all_terms)],
+            lambda own: reads_all and any(term.cumulative for term in own.all_terms),
     }  # fmt: skip
-    for reason, names in reasons.items():
-        if names:
-            msg = f"{names[0]} {reason}"
-            raise LabelError(msg)
+    for reason, applies in reasons.items():
+        for name, formula in named_formulas(specs):
+            if applies(formula):
+                msg = f"{name} {reason}"
+                raise LabelError(msg)
 
 
 def scores_of_levels(tally: Tally, labels: Labels) -> dict[int, str]:

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 import numpy as np
+import polars as pl
 
 from tidyfair.errors import Status
 from tidyfair.evaluation.array_metrics import NOT_COMPUTED, ComputedValues, row_values
@@ -24,10 +25,12 @@ from tidyfair.evaluation.statistics import (
     statistics_of,
     sums_of,
 )
-from tidyfair.specs import MICRO, Array, Average, Booleans, By, Context, MeanOfLabels, MetricSpec
-from tidyfair.specs.formulas import OVERALL, THE_REST, Formula, Statistic, SumFormula, Table
+from tidyfair.specs import MICRO, Array, Average, Booleans, By, Context, MeanOfLabels, MetricSpec, average_of
+from tidyfair.specs.formulas import OVERALL, THE_REST, Formula, LabelSums, Statistic, SumFormula, Table, unprefixed
 from tidyfair.tallies import Copies, Members, Tally
 
+PART = "part"
+"""The column that is 1 for metrics of a disparity that is subtracted from another one, and 0 for all other metrics."""
 COLUMNS = ("estimate", "n", "denominator", "weight", "size", "rows", "reason", "levels_left_out")
 """The arrays that all values have."""
 
@@ -190,7 +193,7 @@ def _without_hidden(values: Values, formula: Formula, statistics: Statistics) ->
 # Values of all formulas of a call
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class RequestedFormula:
     """A formula of a spec, with the average over labels that it is evaluated by."""
 
@@ -200,6 +203,80 @@ class RequestedFormula:
     average: Average
     part: int
     """1 if it belongs to a disparity that is subtracted from another one, else 0."""
+    distinct: int
+    """Its index among the pairs of a formula and an average, which several specs may share."""
+    contexts: tuple[Context, ...]
+    """The contexts that values are compared with; a formula that compares groups itself has none for all rows."""
+
+    @classmethod
+    def of_specs(
+        cls, specs: Sequence[MetricSpec], estimator: str | None, threshold: float | None, *, one_event: bool
+    ) -> list[RequestedFormula]:
+        """The formulas of some specs, for labels of which one is the event, or all are read by an estimator."""
+        requested: list[RequestedFormula] = []
+        index_of_pair: dict[tuple[Formula, Average], int] = {}
+        for number, spec in enumerate(specs):
+            first_subtracted = len(spec.formulas) - spec.subtracted
+            needed = () if spec.aggregate is None else spec.aggregate.contexts
+            for index, (name, without_threshold) in enumerate(spec.formulas):
+                formula = without_threshold.at_threshold(threshold)
+                contexts = () if formula.compares else needed
+                average = average_of(spec, formula, estimator, one_event=one_event)
+                distinct = index_of_pair.setdefault((formula, average), len(index_of_pair))
+                part = int(index >= first_subtracted)
+                requested.append(cls(number, name, formula, average, part, distinct, contexts))
+        return requested
+
+
+class EvaluationPlan:
+    """The formulas that some metrics read, and from what: it depends on the metrics and the kind of labels only."""
+
+    def __init__(
+        self, specs: tuple[MetricSpec, ...], estimator: str | None, *, one_event: bool, threshold: float | None = None
+    ) -> None:
+        """Make the plan for labels of which one is the event, or all are read by an estimator, at a threshold."""
+        self.specs = specs
+        self.requested = RequestedFormula.of_specs(specs, estimator, threshold, one_event=one_event)
+        self.distinct = list({metric.distinct: metric for metric in self.requested}.values())
+        """The formulas that are evaluated, each once."""
+        first_of_spec = {metric.spec: metric for metric in reversed(self.requested)}
+        names = [
+            (spec.name, spec.by and spec.by.text, first_of_spec[index].average.name) for index, spec in enumerate(specs)
+        ]
+        self.names = pl.DataFrame(names, dict.fromkeys([".metric", ".by", ".estimator"], pl.String), orient="row")
+        """The columns of results that name each spec."""
+        texts = [(metric.name, metric.average.name) for metric in self.requested]
+        self.texts = pl.DataFrame(texts, dict.fromkeys(["name", "estimator"], pl.String), orient="row")
+        """The names of requested formulas and of their averages."""
+        self.numbers = _numbers_of_rows(self.requested, specs)
+        """The spec, the part, the formula and the smallest groups that are compared, for each requested formula."""
+        self.tables = {metric: metric.formula.table(metric.average) for metric in self.requested}
+        self.bys = sorted(dict.fromkeys(spec.by for spec in specs), key=lambda by: by is not None)
+        """The features whose groups are compared; None, for all rows together, comes first."""
+        self.by_of_spec = [self.bys.index(spec.by) for spec in specs]
+        """The number of the features of each spec."""
+        self.two_sided = [index for index, spec in enumerate(specs) if spec.by is not None and spec.by.sides]
+        """The specs that compare the two sides of a condition."""
+        self.aggregates = {index: spec.aggregate for index, spec in enumerate(specs) if spec.aggregate is not None}
+        """The aggregates of the specs that compare groups, by the index of the spec."""
+        formulas = {metric.formula for metric in self.requested}
+        self.reads_scores = any(table.kind == "prob" for table in self.tables.values())
+        self.counts_steps = any(isinstance(own, LabelSums) and own.counts_steps for own in formulas)
+        self.reads_squares = any("row_weight" in map(unprefixed, own.statistics) for own in formulas)
+
+
+def _numbers_of_rows(requested: Sequence[RequestedFormula], specs: Sequence[MetricSpec]) -> dict[str, Array]:
+    """The numbers that all rows of values of a formula have, by column."""
+    formulas = list(dict.fromkeys(metric.formula for metric in requested))
+    policies = [specs[metric.spec].policy for metric in requested]
+    whole = {
+        "spec": [metric.spec for metric in requested],
+        PART: [metric.part for metric in requested],
+        "metric": [formulas.index(metric.formula) for metric in requested],
+        "min_n": [policy.min_n for policy in policies],
+    }
+    numbers = {name: np.array(column, dtype=np.int32) for name, column in whole.items()}
+    return numbers | {"min_share": np.array([policy.min_share for policy in policies], dtype=np.float64)}
 
 
 @dataclass(eq=False, repr=False)
@@ -277,29 +354,20 @@ class Evaluator:
         """The contexts that values or formulas need."""
         needed: dict[Context, None] = {}
         for contexts in self._contexts.values():
-            needed |= dict.fromkeys(contexts)
+            needed |= contexts
         for requested in self.tables:
             needed |= {_POOLS[prefix]: None for prefix in requested.formula.beyond}
             needed |= {"rest": None} if requested.formula.compares else {}
         return list(needed)
 
     @cached_property
-    def _contexts(self) -> dict[Formula, list[Context]]:
+    def _contexts(self) -> dict[Formula, dict[Context, None]]:
         """The contexts that the values of formulas are compared with."""
-        contexts: dict[Formula, list[Context]] = {}
+        contexts: dict[Formula, dict[Context, None]] = {}
         for requested in self.tables:
-            aggregate = self.specs[requested.spec].aggregate
-            for context in aggregate.contexts if aggregate is not None else ():
-                of_formula = contexts.setdefault(requested.formula, [])
-                if context not in of_formula and self._compares_with(context, requested):
-                    of_formula.append(context)
+            for context in requested.contexts:
+                contexts.setdefault(requested.formula, {})[context] = None
         return contexts
-
-    def _compares_with(self, context: Context, requested: RequestedFormula) -> bool:
-        """Check whether the aggregate of a spec compares the values of groups with those of a context."""
-        aggregate = self.specs[requested.spec].aggregate
-        # a formula that compares groups itself has no value for all rows together
-        return aggregate is not None and context in aggregate.contexts and not requested.formula.compares
 
     def _evaluate(self, formula: Formula, average: Average, table: Table, scope: Scope) -> Values:
         """The values of a formula from the rows of a scope."""
@@ -314,21 +382,22 @@ class Evaluator:
         """The statistics of a table from the rows of a scope."""
         if scope != "own" and scope in self.pools:
             return self.pools[scope]._statistics(table, "own")  # noqa: SLF001 - of the same class
-        if (table, scope) not in self._statistics_of_scope:
-            if table not in self._sums:
+        statistics = self._statistics_of_scope.get((table, scope))
+        if statistics is None:
+            sums = self._sums.get(table)
+            if sums is None:
                 formulas = [requested.formula for requested, own in self.tables.items() if own == table]
                 terms = frozenset[Statistic]().union(*(formula.all_terms for formula in formulas))
                 # those of one `by` after those of another
                 indices = self.group_cells.indices.values()
-                first, *others = [sums_of(table, terms, self.cells, index, self.reading) for index in indices]
+                sums, *others = [sums_of(table, terms, self.cells, index, self.reading) for index in indices]
                 if others:
-                    first = {name: np.concatenate([first[name], *(own[name] for own in others)]) for name in first}
-                self._sums[table] = first
-            sums = self._sums[table]
+                    sums = {name: np.concatenate([sums[name], *(own[name] for own in others)]) for name in sums}
+                self._sums[table] = sums
             if scope != "own":
                 sums = pooled(sums, self.group_cells.compared, self.group_cells.excluded, scope)
-            self._statistics_of_scope[table, scope] = statistics_of(table, sums)
-        return self._statistics_of_scope[table, scope]
+            statistics = self._statistics_of_scope[table, scope] = statistics_of(table, sums)
+        return statistics
 
     def _rows(self, table: Table, scope: Scope) -> ComputedValues:
         """The values of all formulas of a table that read rows, in all group cells."""
@@ -381,7 +450,7 @@ class Evaluator:
                 continue
             if scope == "own":
                 formulas += [requested.formula, *self._auxiliary(requested.formula).values()]
-            elif self._compares_with(scope, requested):
+            elif scope in requested.contexts:
                 formulas.append(requested.formula)
         return list(dict.fromkeys(formulas))
 

@@ -71,8 +71,6 @@ class GroupCells:
     """Mask of the group cells of unknown groups."""
     unlisted: Booleans
     """Mask of the group cells of unknown groups that results do not show."""
-    spans: dict[By | None, tuple[int, int]]
-    """The first group cell of each `by`, and how many it has."""
     indices: dict[By | None, GroupIndex]
     """The groups of each `by` within outer groups, and the index of the group of each cell."""
     outer_keys: pl.DataFrame
@@ -81,6 +79,11 @@ class GroupCells:
     """The rows of each outer group, if groups overlap, so that they are fewer than those of all groups together."""
     rows_in_groups: Array | None = None
     """Those of them that are in some group."""
+
+    @cached_property
+    def spans(self) -> dict[By | None, tuple[int, int]]:
+        """The first group cell of each `by`, and how many it has."""
+        return {by: (index.first, len(index)) for by, index in self.indices.items()}
 
     @property
     def is_grouped(self) -> bool:
@@ -146,7 +149,6 @@ class GroupCells:
             excluded=self.excluded[own],
             unknown=self.unknown[own],
             unlisted=self.unlisted[own],
-            spans={by: (first * times, size * times) for by, (first, size) in self.spans.items()},
             indices={by: index.repeated(times) for by, index in self.indices.items()},
             outer_keys=self.outer_keys,
         )
@@ -201,16 +203,15 @@ def number_group_cells(tally: Tally, labels: Labels, bys: Sequence[By | None]) -
     cells, codes = tally.cells, KeyCodes(tally.cells)
     outer, outer_keys = _outer_groups(tally, codes)
     indices: dict[By | None, GroupIndex] = {}
-    spans: dict[By | None, tuple[int, int]] = {}
     outers: list[Integers] = []
     masks: list[tuple[Booleans, Booleans, Booleans]] = []
     first = 0
     for by in bys:
         index, is_excluded, is_unknown = _groups_of(by, tally, codes, outer)
+        size, is_hidden = len(index.example), None
         if tally.suppression is not None and cells.height:
-            index = replace(index, hidden=tally.hidden_groups(by, index.example))
-        size = len(index.example)
-        indices[by], spans[by] = index, (first, size)
+            is_hidden = tally.hidden_groups(by, index.example)
+        indices[by] = GroupIndex(index.of_cell, index.example, index.keys_of_cells, is_hidden, first)
         first += size
         # without rows there still is the one group of all rows
         outers.append(outer.of_cell[index.example] if cells.height else np.zeros(size, dtype=np.int64))
@@ -218,7 +219,7 @@ def number_group_cells(tally: Tally, labels: Labels, bys: Sequence[By | None]) -
         masks.append((is_excluded, is_unknown, is_unlisted))
     _check_unknown_values(indices)
     excluded, unknown, unlisted = map(np.concatenate, zip(*masks, strict=True))
-    group_cells = GroupCells(np.concatenate(outers), excluded, unknown, unlisted, spans, indices, outer_keys)
+    group_cells = GroupCells(np.concatenate(outers), excluded, unknown, unlisted, indices, outer_keys)
     return group_cells, Cells(tally, labels)
 
 
@@ -236,9 +237,7 @@ def _groups_of(
         index = codes.index([_SIDE], within=outer)
         return index, ~by.is_compared(index.keys).to_numpy(), by.is_unknown(index.keys).to_numpy()
     index = codes.index(tally.names(by.keys), within=outer)
-    is_unknown = np.zeros(len(index.example), dtype=bool)
-    for key in index.keys_of_cells:
-        is_unknown |= by.policy.is_unknown(key.to_frame()).to_numpy()[index.example]
+    is_unknown = by.policy.is_unknown(index.keys_of_cells).to_numpy()[index.example]
     excluded = is_unknown if by.memberships is None else ~by.is_compared(index.keys).to_numpy()
     return index, excluded, is_unknown
 
@@ -317,7 +316,8 @@ def among_groups_of(
     of_cell = group[group >= 0].astype(np.int64)
     example = np.zeros(len(group_cells.indices[by]), dtype=np.int64)
     example[of_cell] = np.arange(len(of_cell))
-    index = GroupIndex(of_cell, example, [copies.tally.cells[name] for name in copies.tally.names(by.keys)])
+    keys = [copies.tally.cells[name] for name in copies.tally.names(by.keys)]
+    index = GroupIndex(of_cell, example, keys, first=group_cells.indices[by].first)
     return copies, replace(group_cells, indices={by: index}), Cells(copies.tally, labels)
 
 

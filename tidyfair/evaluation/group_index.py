@@ -33,6 +33,8 @@ class GroupIndex:
     """The columns of the keys, with a value for each cell."""
     hidden: Booleans | None = None
     """The combinations whose counts are suppressed, if any are."""
+    first: int = 0
+    """The number of the first combination among those of several features."""
 
     @cached_property
     def keys(self) -> pl.DataFrame:
@@ -52,7 +54,7 @@ class GroupIndex:
         replicate = np.arange(times)[:, None]
         hidden = None if self.hidden is None else np.tile(self.hidden, times)
         of_cell, example = self.of_cell + replicate * len(self), self.example + replicate * len(self.of_cell)
-        return GroupIndex(of_cell.ravel(), example.ravel(), hidden=hidden)
+        return GroupIndex(of_cell.ravel(), example.ravel(), hidden=hidden, first=self.first * times)
 
     def __len__(self) -> int:
         return len(self.example)
@@ -63,17 +65,21 @@ class KeyCodes:
 
     def __init__(self, cells: pl.DataFrame) -> None:
         self._cells = cells
-        self._codes: dict[str, tuple[Integers, int]] = {}
+        self._codes: dict[str, tuple[pl.Series, Integers, int]] = {}
 
     def index(self, names: Sequence[str], within: GroupIndex | None = None) -> GroupIndex:
         """Number the distinct combinations of some keys, nested `within` the groups of another index."""
-        codes, possible_codes = np.zeros(self._cells.height, dtype=np.int64), 1
-        if within is not None:
+        if within is None:
+            codes, possible_codes = np.zeros(self._cells.height, dtype=np.int64), 1
+        else:
             codes, possible_codes = within.of_cell, len(within.example)
+        keys: list[pl.Series] = []
         for name in names:
             if name not in self._codes:
-                self._codes[name] = _codes_of(self._cells[name])
-            code_of_key, size = self._codes[name]
+                key = self._cells.get_column(name)
+                self._codes[name] = key, *_codes_of(key)
+            key, code_of_key, size = self._codes[name]
+            keys.append(key)
             if possible_codes * size > _LARGEST_TABLE:
                 codes, possible_codes = _compressed(codes, possible_codes)
             codes = codes * size + code_of_key
@@ -81,7 +87,7 @@ class KeyCodes:
         codes, count = _compressed(codes, possible_codes)
         example = np.zeros(count, dtype=np.int64)
         example[codes] = np.arange(len(codes))
-        return GroupIndex(codes, example, [self._cells[name] for name in names])
+        return GroupIndex(codes, example, keys)
 
     def add(self, key: pl.Series) -> None:
         """Add a key of the cells, or replace one."""
@@ -137,5 +143,5 @@ def _compressed(codes: Integers, possible_codes: int) -> tuple[Integers, int]:
         return codes, len(distinct)
     occurs = np.zeros(possible_codes, dtype=bool)
     occurs[codes] = True
-    rank = np.cumsum(occurs) - 1
-    return rank[codes], int(occurs.sum())
+    rank = occurs.cumsum()
+    return rank[codes] - 1, int(rank[-1]) if possible_codes else 0

@@ -4,15 +4,25 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from numbers import Real
-from typing import Any, cast
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 import polars as pl
 
-from tidyfair.errors import ArgumentError, LabelError, advice, differs_in_case, in_short, listed, nearest, with_article
+from tidyfair.errors import (
+    ArgumentError,
+    ColumnError,
+    LabelError,
+    advice,
+    differs_in_case,
+    in_short,
+    listed,
+    nearest,
+    with_article,
+)
 from tidyfair.evaluation.group_index import KeyCodes
 from tidyfair.specs import (
     AVERAGES,
@@ -21,6 +31,7 @@ from tidyfair.specs import (
     ONE_VS_REST,
     Average,
     Integers,
+    Options,
     are_told_apart,
     is_list,
     is_value,
@@ -75,18 +86,13 @@ class Labels:
         """The cells with `truth` and `estimate` as indices in `values`; null stays null."""
         if tally.needs.numbers:
             return tally.cells
-        indices = self._indices(tally)
-        encoded: list[pl.Expr] = []
-        for name, values in tally.seen.items():
-            labels = pl.Series(values, dtype=tally.kinds[name])
-            codes = pl.Series([indices[name].get(value) for value in values], dtype=pl.Int32)
-            encoded.append(pl.col(name).replace_strict(labels, codes, default=None))
-        return tally.cells.with_columns(encoded)
+        encoded = [pl.Series(side, self.index(tally, side), dtype=pl.Int32) for side in LABELS]
+        return tally.cells.with_columns(side.set(side < 0, None) for side in encoded)
 
     def index(self, tally: Tally, side: str) -> Integers:
         """The index of the label of each cell of a tally on one side; -1 where it is missing."""
-        column, index_of = tally.cells[side], self._indices(tally)[side]
-        if len(column) <= _FEW_CELLS:
+        column, index_of = tally.cells.get_column(side), self._indices(tally)[side]
+        if tally.cells.height <= _FEW_CELLS:
             return np.array(list(map(index_of.get, column.to_list(), itertools.repeat(-1))), dtype=np.int64)
         distinct = KeyCodes(column.to_frame()).index([side])
         indices = [index_of.get(value, -1) for value in distinct.keys[side].to_list()]
@@ -106,48 +112,80 @@ NUMBERS = Labels((), 0)
 """Stands for labels if truth and estimate are numbers."""
 
 
-def read_labels(
-    tally: Tally,
-    *,
-    labels: Sequence[object] | None,
-    pos_label: object,
-    estimator: str | None,
-    any_event: bool = False,
-    allow_unseen: bool = False,
-) -> Labels:
+class _LabelColumn(NamedTuple):
+    """A column of labels."""
+
+    side: str
+    """`truth` or `estimate`."""
+    name: str
+    """The user's name of the column."""
+    dtype: pl.DataType
+    seen: list[Any]
+    """The labels that occur in it."""
+    levels: list[Any]
+    """The labels that it declares, if any."""
+
+    @classmethod
+    def of(cls, tally: Tally) -> list[_LabelColumn]:
+        """The columns of a tally; estimates from a threshold have none."""
+        columns = {TRUTH: tally.truth, ESTIMATE: tally.estimate if tally.cut is None else None}
+        return [
+            cls(side, column.name, tally.kinds[side], tally.seen[side], tally.levels(side))
+            for side, column in columns.items()
+            if column is not None
+        ]
+
+
+def read_labels(tally: Tally, options: Options, *, any_event: bool = False, allow_unseen: bool = False) -> Labels:
     """Determine the labels of a call and the event; raise, and show what to write, if either is in doubt.
 
-    With `any_event` either of two labels may be the event, because nothing depends on it. With `allow_unseen` the event
-    may be a label that does not occur, as in a fold without one of many labels; the caller then returns no value.
+    If not declared otherwise, labels are the keys of a mapping of scores. With `any_event` either of two labels may be
+    the event, because nothing depends on it. With `allow_unseen` the event may be a label that does not occur, as in a
+    fold without one of many labels; the caller then returns no value.
     """
+    labels, pos_label, estimator = options.labels, options.pos_label, options.estimator
     if estimator is not None:
         one_of("estimator", estimator, tuple(AVERAGES))
-    _check_told_apart(tally)
+    columns = _LabelColumn.of(tally)
+    _check_told_apart(columns)
+    mapped = _labels_of_scores(tally)
+    # a mapping says which labels there are, not that they are in order
+    is_mapped = mapped is not None and labels is None
+    labels = mapped if is_mapped else labels
     if pos_label is not None:
         check_label(pos_label)
-    values = _seen_labels(tally, pos_label) if labels is None else _listed_labels(tally, labels)
-    in_order = has_own_order(values) or _are_declared(tally, labels)
+    values = _seen_labels(tally, columns, pos_label) if labels is None else _listed_labels(columns, labels)
+    # by the user, or by the dtype of a column
+    are_declared = labels is not None or any(column.levels for column in columns)
+    in_order = (are_declared and not is_mapped) or _have_order(values)
     if not values:
         # without any label every value is undefined, and nothing is in doubt
         values = [False, True] if pos_label is None else [cast("Any", pos_label)]
     unseen = pos_label is not None and pos_label not in values
     if unseen:
-        _refuse_slip(pos_label, values, declared=_are_declared(tally, labels), allow_unseen=allow_unseen)
+        _refuse_slip(pos_label, values, declared=are_declared, allow_unseen=allow_unseen)
         # a lone label and an event beside it are a pair
         unseen = len(values) > 1
         values = sorted([*values, cast("Any", pos_label)])
     if _reads_all_labels(tally, values, pos_label, estimator):
         return Labels(tuple(values), None, in_order)
-    event = _event(tally, values, any_event=any_event) if pos_label is None else pos_label
+    event = _event(tally, values, any_event=any_event and not is_mapped) if pos_label is None else pos_label
     return Labels(tuple(values), values.index(cast("Any", event)), in_order, unseen)
 
 
-def _are_declared(tally: Tally, labels: Sequence[object] | None) -> bool:
-    """Check whether the user or the dtype of a column lists all labels."""
-    return labels is not None or any(map(tally.levels, _columns(tally)))
+def _labels_of_scores(tally: Tally) -> Sequence[object] | None:
+    """The labels that a mapping of scores names; None without a mapping, or if the truth declares its own."""
+    mapped = tally.scores.labels if tally.scores is not None else None
+    if mapped is None:
+        return None
+    without = [label for label in tally.seen[TRUTH] if label not in mapped]
+    if without:
+        msg = f"`probs` has columns for {listed(mapped)} but not for {listed(without)}; give one for each label."
+        raise ColumnError(msg)
+    return None if tally.levels(TRUTH) else mapped
 
 
-def has_own_order(values: Sequence[object]) -> bool:
+def _have_order(values: Sequence[object]) -> bool:
     """Check whether values have a meaningful order, as numbers do and texts do not."""
     return not any(isinstance(value, str) for value in values)
 
@@ -192,15 +230,13 @@ def check_label(pos_label: object) -> None:
         raise LabelError(msg)
 
 
-def _check_told_apart(tally: Tally) -> None:
+def _check_told_apart(columns: Sequence[_LabelColumn]) -> None:
     """Refuse whole numbers on one side that floats on the other side cannot represent exactly."""
-    columns = _columns(tally)
-    are_floats = [tally.kinds[name].is_float() for name in columns]
-    if all(are_floats) or not any(are_floats):
+    if len({isinstance(column.seen[0], float) for column in columns if column.seen}) < 2:
         return
-    labels = [pl.Series(tally.seen[name], dtype=tally.kinds[name]) for name in columns]
+    labels = [pl.Series(column.seen, dtype=column.dtype) for column in columns]
     if not are_told_apart(labels):
-        shown = " and ".join(f"{column!r} ({tally.kinds[name]})" for name, column in columns.items())
+        shown = " and ".join(f"{column.name!r} ({column.dtype})" for column in columns)
         msg = f"{shown} hold labels that floats cannot represent exactly; cast both to one type that is not a float."
         raise LabelError(msg)
 
@@ -225,57 +261,45 @@ def _are_usual_pair(values: Sequence[Any]) -> bool:
     return set(values) in map(set, _PAIRS)
 
 
-def _columns(tally: Tally) -> dict[str, str]:
-    """The roles and names of the columns that hold labels; estimates from a threshold have no such column."""
-    names: dict[str, str] = {}
-    if tally.truth is not None:
-        names[TRUTH] = tally.truth.name
-    if tally.estimate is not None and tally.cut is None:
-        names[ESTIMATE] = tally.estimate.name
-    return names
-
-
-def _listed_labels(tally: Tally, labels: Sequence[object]) -> list[Any]:
+def _listed_labels(columns: Sequence[_LabelColumn], labels: Sequence[object]) -> list[Any]:
     """The labels that the user lists, which must hold all that occur."""
     listing = cast("object", labels)
     values = list(listing) if is_list(listing) else []
     if not values or not all(map(is_value, values)) or len(set(values)) < len(values):
         msg = f"`labels` must list distinct labels, not {in_short(labels)}."
         raise LabelError(msg)
-    for name, column in _columns(tally).items():
-        unlisted = [value for value in tally.seen[name] if value not in values]
+    for column in columns:
+        unlisted = [value for value in column.seen if value not in values]
         if unlisted:
-            strays = _strays([*values, *tally.seen[name]])
-            way_out = f"{_cleaning(tally, strays)}, or list every label" if strays else "list every label"
-            msg = f"`labels`: the column {column!r} also holds {listed(unlisted)}; {way_out}."
+            strays = _strays([*values, *column.seen])
+            way_out = f"{_cleaning(columns, strays)}, or list every label" if strays else "list every label"
+            msg = f"`labels`: the column {column.name!r} also holds {listed(unlisted)}; {way_out}."
             raise LabelError(msg)
     return values
 
 
-def _seen_labels(tally: Tally, pos_label: object) -> list[Any]:
+def _seen_labels(tally: Tally, columns: Sequence[_LabelColumn], pos_label: object) -> list[Any]:
     """The labels that dtypes declare, else those that occur in truth or estimate."""
-    columns = _columns(tally)
-    seen = {name: tally.seen[name] for name in columns}
-    levels = [declared for declared in map(tally.levels, columns) if declared]
-    distinct = set[Any]().union(*seen.values())
+    levels = [column.levels for column in columns if column.levels]
+    distinct = set[Any]().union(*(column.seen for column in columns))
     if distinct == {*_PAIRS[0]} and not levels:
         # nothing is in doubt
         return sorted(distinct)
-    holds = "; ".join(f"{column!r} holds {listed(seen[name])}" for name, column in columns.items())
+    holds = "; ".join(f"{column.name!r} holds {listed(column.seen)}" for column in columns)
     values = sorted(distinct, key=lambda value: (kind_of(value), value))
     if len(set(map(kind_of, values))) > 1:
-        msg = f"Truth and estimate hold different kinds of labels: {holds}. {_way_to_one_kind(columns, seen)}"
+        msg = f"Truth and estimate hold different kinds of labels: {holds}. {_way_to_one_kind(columns)}"
         raise LabelError(msg)
     if levels:
         return _declared_labels(levels, values)
-    _refuse_strays(tally, values, holds)
-    _refuse_measurement(columns, seen, values)
-    _refuse_marker(tally, seen, values)
+    _refuse_strays(columns, values, holds)
+    _refuse_measurement(columns, values)
+    _refuse_marker(tally, columns, values)
     if len(values) == 1:
         for pair in _PAIRS:
             if values[0] in pair and pos_label in (None, *pair):
                 return list(pair)
-    if not _belong_together(seen, values, pos_label):
+    if not _belong_together(columns, values, pos_label):
         msg = (
             f"Truth and estimate have no label in common: {holds}. If they belong together, list all of them as "
             "`labels=`."
@@ -284,18 +308,18 @@ def _seen_labels(tally: Tally, pos_label: object) -> list[Any]:
     return values
 
 
-def _way_to_one_kind(columns: Mapping[str, str], seen: Mapping[str, Sequence[object]]) -> str:
+def _way_to_one_kind(columns: Sequence[_LabelColumn]) -> str:
     """The sentence on how to convert labels of two kinds: compare a text with a label to get a Boolean."""
-    for name, column in columns.items():
-        texts = [value for value in seen[name] if isinstance(value, str)]
+    for column in columns:
+        name, texts = column.name, [value for value in column.seen if isinstance(value, str)]
         words = [text for text in texts if not _is_number(text)]
         if len(words) == 1 < len(texts):
-            null = f"read it as null: `pl.col({column!r}).replace({words[0]!r}, None).cast(pl.Int64)`"
+            null = f"read it as null: `pl.col({name!r}).replace({words[0]!r}, None).cast(pl.Int64)`"
             way_out = advice(null, "leave it empty")
-            return f"{column!r} is text because of {words[0]!r}. If that means missing, {way_out}."
-        if texts and not column.startswith(ARRAY):
-            label = f"{column} is {texts[-1]}"
-            code = f"`(pl.col({column!r}) == {texts[-1]!r}).alias({label!r})`"
+            return f"{name!r} is text because of {words[0]!r}. If that means missing, {way_out}."
+        if texts and not name.startswith(ARRAY):
+            label = f"{name} is {texts[-1]}"
+            code = f"`(pl.col({name!r}) == {texts[-1]!r}).alias({label!r})`"
             on_files = "Write the labels of both in the same way."
             return advice(f"Convert one of them, for example with {code}.", on_files)
     return "Cast one of them."
@@ -323,14 +347,14 @@ def _declared_labels(levels: list[list[Any]], values: list[Any]) -> list[Any]:
     return declared
 
 
-def _refuse_strays(tally: Tally, values: list[Any], holds: str) -> None:
+def _refuse_strays(columns: Sequence[_LabelColumn], values: list[Any], holds: str) -> None:
     """Refuse labels that nothing but case and blanks tells apart, unless the user or a dtype lists them."""
     strays = _strays(values)
     if strays:
         alike = "; ".join(map(listed, strays))
         msg = (
             f"Labels differ only by case or blanks: {alike} ({holds}). If they are the same label, "
-            f"{_cleaning(tally, strays)}. If they are different labels, list all of them: `labels={values!r}`."
+            f"{_cleaning(columns, strays)}. If they are different labels, list all of them: `labels={values!r}`."
         )
         raise LabelError(msg)
 
@@ -344,10 +368,10 @@ def _strays(values: Sequence[object]) -> list[list[str]]:
     return [texts for texts in alike.values() if len(texts) > 1]
 
 
-def _cleaning(tally: Tally, strays: Sequence[Sequence[str]]) -> str:
+def _cleaning(columns: Sequence[_LabelColumn], strays: Sequence[Sequence[str]]) -> str:
     """The words on how to make one label of each of the strays."""
-    columns, steps = _columns(tally), ""
-    if any(column.startswith(ARRAY) for column in columns.values()):
+    steps = ""
+    if any(column.name.startswith(ARRAY) for column in columns):
         return "write it in one way"
     different = set(itertools.chain(*strays))
     if any(text != text.strip() for text in different):
@@ -356,28 +380,28 @@ def _cleaning(tally: Tally, strays: Sequence[Sequence[str]]) -> str:
         steps += r'.str.replace_all(r"\s+", " ")'
     if any(len({" ".join(text.split()) for text in texts}) > 1 for texts in strays):
         steps += ".str.to_lowercase()"
-    if any(tally.kinds[name] != pl.String for name in columns):
+    if any(column.dtype != pl.String for column in columns):
         steps = f".cast(pl.String){steps}"
-    code = f"`data.with_columns(pl.col({listed(columns.values())}){steps})`"
+    code = f"`data.with_columns(pl.col({listed(column.name for column in columns)}){steps})`"
     return advice(f"make it one: {code}", "write it in one way in the file")
 
 
-def _refuse_measurement(columns: dict[str, str], seen: dict[str, list[Any]], values: list[Any]) -> None:
+def _refuse_measurement(columns: Sequence[_LabelColumn], values: list[Any]) -> None:
     """Refuse columns with so many different numbers that they look like a measurement."""
     if len(values) <= _MOST_LABELS or isinstance(values[0], str):
         return
-    name = max(columns, key=lambda name: len(seen[name]))
+    column = max(columns, key=lambda column: len(column.seen))
     msg = (
-        f"`{name}`: the column {columns[name]!r} holds {len(seen[name])} different numbers, like a measurement, but "
-        "class metrics read labels. If these are labels, list them as `labels=`."
+        f"`{column.side}`: the column {column.name!r} holds {len(column.seen)} different numbers, like a measurement, "
+        "but class metrics read labels. If these are labels, list them as `labels=`."
     )
     raise LabelError(msg)
 
 
-def _belong_together(seen: dict[str, list[Any]], values: list[Any], pos_label: object) -> bool:
+def _belong_together(columns: Sequence[_LabelColumn], values: list[Any], pos_label: object) -> bool:
     """Check whether truth and estimate hold labels of one kind: they share a label, or form a usual pair."""
-    one_sided = len(seen) < len(LABELS) or not all(seen.values())
-    if one_sided or not set(seen[TRUTH]).isdisjoint(seen[ESTIMATE]):
+    seen = [column.seen for column in columns if column.seen]
+    if len(seen) < len(LABELS) or not set(seen[0]).isdisjoint(seen[1]):
         return True
     if len(values) > 2:
         return False
@@ -385,8 +409,9 @@ def _belong_together(seen: dict[str, list[Any]], values: list[Any], pos_label: o
     return pos_label in values or _are_usual_pair(values)
 
 
-def _refuse_marker(tally: Tally, seen: dict[str, list[Any]], values: list[Any]) -> None:
+def _refuse_marker(tally: Tally, columns: Sequence[_LabelColumn], values: list[Any]) -> None:
     """Refuse a negative number in the truth that is never predicted: it usually marks rows without a truth."""
+    seen = {column.side: column.seen for column in columns}
     negative = [value for value in seen.get(TRUTH, []) if isinstance(value, Real) and value < 0]
     if len(negative) != 1:
         return
@@ -399,7 +424,7 @@ def _refuse_marker(tally: Tally, seen: dict[str, list[Any]], values: list[Any]) 
         predicted = others if of_two else []
     if not predicted or marker in predicted or min(others) < 0 or others == [-marker]:
         return
-    column = _columns(tally)[TRUTH]
+    column = columns[0].name
     rows = tally.cells.filter(pl.col(TRUTH) == marker)["n"].sum()
     msg = (
         f"`truth`: the column {column!r} holds {marker!r} in {rows} rows, but only {listed(others)} are ever "

@@ -130,7 +130,7 @@ class Replicates:
     def by_evaluator(cls, evaluated: Evaluated, specs: Collection[int], evaluator: Evaluator, times: int) -> Replicates:
         """Values of some specs by the evaluator of all replicates."""
         base = evaluated.values
-        rows = np.flatnonzero(np.isin(base.array("spec"), list(specs)))
+        rows = np.flatnonzero(np.isin(base["spec"], list(specs)))
         names = ["estimate", *(name for name in CONTEXTS if name in base)]
         names += _VARIANCES if evaluator.with_variances else ()
         for number in specs:
@@ -139,10 +139,10 @@ class Replicates:
                 names += [name for name in _SIZES if name not in names]
         parts: dict[str, list[Floats]] = {name: [] for name in names}
         computed: dict[tuple[Formula, Average], Values] = {}
-        cells, levels = base.array(GROUP_CELL)[rows].astype(np.int64), base.array(LEVEL)[rows]
-        of_formulas, requested = Segments.of(base.array("requested")[rows]), list(evaluated.evaluator.tables)
+        cells, levels = base[GROUP_CELL][rows].astype(np.int64), base[LEVEL][rows]
+        of_formulas, requested = Segments.of(base["requested"][rows]), list(evaluated.evaluator.tables)
         for start, size in zip(of_formulas.starts.tolist(), of_formulas.sizes.tolist(), strict=True):
-            formula, run = requested[base.array("requested")[rows[start]]], slice(start, start + size)
+            formula, run = requested[base["requested"][rows[start]]], slice(start, start + size)
             # specs may have the same formula
             key = formula.formula, formula.average
             if key not in computed:
@@ -162,7 +162,7 @@ class Replicates:
                     parts[name].append(of_replicates if is_whole else np.take(of_replicates, index, axis=1))
         columns = {name: np.concatenate(own, axis=1) if own else np.empty((times, 0)) for name, own in parts.items()}
         # groups that are not compared in the data are not compared in replicates
-        columns["estimate"][:, np.isnan(base.array("estimate")[rows])] = np.nan
+        columns["estimate"][:, np.isnan(base["estimate"][rows])] = np.nan
         return cls(evaluated, rows, columns)
 
     @classmethod
@@ -204,7 +204,7 @@ class Replicates:
     def _result(self) -> Integers:
         """The result that each value belongs to."""
         base = self.evaluated.values
-        return base.array("spec")[self.rows].astype(np.int64) * self._outers + base.array("outer")[self.rows]
+        return base["spec"][self.rows].astype(np.int64) * self._outers + base["outer"][self.rows]
 
     @cached_property
     def known(self) -> Integers:
@@ -222,7 +222,7 @@ class Replicates:
         """The results: an array of replicates by all specs and outer groups of the evaluation."""
         outers, base, plan = self._outers, self.evaluated.values, self.evaluated.plan
         results = np.full((self.times, len(self.evaluated.specs) * outers), np.nan)
-        own = {int(number) for number in np.unique(base.array("spec")[self.rows])}
+        own = {int(number) for number in np.unique(base["spec"][self.rows])}
         aggregates = {number: aggregate for number, aggregate in plan.aggregates.items() if number in own}
         for disparities in compare(
             self._value_rows(), aggregates, undefined_is_null=False, tidy=frames_of(self.evaluated),
@@ -230,14 +230,14 @@ class Replicates:
         ):  # fmt: skip
             replicate, outer = np.divmod(disparities.outer.astype(np.int64), outers)
             results[replicate, disparities.spec * outers + outer] = disparities.value
-        ordinary = ~np.isin(base.array("spec")[self.rows], list(aggregates))
+        ordinary = ~np.isin(base["spec"][self.rows], list(aggregates))
         results[:, self._result[ordinary]] = self.values[:, ordinary]
         return results
 
     def _value_rows(self) -> ValueRows:
         """The values of all replicates, spec by spec; outer groups are numbered one replicate after the other."""
         base, rows, times = self.evaluated.values, self.rows, self.times
-        specs = Segments.of(base.array("spec")[rows])
+        specs = Segments.of(base["spec"][rows])
 
         def in_order(values: Array) -> Array:
             """Values of one replicate, or of all, as one column."""
@@ -245,11 +245,11 @@ class Replicates:
             return np.concatenate([own.ravel() for own in np.split(every, specs.starts[1:], axis=1)])
 
         if times not in self.layouts:
-            repeated = {name: in_order(base.array(name)[rows]) for name in _LAYOUT if name in base}
+            repeated = {name: in_order(base[name][rows]) for name in _LAYOUT if name in base}
             first_outer = np.arange(times)[:, None] * self._outers
-            repeated["outer"] = in_order(base.array("outer")[rows].astype(np.int64) + first_outer)
+            repeated["outer"] = in_order(base["outer"][rows].astype(np.int64) + first_outer)
             # groups with a value, whatever their status, have one in replicates
-            state = np.where(np.isnan(base.array("estimate")[rows]), base.array(STATE)[rows], Status.OK.code)
+            state = np.where(np.isnan(base["estimate"][rows]), base[STATE][rows], Status.OK.code)
             repeated[STATE] = in_order(state.astype(np.int8))
             self.layouts.clear()
             outer = pl.Series("outer", repeated["outer"])
@@ -258,7 +258,7 @@ class Replicates:
         arrays: dict[str, Array] = {name: in_order(values) for name, values in self.columns.items()}
         unknown = np.isnan(arrays["estimate"])
         if unknown.any():
-            arrays[STATE] = np.where(unknown & (layout.array(STATE) == Status.OK.code), UNDEFINED, layout.array(STATE))
+            arrays[STATE] = np.where(unknown & (layout[STATE] == Status.OK.code), UNDEFINED, layout[STATE])
         return layout.with_columns(arrays)
 
 

@@ -35,7 +35,7 @@ class Results:
     def __init__(self, evaluated: Evaluated, *, undefined_is_null: bool) -> None:
         values, plan = evaluated.values, evaluated.plan
         self.evaluated = evaluated
-        self._outers = len(evaluated.group_cells.outer_keys)
+        self._outers = evaluated.group_cells.outer_keys.height
         self.value = np.full(len(plan.specs) * self._outers, np.nan)
         self.error = np.full(len(self.value), np.nan) if ERROR in values else None
         # the rows of the values of ordinary metrics, and the indices of their results
@@ -60,11 +60,11 @@ class Results:
         values = self.evaluated.values
         is_ordinary = np.ones(len(self.evaluated.plan.specs), dtype=bool)
         is_ordinary[[*self.evaluated.plan.aggregates]] = False
-        (rows,) = is_ordinary[values.array("spec")].nonzero()
-        self._rows, self._index = rows, self._index_of(values.array("spec")[rows], values.array("outer")[rows])
-        self.value[self._index] = values.array("estimate")[rows]
+        (rows,) = is_ordinary[values["spec"]].nonzero()
+        self._rows, self._index = rows, self._index_of(values["spec"][rows], values["outer"][rows])
+        self.value[self._index] = values["estimate"][rows]
         if self.error is not None:
-            self.error[self._index] = values.array(ERROR)[rows]
+            self.error[self._index] = values[ERROR][rows]
 
     def _add_disparities(self, *, undefined_is_null: bool) -> None:
         """Set the disparities between groups."""
@@ -129,13 +129,13 @@ class Results:
         carrier = np.where(several[self._keys[0]], self._disparity_column("metric", NO_ROW), NO_ROW)
         # without rows there is no group to compare, but there is a result
         status = np.array(TEXTS, dtype=object)[self._disparity_column("status_codes", Status.NO_GROUPS.code)]
-        status[self._index] = evaluated.values.array("status")[self._rows]
+        status[self._index] = evaluated.values["status"][self._rows]
         n = self._disparity_column("n", 0)
         rows_in_groups = evaluated.group_cells.rows_in_groups
         if rows_in_groups is not None:
             # rows of several groups count once
             n = np.minimum(n, rows_in_groups[self._keys[1]])
-        n[self._index] = np.nan_to_num(evaluated.values.array("n")[self._rows])
+        n[self._index] = np.nan_to_num(evaluated.values["n"][self._rows])
         metrics_left_out = no_names
         if self.metrics_left_out:
             names = [self.metrics_left_out.get(index, []) for index in range(len(self.value))]
@@ -158,7 +158,7 @@ class Results:
 
     def _groups_with(self, is_named: pl.Expr, no_names: pl.Series) -> pl.Series:
         """The names of the groups of each disparity whose values have some statuses."""
-        if (self.evaluated.values.array(STATE) == Status.OK.code).all():
+        if (self.evaluated.values[STATE] == Status.OK.code).all():
             return no_names
         rows, compared = self.evaluated.rows, list(self.evaluated.plan.aggregates)
         excluded = rows.filter(pl.col("spec").is_in(compared) & is_named)
@@ -172,7 +172,7 @@ class Results:
 
     def _left_out(self) -> pl.Series:
         """The metrics that each group was left out of, unknown groups too, with the reason and the rows that count."""
-        if (self.evaluated.values.array(STATE) == Status.OK.code).all():
+        if (self.evaluated.values[STATE] == Status.OK.code).all():
             return pl.Series([[]], dtype=_LEFT_OUT).new_from_index(0, len(self.value))
         is_left_out = pl.col("spec").is_in(list(self.evaluated.plan.aggregates)) & ~pl.col("status").is_in(VALUED)
         rows = self.evaluated.rows.filter(is_left_out).sort(GROUP_CELL, maintain_order=True)
@@ -188,7 +188,7 @@ class Results:
     def complaints(self) -> list[str]:
         """Messages for one warning: the metrics without a value, and their groups."""
         messages: list[str] = []
-        if (self.evaluated.values.array(STATE) != Status.OK.code).any():
+        if (self.evaluated.values[STATE] != Status.OK.code).any():
             messages += _undefined_groups(self.evaluated)
         if self.evaluated.plan.two_sided:
             messages += self._sides_without_value()
@@ -301,12 +301,12 @@ def _listed(texts: list[str], count: int) -> str:
 def _undefined_groups(evaluated: Evaluated) -> list[str]:
     """Messages about metrics without a value, and about averages without some labels, with their groups."""
     values = evaluated.values
-    state = values.array(STATE)
+    state = values[STATE]
     (rows,) = ((state > LAST_DEFINED) | (state == Status.LEVELS_LEFT_OUT.code)).nonzero()
-    names: list[str] = values.array("name")[rows].tolist()
-    specs: list[int] = values.array("spec")[rows].tolist()
-    statuses: list[str] = values.array("status")[rows].tolist()
-    cells: list[int] = values.array(GROUP_CELL)[rows].tolist()
+    names: list[str] = values["name"][rows].tolist()
+    specs: list[int] = values["spec"][rows].tolist()
+    statuses: list[str] = values["status"][rows].tolist()
+    cells: list[int] = values[GROUP_CELL][rows].tolist()
     bys = [spec.by for spec in evaluated.plan.specs]
     texts_of_bys = [by.text if by else None for by in bys]
     undefined: dict[tuple[str, str | None, str], tuple[By | None, dict[int, None]]] = {}

@@ -115,7 +115,7 @@ class Cells:
 
     def measure(self, name: Literal["n", "w", "w2"]) -> Array:
         """The rows, weights or squared weights of each cell; without weights always the rows."""
-        return self.frame[name if self.weighted else "n"].to_numpy()
+        return self.frame.get_column(name if self.weighted else "n").to_numpy()
 
     def label_counts(self, index: GroupIndex, levels: Sequence[int]) -> LabelCounts:
         """The cells by the groups of an index and by their labels."""
@@ -562,10 +562,9 @@ def _of_labels(sums: Mapping[str, Array]) -> Statistics:
     squares = _with_margins(sums, SQUARES) if "tp" + SQUARES in sums else None
     levels = rows["tp"].shape[1]
     # steps are counted only where a formula reads them
-    common = dict.fromkeys(STEPS, np.full(rows["tp"].shape, np.nan)) | terms
+    common = dict.fromkeys(STEPS, rows["tp"] * np.nan) | {"row_weight": np.ones(1)} | terms
     common["rank"] = np.arange(float(levels))
-    common.setdefault("row_weight", np.ones(1))
-    common["label_count"] = np.full(levels, float(max(levels, _SMALLEST_COUNT)))
+    common["label_count"] = np.zeros(levels) + max(levels, _SMALLEST_COUNT)
     of_rows = common | rows
     return Statistics(
         kind="class",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
 from typing import Any
@@ -10,12 +11,11 @@ import numpy as np
 import polars as pl
 
 from tidyfair.errors import Status
-from tidyfair.evaluation.evaluator import COLUMNS, RequestedFormula, Values
+from tidyfair.evaluation.evaluator import COLUMNS, PART, EvaluationPlan, Values
 from tidyfair.evaluation.group_cells import GroupCells
 from tidyfair.evaluation.labels import Labels
 from tidyfair.evaluation.statistics import GROUP_CELL, LEVEL
-from tidyfair.specs import DISTRIBUTION_BY_LABEL, Array, Average, Booleans, Integers, MetricSpec
-from tidyfair.specs.formulas import Formula
+from tidyfair.specs import DISTRIBUTION_BY_LABEL, Array, Booleans, Integers
 
 TEXTS = [status.value for status in Status]
 """The texts of all statuses, in the order of their codes."""
@@ -29,8 +29,6 @@ UNDEFINED = len(Status)
 """The code of groups without a value; their reasons, which may be free text, are stored separately."""
 NO_LEVEL = -1
 """The level of values for all labels, or for the event."""
-PART = "part"
-"""The column that is 1 for metrics of a disparity that is subtracted from another one, and 0 for all other metrics."""
 STATE = "state"
 """The column of the status of each row as the code of its `Status`, or `UNDEFINED`."""
 _INTEGERS = {
@@ -47,19 +45,24 @@ _UNKNOWN = np.full((1, 1), np.nan)
 """A column that a formula does not have."""
 
 
-class ValueRows:
-    """The values of all specs by column: as arrays, or functions that make them, and as a frame with texts."""
+class ValueRows(dict[str, Array]):
+    """The values of all specs: columns of numbers as arrays by their names, and a frame with texts; nan where null."""
 
-    def __init__(self, columns: Mapping[str, Array | Callable[[], Array]], frame: Callable[[], pl.DataFrame]) -> None:
-        self._columns = dict(columns)
-        self._frame = frame
+    def __init__(
+        self, columns: Mapping[str, Array], frame: Callable[[], pl.DataFrame], **texts: Callable[[], Array]
+    ) -> None:
+        """Functions make the frame and, where they need not be read from it, columns of texts."""
+        super().__init__(columns)
+        self._frame, self._texts = frame, texts
         self.orders: dict[tuple[int, ...], Any] = {}
         """The order in which groups of some specs are compared, once it is known; see `disparities`."""
 
     @classmethod
     def of(cls, frame: pl.DataFrame) -> ValueRows:
         """The rows of a frame."""
-        return cls({}, lambda: frame)
+        status = frame["status"].replace_strict(TEXTS, range(len(TEXTS)), default=UNDEFINED, return_dtype=pl.Int64)
+        numbers = {column.name: column.to_numpy() for column in frame if column.dtype != pl.String}
+        return cls({**numbers, STATE: status.to_numpy()}, lambda: frame)
 
     def with_columns(self, columns: Mapping[str, Array]) -> ValueRows:
         """The same rows, in the same order, with some other numbers."""
@@ -68,7 +71,7 @@ class ValueRows:
             names = [name for name in columns if name in self.frame.columns]
             return self.frame.with_columns(pl.Series(name, columns[name], nan_to_null=True) for name in names)
 
-        rows = ValueRows({**self._columns, **columns}, frame)
+        rows = ValueRows({**self, **columns}, frame, **self._texts)
         rows.orders = self.orders
         return rows
 
@@ -77,71 +80,42 @@ class ValueRows:
         """All columns as a frame."""
         return self._frame()
 
+    def __missing__(self, name: str) -> Array:
+        """A column of texts."""
+        made = self._texts.get(name)
+        values = self[name] = self.frame[name].to_numpy() if made is None else made()
+        return values
+
     def array(self, name: str) -> Array:
-        """A column as an array; numbers that are null are nan."""
-        column = self._columns.get(name)
-        if callable(column):
-            column = self._columns[name] = column()
-        elif column is None:
-            values = self.frame["status" if name == STATE else name]
-            column = self._columns[name] = _codes_of(values) if name == STATE else values.to_numpy()
-        return column
-
-    def __contains__(self, name: str) -> bool:
-        """Check for a column that only some calls have."""
-        return name in self._columns or (GROUP_CELL not in self._columns and name in self.frame.columns)
-
-
-def _codes_of(status: pl.Series) -> Integers:
-    """Statuses as codes, and `UNDEFINED` for free text."""
-    codes = range(len(TEXTS))
-    return status.replace_strict(TEXTS, codes, default=UNDEFINED, return_dtype=pl.Int64).to_numpy()
+        """A column."""
+        return self[name]
 
 
 def value_rows(
-    requested: Sequence[RequestedFormula],
-    values: Mapping[tuple[Formula, Average], Values],
-    specs: Sequence[MetricSpec],
-    by_of_spec: Sequence[int],
-    group_cells: GroupCells,
-    labels: Labels,
-    *,
-    na_rm: bool,
+    plan: EvaluationPlan, values: Sequence[Values], group_cells: GroupCells, labels: Labels, *, na_rm: bool
 ) -> ValueRows:
     """One row for each metric of a spec, label and group cell; values that are not compared are left out of it."""
-    rows = _Rows(requested, values, by_of_spec, group_cells, labels)
-    number_of_formula: dict[Formula, int] = {}
-    for metric in requested:
-        number_of_formula.setdefault(metric.formula, len(number_of_formula))
-
-    def to_rows(numbers: Sequence[float], dtype: type[Any] = np.int32) -> Array:
-        """The numbers of the requested metrics as those of rows."""
-        return np.array(numbers, dtype=dtype)[rows.requested]
-
-    policies = [specs[metric.spec].policy for metric in requested]
-    min_n, min_share = [policy.min_n for policy in policies], [policy.min_share for policy in policies]
+    rows = _Rows(plan, values, group_cells, labels)
+    numbers = {name: of_metrics[rows.requested] for name, of_metrics in plan.numbers.items()}
+    min_n, min_share = numbers.pop("min_n"), numbers.pop("min_share")
     states = _States(
         rows, group_cells,
-        too_few=rows["denominator"] < to_rows(min_n) if any(min_n) else None,
-        too_rare=rows.shares < to_rows(min_share, float) if any(min_share) else None,
+        too_few=rows["denominator"] < min_n if plan.numbers["min_n"].any() else None,
+        too_rare=rows.shares < min_share if plan.numbers["min_share"].any() else None,
         na_rm=na_rm, unseen=labels.unseen,
     )  # fmt: skip
-    spec = to_rows([metric.spec for metric in requested])
-    is_reference = np.zeros(len(spec), dtype=bool)
-    for index, member in enumerate(specs):
-        reference = member.aggregate.reference if member.aggregate else None
-        if member.by is not None and reference is not None:
-            named = group_cells.find(member.by, reference, member.name)
-            is_reference |= (spec == index) & np.isin(rows.group_cell, named)
-    names = np.array([metric.name for metric in requested], dtype=object)
-    extra = {name: rows[name] for of_formula in rows.values for name in of_formula.extra}
+    is_reference = np.zeros(len(rows.requested), dtype=bool)
+    for index, aggregate in plan.aggregates.items():
+        spec, reference = plan.specs[index], aggregate.reference
+        if spec.by is not None and reference is not None:
+            named = group_cells.find(spec.by, reference, spec.name)
+            is_reference |= (numbers["spec"] == index) & np.isin(rows.group_cell, named)
+    extra = {name: rows[name] for of_formula in values for name in of_formula.extra}
     arrays = {
-        "spec": spec,
+        **numbers,
         "requested": rows.requested,
-        PART: to_rows([metric.part for metric in requested]),
         GROUP_CELL: rows.group_cell,
         LEVEL: rows.level,
-        "metric": to_rows([number_of_formula[metric.formula] for metric in requested]),
         "outer": rows.outer,
         STATE: states.codes,
         "estimate": states.compared,
@@ -156,13 +130,11 @@ def value_rows(
     listed = ~group_cells.unlisted[rows.group_cell]
 
     def frame() -> pl.DataFrame:
-        estimators = pl.Series([metric.average.name for metric in requested], dtype=pl.String)
         columns = {
             **{name: pl.Series(arrays[name], dtype=dtype) for name, dtype in _INTEGERS.items()},
-            "min_n": to_rows(min_n),
-            "min_share": to_rows(min_share, float),
-            "name": pl.Series(names, dtype=pl.String)[rows.requested],
-            "estimator": estimators[rows.requested],
+            "min_n": min_n,
+            "min_share": min_share,
+            **plan.texts[pl.Series(rows.requested)].to_dict(),
             "text": group_cells.text[rows.group_cell],
             "excluded": states.excluded,
             "status": pl.Series(states.texts(), dtype=pl.String),
@@ -180,46 +152,40 @@ def value_rows(
         }
         return pl.DataFrame(columns).filter(pl.Series(listed))
 
-    texts = {"name": lambda: names[rows.requested], "status": states.texts}
+    def names() -> Array:
+        return plan.texts["name"].to_numpy()[rows.requested]
+
     if listed.all():
-        return ValueRows(arrays | texts, frame)
-    return ValueRows({name: values[listed] for name, values in arrays.items()}, frame)
+        return ValueRows(arrays, frame, name=names, status=states.texts)
+    return ValueRows({name: column[listed] for name, column in arrays.items()}, frame)
 
 
 class _Rows:
     """The rows of each metric of a spec: one for each label and group cell, in runs of consecutive rows."""
 
-    def __init__(
-        self,
-        requested: Sequence[RequestedFormula],
-        values: Mapping[tuple[Formula, Average], Values],
-        by_of_spec: Sequence[int],
-        group_cells: GroupCells,
-        labels: Labels,
-    ) -> None:
-        self.values, self._group_cells, self._columns = list(values.values()), group_cells, dict[str, Array]()
+    def __init__(self, plan: EvaluationPlan, values: Sequence[Values], group_cells: GroupCells, labels: Labels) -> None:
+        self.values, self._group_cells, self._columns = values, group_cells, dict[str, Array]()
         # the values of all formulas follow each other label by label
-        self._starts = np.cumsum([0, *(of_formula.estimate.size for of_formula in self.values)])
-        start_of = dict(zip(values, self._starts.tolist(), strict=False))
-        count, spans = len(group_cells.outer), [*group_cells.spans.values()]
+        self._starts = [0, *itertools.accumulate(of_formula.estimate.size for of_formula in values)]
+        count, indices = len(group_cells.outer), [*group_cells.indices.values()]
         columns: list[tuple[Integers, Integers, Integers, Integers]] = []
-        for metric in requested:
-            average = metric.average
-            number_of_labels = values[metric.formula, average].estimate.shape[1]
-            first, size = spans[by_of_spec[metric.spec]]
-            label, group_cell = np.indices((number_of_labels, size), dtype=np.int32)
+        for metric in plan.requested:
+            average, number_of_labels = metric.average, values[metric.distinct].estimate.shape[1]
+            index = indices[plan.by_of_spec[metric.spec]]
+            size = len(index.example)
+            position = np.arange(number_of_labels * size, dtype=np.int32)
             if average is DISTRIBUTION_BY_LABEL:
                 # the labels of a group together, not the groups of a label
-                label, group_cell = label.T, group_cell.T
-            label, group_cell = label.ravel(), group_cell.ravel() + np.int32(first)
-            level = np.full(len(label), NO_LEVEL, dtype=np.int32)
-            if average.shows_label:
-                level = np.array(labels.levels_of(average), dtype=np.int32)[label]
-            source = start_of[metric.formula, average] + label * np.int64(count) + group_cell
-            columns.append((group_cell, source, label, level))
+                group_cell, label = np.divmod(position, np.int32(number_of_labels))
+            else:
+                label, group_cell = np.divmod(position, np.int32(size))
+            group_cell += np.int32(index.first)
+            levels = labels.levels_of(average) if average.shows_label else [NO_LEVEL] * number_of_labels
+            source = self._starts[metric.distinct] + label * np.int64(count) + group_cell
+            columns.append((group_cell, source, label, np.array(levels, dtype=np.int32)[label]))
         self.group_cell, self.source, self.label, self.level = map(np.concatenate, zip(*columns, strict=True))
         sizes = [len(group_cell) for group_cell, *_ in columns]
-        self.requested: Integers = np.repeat(np.arange(len(sizes), dtype=np.int32), sizes)
+        self.requested: Integers = np.arange(len(sizes), dtype=np.int32).repeat(sizes)
         """The number of the metric of a spec that each row belongs to."""
 
     def __getitem__(self, name: str) -> Array:
@@ -238,8 +204,7 @@ class _Rows:
         """The reasons why some rows have no value."""
         reasons, source = np.empty(len(rows), dtype=object), self.source[rows]
         number = np.searchsorted(self._starts, source, side="right") - 1
-        numbers: list[int] = np.unique(number).tolist()
-        for index in numbers:
+        for index in np.bincount(number).nonzero()[0].tolist():
             values, chosen = self.values[index], number == index
             label, cell = np.divmod(source[chosen] - self._starts[index], len(values.estimate))
             reasons[chosen] = np.broadcast_to(values.reason, values.estimate.shape)[cell, label]
@@ -272,8 +237,8 @@ class _States:
         excluded = group_cells.excluded[rows.group_cell]
         # an event that does not occur may be a slip, so that nothing has a value
         estimate = np.full(len(excluded), np.nan) if unseen else rows["estimate"]
-        undefined = np.flatnonzero(np.isnan(estimate))
-        reasons = rows.reasons(undefined)
+        (undefined,) = np.isnan(estimate).nonzero()
+        reasons = rows.reasons(undefined) if len(undefined) else np.array([], dtype=object)
         suppressed = np.zeros(len(excluded), dtype=bool)
         suppressed[undefined] = reasons == Status.SUPPRESSED.value
         codes = np.full(len(excluded), Status.OK.code, dtype=np.int8)

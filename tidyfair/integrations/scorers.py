@@ -7,6 +7,7 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from numbers import Integral
 from typing import Any, ClassVar, Literal, Self, TypeAlias, cast
 
@@ -244,7 +245,7 @@ class FairnessScorer(Scorer):
         columns = {**features, **added}
         arguments["truth"] = _TRUTH if _TRUTH in columns else None
         arguments["case_weights"] = _WEIGHT if _WEIGHT in columns else None
-        frame = from_arrays({name: _text_from_pandas(values) for name, values in columns.items()})
+        frame = from_arrays({name: _text_from_pandas(name, values) for name, values in columns.items()})
         if subset is not None:
             frame = frame.filter(pl.Series(subset))
         value, direction = self._value(frame, arguments), self.metric.direction
@@ -259,7 +260,7 @@ class FairnessScorer(Scorer):
     def _value(self, frame: pl.DataFrame, arguments: dict[str, Any]) -> float | None:
         """The value of the metric, with a warning if there is none."""
         options = dict(self.options)
-        value: float | None = self.metric(frame, **options, **arguments)[".estimate"].item()
+        value: float | None = self.metric(frame, **options, **arguments).get_column(".estimate").item()
         if value is None and options.get("on_undefined") != "ignore":
             _warn_of_nan(f"{self.metric.name} has no value for these rows")
         return value
@@ -289,7 +290,7 @@ class FairnessScorer(Scorer):
             raise ArgumentError(msg)
         return scores[:, classes.index(event)]
 
-    @property
+    @cached_property
     def _source_columns(self) -> list[str]:
         """The columns of the data that are read in addition to truth and predictions."""
         cut = Cut.of(dict(self.options), {"probs"})
@@ -307,28 +308,29 @@ class FairnessScorer(Scorer):
         if hasattr(cast("Any", type(data)), "toarray"):
             msg = "X is sparse, but a scorer reads groups from a frame or a dense array; convert it with `X.toarray()`."
             raise ColumnError(msg)
-        if isinstance(data, Mapping) or hasattr(data, "columns"):
+        if hasattr(data, "columns") or isinstance(data, Mapping):
             return self._features_of_frame(data, names)
         return self._features_of_array(data, names)
 
     def _features_of_frame(self, data: Any, names: list[str]) -> dict[str, Any]:
         """The columns of a frame or a mapping by their labels, which can be numbers."""
-        is_mapping = not hasattr(data, "columns")
-        has_labels = is_mapping or type(data).__module__.partition(".")[0] == "pandas"
-        source: Any = data if has_labels else open_frame(data)
-        present: list[Any] = list(data if is_mapping else source.columns)
+        is_pandas = type(data).__module__.partition(".")[0] == "pandas"
+        has_labels = is_pandas or not hasattr(data, "columns")
+        present: Any = data if has_labels else open_frame(data).columns
         labels = {name: dict(self.numbers).get(name, name) for name in names}
         for label in labels.values():
             if label not in present:
-                error = ColumnError.missing(label, "by", present)
+                error = ColumnError.missing(label, "by", list(present))
                 raise ColumnError(f"{error}{_ONLY_IN_ARRAYS}") if isinstance(label, int) else error
-            if present.count(label) > 1:
-                msg = f"X has several columns {label!r}; give them distinct names."
+        if not has_labels:
+            read = open_frame(data).read({name: ("by", Column(name)) for name in names})
+            return {column.name: column for column in read}
+        features = {name: data[label] for name, label in labels.items()}
+        for name, values in features.items():
+            if is_pandas and values.ndim > 1:
+                msg = f"X has several columns {labels[name]!r}; give them distinct names."
                 raise ColumnError(msg)
-        if has_labels:
-            return {name: data[label] for name, label in labels.items()}
-        read: list[pl.Series] = source.read({name: ("by", Column(name)) for name in names})
-        return {column.name: column for column in read}
+        return features
 
     def _features_of_array(self, data: Any, names: list[str]) -> dict[str, Any]:
         """The columns of an array by their numbers."""
@@ -351,13 +353,13 @@ class FairnessScorer(Scorer):
         return {name: array[:, numbers[name]] for name in names}
 
 
-def _text_from_pandas(values: Any) -> Any:
+def _text_from_pandas(name: str, values: Any) -> Any:
     """Convert Arrow text of pandas to a polars column; return anything else unchanged."""
     array: Any = getattr(values, "array", None)
     if type(array).__name__ != "ArrowStringArray":
         return values
     # narwhals would take ten times as long
-    return pl.Series(array.__arrow_array__())
+    return pl.Series(name, array.__arrow_array__())
 
 
 @refuse_unknown_settings

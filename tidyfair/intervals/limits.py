@@ -11,14 +11,7 @@ import polars as pl
 
 from tidyfair.errors import ArgumentError, listed
 from tidyfair.evaluation import LEVEL, LOST, NO_LEVEL, VALUE, Evaluated
-from tidyfair.intervals.comparisons import (
-    ComparedGroups,
-    Family,
-    Intervals,
-    in_blocks,
-    shapes_of,
-    usable_outers,
-)
+from tidyfair.intervals.comparisons import ComparedGroups, Family, Intervals, in_blocks, shapes_of, usable_outers
 from tidyfair.intervals.critical_values import z_of_groups
 from tidyfair.intervals.draws import Draws
 from tidyfair.intervals.estimates import Estimates, Shares, Surveyed

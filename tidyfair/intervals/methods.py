@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import partial
+from functools import cache, partial
 from typing import Any
 
 from tidyfair.errors import ArgumentError, listed
@@ -110,6 +110,7 @@ METHODS = (
 """The first row that applies and answers is taken."""
 
 
+@cache
 def choose(case: Case, interval: str) -> Method | None:
     """The method of a case; None if there is none."""
     for method in METHODS:

@@ -22,7 +22,7 @@ import numpy as np
 import polars as pl
 
 from tidyfair.errors import ArgumentError
-from tidyfair.evaluation import KeyCodes, labels_with_scores
+from tidyfair.evaluation import KeyCodes, read_labels
 from tidyfair.intervals.progress import in_progress
 from tidyfair.intervals.proportions import student_limits, z_value
 from tidyfair.specs import Array, Booleans, Column, Floats, Integers, MetricSpec, OperatingPoint, Options, Segments
@@ -549,10 +549,7 @@ def possible_pairs(tally: Tally, options: Options) -> pl.DataFrame:
 
 def label_pairs(tally: Tally, options: Options) -> pl.DataFrame:
     """All possible pairs of true and predicted label."""
-    labels = labels_with_scores(
-        tally, labels=options.labels, pos_label=options.pos_label, estimator=options.estimator,
-        allow_unseen=True,
-    )  # fmt: skip
+    labels = read_labels(tally, options, allow_unseen=True)
     sides: list[pl.DataFrame] = []
     for name in LABELS:
         column = tally.cells[name]

@@ -44,17 +44,7 @@ from tidyfair.specs import (
     SurveyDesign,
 )
 from tidyfair.specs.formulas import Formula, RowExpression, RowSums
-from tidyfair.tallies import (
-    HIDDEN,
-    LABELS,
-    ROW,
-    SHOWN,
-    WEIGHT,
-    Tally,
-    in_words,
-    of_replicate,
-    weight_columns,
-)
+from tidyfair.tallies import HIDDEN, LABELS, ROW, SHOWN, WEIGHT, Tally, in_words, of_replicate, weight_columns
 
 _ROUNDED = 1e-9
 """The relative error of a value that does not vary is smaller."""

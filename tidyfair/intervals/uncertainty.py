@@ -23,14 +23,7 @@ from tidyfair.intervals.calibration_errors import CalibrationErrors
 from tidyfair.intervals.comparisons import Family, with_rests
 from tidyfair.intervals.estimates import Estimates, Influences, MadeOfShares, Scale, Shares, Smooth
 from tidyfair.intervals.jackknife import by_jackknife, has_jackknife
-from tidyfair.intervals.shares import (
-    Share,
-    SumOfShares,
-    is_share_of_flags,
-    rising_share_of,
-    share_of,
-    sum_of_shares_of,
-)
+from tidyfair.intervals.shares import Share, SumOfShares, is_share_of_flags, rising_share_of, share_of, sum_of_shares_of
 from tidyfair.intervals.small_samples import area_errors, area_sides
 from tidyfair.intervals.survey import by_design, has_survey_error
 from tidyfair.specs import (
@@ -104,7 +97,7 @@ class Uncertainty:
                 msg = f'`interval={self.interval!r}` does not support `{option}`; use `interval="auto"`.'
                 raise ArgumentError(msg)
         self.shares_rows, self.outers = evaluated.evaluator.shares_rows, len(evaluated.group_cells.outer_keys)
-        self.column = evaluated.values.array
+        self.column = evaluated.values.__getitem__
         self.requested = list(evaluated.evaluator.tables)
         """The formulas of all specs, in the order of the values."""
         self.resampled: dict[int, Smooth] = {}

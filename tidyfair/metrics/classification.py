@@ -522,11 +522,12 @@ def f_meas(precision: Number, recall: Number, *, beta: float = 1) -> Number:
 
 
 @class_metric(range=(-math.inf, 1))
-def net_benefit(tp: Number, fp: Number, fn: Number, tn: Number, *, at: float = 0.5) -> Rate:
+def net_benefit(tp: Number, fp: Number, fn: Number, tn: Number, *, at: float | None = None) -> Rate:
     """Share of true positives minus that of false positives, weighted by the odds of the risk threshold `at`.
 
     `at` is the risk at or above which one acts: with 0.1, a risk of 10 percent, nine false positives cost as much as
-    one true positive is worth. Vickers & Elkin (2006), Medical Decision Making 26.
+    one true positive is worth. It is the `threshold` of the call, which may be a list, and 0.5 for labels without one.
+    Vickers & Elkin (2006), Medical Decision Making 26.
 
     >>> net_benefit.formula(tp=30, fp=20, fn=10, tn=40)
     0.1
@@ -535,7 +536,7 @@ def net_benefit(tp: Number, fp: Number, fn: Number, tn: Number, *, at: float = 0
 
 
 @class_metric(range=(-math.inf, 1))
-def standardized_net_benefit(tp: Number, fp: Number, positives: Number, *, at: float = 0.5) -> Rate:
+def standardized_net_benefit(tp: Number, fp: Number, positives: Number, *, at: float | None = None) -> Rate:
     """Net benefit as a share of the largest possible, which is the share of events; null without events.
 
     It allows comparisons of groups with different event rates. Kerr et al. (2016), Journal of Clinical
@@ -548,7 +549,7 @@ def standardized_net_benefit(tp: Number, fp: Number, positives: Number, *, at: f
 
 
 @class_metric(range=(-math.inf, 1), constant_average=True)
-def net_benefit_of_treating_all(tp: Number, fp: Number, fn: Number, tn: Number, *, at: float = 0.5) -> Rate:
+def net_benefit_of_treating_all(tp: Number, fp: Number, fn: Number, tn: Number, *, at: float | None = None) -> Rate:
     """Net benefit of selecting all rows that the model has a risk for, beside which a decision curve is drawn.
 
     >>> net_benefit_of_treating_all.formula(tp=30, fp=20, fn=10, tn=40)
@@ -558,7 +559,7 @@ def net_benefit_of_treating_all(tp: Number, fp: Number, fn: Number, tn: Number, 
 
 
 @class_metric(range=(-math.inf, 1))
-def net_benefit_of_untreated(tp: Number, fp: Number, fn: Number, tn: Number, *, at: float = 0.5) -> Rate:
+def net_benefit_of_untreated(tp: Number, fp: Number, fn: Number, tn: Number, *, at: float | None = None) -> Rate:
     """Share of true negatives minus that of false negatives over the odds of the risk threshold `at`.
 
     It is what the model gains over treating all, over the odds: the interventions that it avoids without a loss, as a
@@ -575,7 +576,7 @@ interventions_avoided = net_benefit_of_untreated.alias("interventions_avoided")
 
 @class_metric(range=(-math.inf, 1))
 def net_benefit_at_prevalence(
-    sens: Number, fall_out: Number, base_rate: Number, *, prevalence: float | None = None, at: float = 0.5
+    sens: Number, fall_out: Number, base_rate: Number, *, prevalence: float | None = None, at: float | None = None
 ) -> Number:
     """Net benefit where the share of events is another one, `prevalence`, such as that of the population.
 
@@ -588,10 +589,12 @@ def net_benefit_at_prevalence(
     return sens * share - fall_out * (1 - share) * _odds(at)
 
 
-def _odds(risk: float) -> float:
-    """The odds of a risk."""
-    number("at", risk, 0, 1, inside=True)
-    return risk / (1 - risk)
+def _odds(at: float | None) -> float:
+    """The odds of a risk, 1 if none is given."""
+    if at is None:
+        return 1.0
+    number("at", at, 0, 1, inside=True)
+    return at / (1 - at)
 
 
 @class_metric(direction="minimize", range=(0, math.sqrt(2)))

@@ -26,7 +26,7 @@ from tidyfair.metrics.classification import (
     sens,
     spec,
 )
-from tidyfair.specs import ColumnLike, CountOptions, Frame, refuse_unknown_keywords
+from tidyfair.specs import ColumnLike, CountOptions, Frame, Options, refuse_unknown_keywords
 from tidyfair.tallies import ESTIMATE, TRUTH, PolarsFrame, Tally, from_arrays, open_frame
 
 __all__ = ["conf_mat", "conf_mat_summary"]
@@ -139,9 +139,9 @@ def conf_mat(
 def _labels_of_table(tally: Tally, labels: Sequence[object] | None, pos_label: object) -> Labels:
     """The labels of a table, without an event unless a threshold selects one."""
     if tally.cut is None:
-        of_table = read_labels(tally, labels=labels, pos_label=None, estimator="macro")
+        of_table = read_labels(tally, Options(labels=labels, estimator="macro"))
     else:
-        of_table = read_labels(tally, labels=labels, pos_label=pos_label, estimator=None)
+        of_table = read_labels(tally, Options(labels=labels, pos_label=pos_label))
     check_label(pos_label)
     if pos_label is not None and pos_label not in of_table.values:
         hint = nearest(pos_label, of_table.values)

@@ -20,8 +20,8 @@ from tidyfair.errors import ArgumentError, ColumnError, UndefinedError, Undefine
 from tidyfair.evaluation import (
     UNGROUPED,
     Level,
-    labels_with_scores,
     number_group_cells,
+    read_labels,
     rows_of,
     scores_of_levels,
     sorted_scores,
@@ -33,6 +33,7 @@ from tidyfair.specs import (
     CallOptions,
     ColumnLike,
     Frame,
+    Options,
     is_list,
     proper_share,
     refuse_unknown_keywords,
@@ -414,7 +415,7 @@ def _points(
     _check_options(name, given, reading)
     tally = roc_auc.tally(data, truth, **given).on_sides()
     check_weights(tally)
-    labels = labels_with_scores(tally, labels=reading["labels"], pos_label=reading["pos_label"], estimator=None)
+    labels = read_labels(tally, Options(**reading))
     group_cells, _ = number_group_cells(tally, labels, [None])
     rows = rows_of(tally, labels, group_cells, None, frozenset({"truth", "probs"}))
     floats = dict.fromkeys(["score", "hits", "false_alarms", "squares"], pl.Float64())

@@ -14,6 +14,7 @@ from tidyfair.metrics.classification import accuracy, kap
 from tidyfair.metrics.probability import mn_log_loss, roc_auc
 from tidyfair.metrics.regression import mae, rmse, rsq
 from tidyfair.specs import (
+    CUT_OPTIONS,
     CallOptions,
     Column,
     ColumnLike,
@@ -75,7 +76,7 @@ def default_metrics(
         )
         raise ColumnError(msg)
     if scored:
-        cut = any(options.get(name) is not None for name in ("threshold", "top_k", "top_fraction"))
+        cut = any(options.get(name) is not None for name in CUT_OPTIONS)
         chosen = metric_set(_OF_LABELS, _OF_SCORES) if estimate is not None or cut else _OF_SCORES
     else:
         chosen = _OF_NUMBERS if are_numbers(source, truth, estimate, options) else _OF_LABELS

@@ -10,10 +10,10 @@ from __future__ import annotations
 import itertools
 import math
 import textwrap
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from importlib import import_module
-from typing import Any, Literal
+from typing import Any, Literal, TypeAlias
 
 import polars as pl
 import polars.selectors as cs
@@ -102,10 +102,10 @@ class Picture:
     """What is known of the values, where the table has no `span` of each panel."""
     limit: str = "limit"
     """The name of the limit, where it is the same for all rows."""
-    x: Sequence[str] = ("",)
-    """The title of the horizontal axis, and shorter ones."""
-    y: Sequence[str] = ("",)
-    """The title of the vertical axis, where the headings of panels do not say it, and shorter ones."""
+    x: str = ""
+    """The title of the horizontal axis, whose brackets are left out where there is no room."""
+    y: str = ""
+    """The title of the vertical axis, where the headings of panels do not say it."""
     at: float | None = None
     """A value of the horizontal axis that is marked."""
     x_span: Span = field(default_factory=Span)
@@ -119,9 +119,10 @@ class Picture:
     names: tuple[str, str] = ("", "")
     """The names of two models, or of the features that are the rows and columns of cells."""
 
-    def parts(self) -> dict[str, pl.DataFrame]:
-        """The rows of each panel."""
-        return {part["panel"][0]: part for part in self.table.partition_by("panel", maintain_order=True)}
+    def parts(self) -> list[tuple[str, pl.DataFrame]]:
+        """The heading of each panel, which is empty where there is one panel, and its rows."""
+        parts = self.table.partition_by("panel", maintain_order=True)
+        return [(part["panel"][0] if len(parts) > 1 else "", part) for part in parts]
 
     def span_of(self, part: pl.DataFrame) -> Span:
         """What is known of the values of a panel."""
@@ -154,16 +155,12 @@ class Picture:
         inner = width - _MARGIN
         panels, columns = self.draw(replace(self, table=table), inner)
         titles = [shown(text) for text in (self.titles if title is None else [title])]
-        notes = [*self.notes, f"dashed: {self.diagonal}" if self.diagonal else ""]
-        if any("triangle" in layer["mark"].get("shape", "") for panel in panels for layer in panel["layer"]):
-            notes.append("arrows: intervals that go on")
-        note = "; ".join(shown(note) for note in notes if note)
         # on paper no letters are larger than those of labels
         size = TEXT if is_printed else TITLE
         letters = size * _BOLD
         lines = _lines(fitting(titles, inner, letters), inner, letters, most=2 if title is None else None)
         words: Vega = {"text": lines if len(lines) > 1 else "".join(lines)}
-        if note:
+        if note := self._note(panels):
             words["subtitle"] = _lines(note, inner, TEXT)
         theme = {**_THEME, "title": {**_THEME["title"], "fontSize": size}}
         chart = alt.ConcatChart(
@@ -176,6 +173,13 @@ class Picture:
             encoded = [{**layer, "encoding": alt.FacetedEncoding(**layer["encoding"])} for layer in panel["layer"]]
             drawn.layer = [alt.Chart(**layer) for layer in encoded]
         return chart
+
+    def _note(self, panels: Sequence[Vega]) -> str:
+        """The notes on what is drawn, one after the other."""
+        notes = [*self.notes, f"dashed: {self.diagonal}" if self.diagonal else ""]
+        if any("triangle" in layer["mark"].get("shape", "") for panel in panels for layer in panel["layer"]):
+            notes.append("arrows: intervals that go on")
+        return "; ".join(shown(note) for note in notes if note)
 
 
 def _altair() -> Any:
@@ -202,7 +206,7 @@ def panel(
     The heading stands above the labels, and below it the title of the vertical axis.
     """
     title: Vega = {"offset": 6, "fontSize": TEXT, "limit": width, **place, "text": heading}
-    name = f"\N{UPWARDS ARROW} {axis}"
+    name = fitting(_with_shorter(axis), width, SMALL)
     if heading and axis:
         title |= {"subtitle": name, "subtitleFontSize": SMALL}
     elif axis:
@@ -254,11 +258,12 @@ class Axes:
         low, high = self.ends
         # of three there are at least two, however round their steps are
         ticks = 5 if self.length >= 260 or self.values == "y" else 4 if self.length >= 150 else 3
-        axis: Vega = {"tickCount": ticks, "title": self.title or None}
+        title = fitting(_with_shorter(self.title), self.length, SMALL)
+        axis: Vega = {"tickCount": ticks, "title": title or None}
         if self.unit:
             axis["labelExpr"] = "format(datum.value * 100, '~r')" + " + '%'" * (self.unit == "%")
             if self.unit == "points":
-                axis["title"] = f"{self.title} (points)" if self.title else "points"
+                axis["title"] = f"{title} (points)" if title else "points"
         if self.values == "x":
             axis |= {"labelFlush": 4, "labelBound": _BEYOND}
         elif max(-low, high) >= _LARGE or high - low < _SMALL_NUMBER:
@@ -359,6 +364,11 @@ def fitting(texts: Sequence[str], width: float, size: float) -> str:
     return next((text for text in texts if text_width(text, size) <= width), texts[-1])
 
 
+def _with_shorter(title: str) -> list[str]:
+    """A title, and the same without its brackets."""
+    return [title, title.partition(" (")[0]]
+
+
 def shown(text: str) -> str:
     """A visible text without tags, and without its middle, if it is too long for a chart."""
     text = without_tags(text)
@@ -418,6 +428,7 @@ _VERDICTS = {
     "pass": _GOOD, "fail": _BAD, "not enough evidence": _OPEN, "within": _GOOD, "above the limit": _BAD,
     "below the limit": _BAD, "undecided": _OPEN, "better": _GOOD, "equivalent": (LIGHT["accent"], "circle"),
     "not worse": (LIGHT["accent"], "square"), "different": (INK, "square"), "worse": _BAD, "not shown": _OPEN,
+    "beyond chance": (LIGHT["accent"], "diamond"), "not beyond chance": (MUTED, "circle"),
 }  # fmt: skip
 """The color and the shape of verdicts."""
 _ROW, _TALL_ROW, _SHIFT = 26, 42, 9
@@ -503,18 +514,18 @@ def dots(picture: Picture, width: float) -> tuple[list[Vega], int]:
     layout = _layout_of(picture.table, width)
     panels: list[Vega] = []
     parts = picture.parts()
-    for name, part in parts.items():
-        span = picture.span_of(part)
-        ends = _ends_of(picture.rows_of_same_scale(part), span)
-        is_last = len(panels) >= len(parts) - layout.columns
-        alone = _OF_ONE.get(name, name) if len(parts) == 1 and name != part["what"][0] else ""
-        title = picture.x[0] or alone if is_last else ""
-        axes = replace(_axes_of_rows(part, ends, layout), title=title)
-        labels = _labels(axes, part, layout) if len(panels) % layout.columns == 0 else []
+    for heading, part in parts:
+        span, name = picture.span_of(part), part["panel"][0]
+        # a panel of one row that is named like it needs no heading
+        is_named = name != part["what"][0]
+        alone = _OF_ONE.get(name, name) if len(parts) == 1 and is_named else ""
+        title = picture.x or alone if len(panels) >= len(parts) - layout.columns else ""
+        axes = replace(_axes_of_rows(part, _ends_of(picture.rows_of_same_scale(part), span), layout), title=title)
         layers = _value_layers(axes, part, span.reference, picture, width - layout.labels)
-        layers += [*labels, *_texts_beside(axes, _values_of(part), part, layout.values)]
-        heading = name if len(parts) > 1 and name != part["what"][0] else ""
-        panels.append(_panel_of_rows(layers, part, layout, heading, "group" if layout.columns > 1 else "bounds"))
+        layers += _labels(axes, part, layout) if len(panels) % layout.columns == 0 else []
+        layers += _texts_beside(axes, _values_of(part), part, layout.values)
+        frame = "group" if layout.columns > 1 else "bounds"
+        panels.append(_panel_of_rows(layers, part, layout, heading if is_named else "", frame))
     return panels, layout.columns
 
 
@@ -526,24 +537,24 @@ def side_by_side(picture: Picture, width: float) -> tuple[list[Vega], int]:
     layout = _layout_of(picture.table, width, parts=2)
     one, other = picture.names
     colour = legend("model", {one: MUTED, other: ACCENT}, width - layout.labels)
+    shape = {**colour, "scale": {"domain": [one, other], "range": ["diamond", "circle"]}}
     panels: list[Vega] = []
-    parts = picture.parts()
-    for name, part in parts.items():
+    for heading, part in picture.parts():
         axes = _axes_of_rows(part, ends_of_axis([*part["one"], *part["other"]], picture.span_of(part)), layout)
         axes = replace(axes, unit=part["unit_of_both"][0] if "unit_of_both" in part.columns else "")
         models = part.drop("estimate").unpivot(
             ["one", "other"], index="what", variable_name="model", value_name="estimate"
         )
         models = models.with_columns(pl.col("model").replace_strict({"one": one, "other": other}))
-        shape = {**colour, "scale": {"domain": [one, other], "range": ["diamond", "circle"]}}
         channels = {"color": colour, "shape": shape, "tooltip": tooltip(models)}
         layers = [
             axes.layer("rule", "one", "other", color=MUTED, strokeWidth=2, opacity=0.5),
             axes.layer("point", "estimate", table=models, channels=channels, filled=True, size=80, opacity=1),
+            *_labels(axes, part, layout),
+            *_texts_beside(axes, _both_of(part), part, layout.both),
         ]
-        layers += [*_labels(axes, part, layout), *_texts_beside(axes, _both_of(part), part, layout.both)]
         # both parts have a heading, so that their rows stand side by side
-        panels.append(_panel_of_rows(layers, part, layout, name if len(parts) > 1 else " ", "bounds"))
+        panels.append(_panel_of_rows(layers, part, layout, heading or " ", "bounds"))
         axes = _axes_of_rows(part, _ends_of(part, Span(reference=0)), layout)
         layers = _value_layers(axes, part, 0, picture, width, INK)
         layers += _texts_beside(axes, _values_of(part), part, layout.values)
@@ -555,20 +566,18 @@ def over_time(picture: Picture, width: float) -> tuple[list[Vega], int]:
     """Values in the order of periods, as dots are in rows, with their names below them."""
     panels: list[Vega] = []
     parts = picture.parts()
-    for name, part in parts.items():
+    for heading, part in parts:
         span = picture.span_of(part)
         ends = _ends_of(part, span)
         inner = width - width_of_ticks(ends)
-        is_last = len(panels) == len(parts) - 1
-        title = picture.x[0] if is_last else None
+        title = picture.x if part is parts[-1][1] else None
         axis = {"labelAngle": 0, "labelOverlap": True, "grid": False, "title": title}
         scale = {"type": "band", "domain": part["what"].to_list()}
         axes = Axes("y", ends, inner, {"x": nominal("what", scale=scale, axis=axis)})
         layers = _value_layers(axes, part, span.reference, picture, inner)
         line = axes.layer("line", "estimate", color=MUTED, strokeWidth=1, opacity=0.6)
-        heading = name if len(parts) > 1 else picture.y[0]
         height = min(max(inner * 0.4, 170), 220)
-        panels.append(panel([line, *layers], part, inner, height, heading, limit=width))
+        panels.append(panel([line, *layers], part, inner, height, heading or picture.y, limit=width))
     return panels, 1
 
 
@@ -720,6 +729,12 @@ def _channels_of_verdicts(table: pl.DataFrame, width: float) -> Vega:
 # Lines
 
 _LEAST_LINES = 250
+_Side: TypeAlias = tuple[str, int, int]
+_Box: TypeAlias = tuple[float, float, float, float]
+_SIDES: Sequence[_Side] = [
+    (align, dx, dy) for dy in (-8, 9, -22, 23, -36, 37, -50, 51) for align, dx in (("left", 9), ("right", -9))
+]
+"""Where a name can stand beside its point: how it is aligned, and how many pixels it is moved right and down."""
 _MOST_NAMED = 12
 """The most models that all have their names beside them; of more, those on the frontier and the baseline have."""
 _LEAST_SQUARE, _LARGEST_SQUARE = 155, 420
@@ -737,6 +752,12 @@ _ARROWS_APART = 24
 """The least number of pixels between the arrows of a band."""
 
 
+def _grid(panels: int, width: float, least: float) -> tuple[int, float]:
+    """The number of panels side by side, and the room of each with its labels."""
+    columns = columns_of(panels, width, least)
+    return columns, (width - COLUMN_GAP * (columns - 1)) / columns
+
+
 def lines(picture: Picture, width: float) -> tuple[list[Vega], int]:
     """A line for each series, a panel for each part.
 
@@ -745,24 +766,23 @@ def lines(picture: Picture, width: float) -> tuple[list[Vega], int]:
     lowest and the highest have one.
     """
     table, colours = _with_keys(picture.table)
-    parts = table.partition_by("panel", maintain_order=True)
-    columns = columns_of(len(parts), width, _LEAST_SQUARE if picture.square else _LEAST_LINES)
-    room = (width - COLUMN_GAP * (columns - 1)) / columns
+    parts = replace(picture, table=table).parts()
+    columns, room = _grid(len(parts), width, _LEAST_SQUARE if picture.square else _LEAST_LINES)
     colour = legend("key", colours, width - 40, symbolType="stroke", symbolStrokeWidth=2.5, symbolSize=_LONG_SYMBOL)
     if len(colours) == 1:
         colour["legend"] = None
     # lines can be told apart without colors, too
     dash = {**colour, "scale": {"domain": list(colours), "range": _DASHES[: len(colours)]}}
     panels: list[Vega] = []
-    for part in parts:
+    axis = f"\N{UPWARDS ARROW} {picture.y}" if picture.y else ""
+    for heading, part in parts:
         across, axes = _axes_of_lines(picture, part, room)
         height = min(max(room * _SHARE_OF_HEIGHT, _LEAST_HEIGHT), _LARGEST_HEIGHT)
         placed = _beside_each_other(part, picture, across)
         layers = _reference_lines(axes, across, picture, picture.span_of(part))
         layers += _line_layers(axes, across, placed, picture, {"color": colour, "detail": nominal("series")}, dash)
         height = across.length if picture.square else height
-        heading = part["panel"][0] if len(parts) > 1 else ""
-        panels.append(panel(layers, placed, across.length, height, heading, picture.y[0], limit=room))
+        panels.append(panel(layers, placed, across.length, height, heading, axis, limit=room))
     return panels, columns
 
 
@@ -778,7 +798,7 @@ def _axes_of_lines(picture: Picture, part: pl.DataFrame, room: float) -> tuple[A
         x_ends = ends_of_axis([*part["x"], picture.at], picture.x_span)
     inner = room - width_of_ticks(ends)
     length, unit = min(inner, _LARGEST_SQUARE) if picture.square else inner, unit_of_part(part)
-    across = Axes("x", x_ends, length, {}, picture.x[0], unit=unit if picture.square else "")
+    across = Axes("x", x_ends, length, {}, picture.x, unit=unit if picture.square else "")
     return across, Axes("y", ends, inner, {"x": across.place("x")}, unit=unit)
 
 
@@ -884,23 +904,25 @@ def _with_keys(table: pl.DataFrame) -> tuple[pl.DataFrame, dict[str, str]]:
 def scatter(picture: Picture, width: float) -> tuple[list[Vega], int]:
     """Models by two measures, with their names.
 
-    Columns: `panel`, `series` (the name), `x`, `estimate`, `front` (is on the frontier), `base` (is the baseline).
+    Columns: `panel`, `series` (the name), `x`, `estimate`, `front` (is on the frontier), `base` (the model that others
+    are compared with), and `better`, which says on what side values are good.
     """
-    colours = {"on the frontier": ACCENT, "not on it": MUTED, "the baseline": LIGHT["series-2"]}
+    colours = {
+        "on the frontier": ACCENT, "not on it": MUTED, "model compared with": LIGHT["series-2"]
+    }  # fmt: skip
     front, other, base = map(pl.lit, colours)
     key = pl.when("base").then(base).when("front").then(front).otherwise(other)
     parts = picture.parts()
-    columns = columns_of(len(parts), width, _LEAST_LINES)
-    room = (width - COLUMN_GAP * (columns - 1)) / columns
-    inner = room - max(width_of_ticks(ends_of_axis(part["estimate"], Span())) for part in parts.values())
-    x = fitting(picture.x, inner, SMALL)
-    across = Axes("x", ends_of_axis(picture.table["x"], Span()), inner, {}, x)
+    columns, room = _grid(len(parts), width, _LEAST_LINES)
+    inner = room - max(width_of_ticks(ends_of_axis(part["estimate"], Span())) for _, part in parts)
+    height = min(320, max(220, room * 0.45))
+    across = Axes("x", ends_of_axis(picture.table["x"], Span()), inner, {}, picture.x)
     colour = legend("key", colours, width)
     shape = {**colour, "scale": {"domain": list(colours), "range": ["circle", "circle", "diamond"]}}
     panels: list[Vega] = []
-    for name, part in parts.items():
-        axes = Axes("y", ends_of_axis(part["estimate"], Span()), inner, {"x": across.place("x")})
-        table = part.with_columns(key.alias("key"), (pl.col("x") > sum(across.ends) / 2).alias("right"))
+    for _, part in parts:
+        axes = Axes("y", ends_of_axis(part["estimate"], Span()), height, {"x": across.place("x")})
+        table = part.with_columns(key.alias("key"))
         channels = {"color": colour, "shape": shape, "tooltip": tooltip(table)}
         frontier = table.filter("front").sort("x")
         layers = [
@@ -909,13 +931,46 @@ def scatter(picture: Picture, width: float) -> tuple[list[Vega], int]:
         ]
         # names of many would cover each other
         named = table if len(table) <= _MOST_NAMED else table.filter(pl.col("front") | pl.col("base"))
-        for side, align, dx in ((named.filter("right"), "right", -9), (named.filter(~pl.col("right")), "left", 9)):
-            style: Vega = {"align": align, "dx": dx, "dy": -8, "fontSize": TEXT, "limit": inner / 2}
-            layers += axes.text("series", {"y": axes.place("estimate")}, side, **style)
-        y = fitting(picture.y, room, SMALL)
-        height = min(320, max(220, room * 0.45))
-        panels.append(panel(layers, table, inner, height, name, y, limit=room))
+        for (align, dx, dy), names in _sides_of_names(named, across, axes):
+            style: Vega = {"align": align, "dx": dx, "dy": dy, "fontSize": TEXT, "limit": inner / 2}
+            layers += axes.text("series", {"y": axes.place("estimate")}, names, **style)
+        panels.append(panel(layers, table, inner, height, part["panel"][0], part["better"][0], limit=room))
     return panels, columns
+
+
+def _sides_of_names(table: pl.DataFrame, across: Axes, axes: Axes) -> Iterator[tuple[_Side, pl.DataFrame]]:
+    """The points whose names stand at each side of them: the first one where a name covers no point and no name."""
+    points = table.filter(pl.all_horizontal(pl.col("x", "estimate").is_finite()))
+    places = [
+        (across.share(x) * across.length, (1 - axes.share(y)) * axes.length)
+        for x, y in points.select("x", "estimate").rows()
+    ]
+    covered = [(x - 7, y - 7, x + 7, y + 7) for x, y in places]
+    sides: list[int] = []
+    for name, (x, y) in zip(points["series"], places, strict=True):
+        size = min(text_width(name), across.length / 2)
+        boxes = [
+            (start, y + dy - 7, start + size, y + dy + 7)
+            for align, dx, dy in _SIDES
+            for start in [x + dx - (size if align == "right" else 0)]
+        ]
+
+        def is_free(box: _Box) -> bool:
+            """Check that a name stands in the panel, and covers nothing."""
+            is_inside = box[0] >= 0 and box[2] <= across.length and box[3] <= axes.length
+            return is_inside and not any(_overlap(box, other) for other in covered)
+
+        side = next((side for side, box in enumerate(boxes) if is_free(box)), int(x > across.length / 2))
+        sides.append(side)
+        covered.append(boxes[side])
+    for number, side in enumerate(_SIDES):
+        if number in sides:
+            yield side, points.filter(pl.Series(sides) == number)
+
+
+def _overlap(one: _Box, other: _Box) -> bool:
+    """True for boxes, from left and above to right and below, that have a point in common."""
+    return one[0] < other[2] and other[0] < one[2] and one[1] < other[3] and other[1] < one[3]
 
 
 # Cells
@@ -935,8 +990,7 @@ def heat_map(picture: Picture, width: float) -> tuple[list[Vega], int]:
     row_title, column_title = map(shown, picture.names)
     labels = min(max(text_width(text) for text in [row_title, *rows]) + GAP, 0.33 * width)
     parts = picture.parts()
-    beside = columns_of(len(parts), width - labels, max(_LEAST_CELL * len(columns), 150))
-    room = (width - labels - COLUMN_GAP * (beside - 1)) / beside
+    beside, room = _grid(len(parts), width - labels, max(_LEAST_CELL * len(columns), 150))
     cell = min(room / len(columns), _LARGEST_CELL)
     names: Vega = {
         "labelColor": INK, "labelFontSize": TEXT, "labelAngle": 0, "labelOverlap": False, "grid": False,
@@ -953,7 +1007,7 @@ def heat_map(picture: Picture, width: float) -> tuple[list[Vega], int]:
     text: Vega = {"type": "text", "color": INK, "fontSize": TEXT, "dy": -6}
     small: Vega = {**text, "dy": 8, "fontSize": SMALL - 1, "opacity": 0.75}
     panels: list[Vega] = []
-    for name, part in parts.items():
+    for heading, part in parts:
         axis = {**names, **of_rows} if len(panels) % beside == 0 else None
         place = {"x": across, "y": nominal("row", scale={"type": "band", "domain": rows, "padding": 0}, axis=axis)}
         layers: list[Vega] = [
@@ -961,7 +1015,6 @@ def heat_map(picture: Picture, width: float) -> tuple[list[Vega], int]:
             {"mark": text, "encoding": {**place, "text": nominal("text")}},
             {"mark": small, "encoding": {**place, "text": nominal("below")}},
         ]
-        heading = name if len(parts) > 1 else ""
         frame = "group" if beside > 1 else "bounds"
         size = (cell * len(columns), _CELL_HEIGHT * len(rows))
         panels.append(panel(layers, _with_strength(part), *size, heading, limit=room, frame=frame))

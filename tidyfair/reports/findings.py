@@ -23,7 +23,7 @@ from tidyfair.intervals import share_of
 from tidyfair.metrics import at_cut, capitalized, in_prose, short_title, title_of
 from tidyfair.metrics.catalog import comparison_named, metric_named
 from tidyfair.reports.plots import listed_names
-from tidyfair.reports.tables import ends_in_words, in_unit, left_out_in_words, number_in_digits, reason
+from tidyfair.reports.tables import in_unit, interval_in_words, left_out_in_words, number_in_digits, reason
 from tidyfair.specs import CUTS, Aggregate, By, RowKey, cut_of_row, key_of
 from tidyfair.tallies import ESTIMATE, TRUTH
 
@@ -252,18 +252,9 @@ def finding_on(by: By, audit: AuditResults) -> Finding:
 
     row = max(defined, key=lambda row: _rank(row, parities[row[".metric"]].aggregate, answers.get(key_of(row))))
     parity, answer, feature = parities[row[".metric"]], answers.get(key_of(row)), feature_in_words(by)
-    compared = _compared(by, row, parity, audit.groups)
-    size = f"{_size(row, parity, compared)} ({_certainty(row, parity, audit.level)})"
-    metric, title = None, parity.name
-    if parity.aggregate.kind in _KINDS and len(compared) == 1:
-        metric, values = compared[0]
-        title = metric.name
-        unit = "" if parity.aggregate.kind == "ratio" else DataWords.of(audit).unit_of(metric)
-        text = f"{_meaning(metric, row, audit)} is {values}, {size}{unit}"
-    else:
-        text = "; ".join([size, *(f"{at_cut(in_prose(one.name), row)} is {ends}" for one, ends in compared)])
+    metric, text = _values_in_words(by, row, parity, audit)
     label = "" if row.get(".level") is None else f" of label {row['.level']}"
-    name = at_cut(f"{in_prose(title)}{label}", row)
+    name = at_cut(f"{in_prose(metric.name if metric else parity.name)}{label}", row)
     lead = f"{capitalized(name)}{' differs' if answer else ''} by {feature}:"
     others = {key_of(other): other for other in defined if other is not row}
     if answer and answer != "differ":
@@ -272,12 +263,23 @@ def finding_on(by: By, audit: AuditResults) -> Finding:
         is_named = text.startswith(f"the {name}")
         start = "the largest gap" + ("" if is_named else f" is in {name}") if others else "" if is_named else name
         text = f"{start}: {text}" if start else text
-        text += _doubt(answer, margin, is_significant=audit.significance.outcomes[key_of(row)])
-        if answer != "alike" and _evidence(row, parity.aggregate) > 0:
-            text += f"; among {len(answers)} comparisons, chance may explain this one"
+        text += _doubt(answer, margin, row, parity, audit)
     evidence = _evidence(row, parity.aggregate) if answer == "differ" else -1.0
     text += f".{_on_others(others, answers)}"
     return Finding(by, lead, text, metric, cut_of_row(row), row.get(".level"), answer, evidence)
+
+
+def _values_in_words(
+    by: By, row: Mapping[str, Any], parity: GroupwiseMetric, audit: AuditResults
+) -> tuple[Metric | None, str]:
+    """The values of groups, the size of their disparity, and its certainty; and the metric of two groups."""
+    compared = _compared(by, row, parity, audit.groups)
+    size = f"{_size(row, parity, compared)} ({_certainty(row, parity, audit.level)})"
+    if parity.aggregate.kind not in _KINDS or len(compared) != 1:
+        return None, "; ".join([size, *(f"{at_cut(in_prose(one.name), row)} is {ends}" for one, ends in compared)])
+    metric, values = compared[0]
+    unit = "" if parity.aggregate.kind == "ratio" else DataWords.of(audit).unit_of(metric)
+    return metric, f"{_meaning(metric, row, audit)} is {values}, {size}{unit}"
 
 
 def _rank(row: Mapping[str, Any], aggregate: Aggregate, answer: Answer | None) -> tuple[int, int, float]:
@@ -289,13 +291,18 @@ def _rank(row: Mapping[str, Any], aggregate: Aggregate, answer: Answer | None) -
     return -position, -kind, _evidence(row, aggregate) if answer == "differ" else size
 
 
-def _doubt(answer: Answer, margin: str, *, is_significant: bool) -> str:
+def _doubt(
+    answer: Answer, margin: str, row: Mapping[str, Any], parity: GroupwiseMetric, audit: AuditResults
+) -> str:  # fmt: skip
     """What an answer leaves open, as the end of a sentence."""
     if answer == "alike":
-        return ", small but beyond chance" if is_significant else ""
+        return ", small but beyond chance" if audit.significance.outcomes[key_of(row)] else ""
+    doubt = "; no margin is set within which groups would be alike"
     if answer == "too few rows to tell":
-        return f", so that groups may be alike within {margin} or not"
-    return "; no margin is set within which groups would be alike"
+        doubt = f", so that groups may be alike within {margin} or not"
+    if _evidence(row, parity.aggregate) > 0:
+        doubt += f"; among {len(audit.answers)} comparisons, chance may explain this one"
+    return doubt
 
 
 def _margin_in_words(audit: AuditResults, parity: GroupwiseMetric) -> str:
@@ -519,5 +526,4 @@ def _certainty(row: Mapping[str, Any], parity: GroupwiseMetric, level: float | N
         return "no confidence interval"
     if parity.aggregate.is_difference and row[".estimate"] < 0:
         low, high = (None if high is None else -high), (None if low is None else -low)
-    ends = [None if end is None else in_unit(end, unit_of(parity), is_end=True) for end in (low, high)]
-    return f"{percent(level)} CI {ends_in_words(*ends)}"
+    return f"{percent(level)} CI {interval_in_words(low, high, unit_of(parity))}"

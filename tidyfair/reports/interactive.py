@@ -95,11 +95,9 @@ def explorer_of(
 
     It opens with the feature `first`.
     """
-    # shares of rows that depend on the predictions
     metrics = [metric for metric in audit.metrics.groups if isinstance(metric, Metric)]
-    rates = [rate for rate in metrics if rate.definition.reads != frozenset({"truth"}) and share_of(rate.definition)]
     # of scores alone, those that thresholds would have
-    rates = rates or [selection_rate, sens, spec, precision]
+    rates = list(filter(_is_rate_of_predictions, metrics)) or [selection_rate, sens, spec, precision]
     start, min_n = call.get("threshold"), audit.policy.min_n
     note = f"Groups of fewer than {min_n} rows are not shown." if min_n else ""
     tally, features = audit.tally, audit.metrics.bys
@@ -125,6 +123,11 @@ def explorer_of(
     bys = [first, *(by for by in features if by != first)]
     made = explorer(values, bys, min_n=min_n, start=start, note=note, gaps=gaps)
     return [] if made is None else [made]
+
+
+def _is_rate_of_predictions(metric: Metric) -> bool:
+    """True for shares of rows that depend on the predictions."""
+    return metric.definition.reads != frozenset({"truth"}) and share_of(metric.definition) is not None
 
 
 def explorer(

@@ -15,28 +15,27 @@ from tidyfair.evaluation import texts_of
 from tidyfair.metrics import capitalized, in_prose
 from tidyfair.reports.plots import (
     CUT_TITLES,
+    ENDS,
+    GROUP,
     OUTER,
+    PAIR,
+    PANEL,
+    VALUE,
     PlotInput,
     by_words,
     has_intervals,
-    level_text,
     listed_names,
     listed_titles,
-    pair_text,
-    with_group_text,
 )
 from tidyfair.reports.tables import (
     EVERYBODY,
     NOTHING,
-    TOO_SMALL,
     WITH_INTERVAL,
-    as_p_value,
+    column_as_text,
     groups_side_by_side,
     left_out_in_words,
-    reason,
+    reason_in_note,
     remarks_on_all_rows,
-    rounded,
-    with_interval,
     worded,
 )
 from tidyfair.specs import crossed_text, refuse_unknown_settings, string, whole
@@ -176,38 +175,37 @@ class _Table:
         *heads, stub = [name for name in self.names if not name.is_shared] or self.names[-1:]
         shared = "".join(name.shared for name in self.names if name.is_shared and name is not stub)
         caption = self.caption or shared.strip(_BETWEEN)
-        cells, notes = self._marked([stub.texts.fill_null(_EVERYBODY), *(column.texts for column in self.columns)])
-        # names of columns that no text of the user can be
-        table = visible_texts(pl.DataFrame({f"cells {place}": column for place, column in enumerate(cells)}))
-        if stub.heading == _GROUP:
-            texts = table["cells 0"].str.replace_all(_MISSING, "${1}unknown")
-            table = table.with_columns(pl.Series("cells 0", map(capitalized, texts), dtype=pl.String))
-        groupname = None
+        table, notes = self._cells(stub)
         if heads:
-            groupname = "heads"
             joined = pl.select(pl.concat_str([name.captions for name in heads])).to_series()
             texts = [capitalized(visible(text.strip(_BETWEEN))) or None for text in joined]
-            table = table.with_columns(pl.Series(groupname, texts, dtype=pl.String))
-        published = gt.GT(table, rowname_col="cells 0", groupname_col=groupname)
+            table = table.with_columns(pl.Series("heads", texts, dtype=pl.String))
+        published = gt.GT(table, rowname_col="cells 0", groupname_col="heads" if heads else None)
         labels = {f"cells {place}": _label(gt, column.heading) for place, column in enumerate(self.columns, 1)}
         published = published.cols_label(labels).tab_stubhead(_label(gt, capitalized(stub.heading)))
         published = published.opt_align_table_header("left")
-        for side, is_number in (("right", True), ("left", False)):
-            places = [f"cells {place}" for place, column in enumerate(self.columns, 1) if column.is_number is is_number]
-            published = published.cols_align(side, columns=places) if places else published
+        for place, column in enumerate(self.columns, 1):
+            published = published.cols_align("right" if column.is_number else "left", columns=f"cells {place}")
         for remark in (*notes, *self.remarks):
             published = published.tab_source_note(visible(remark))
         lines = [visible(text) for text in (title, capitalized(caption)) if text]
         return published.tab_header(*lines) if lines else published
 
-    def _marked(self, columns: Sequence[pl.Series]) -> tuple[list[pl.Series], list[str]]:
-        """The texts of columns with the marks of notes, and the notes with theirs."""
+    def _cells(self, stub: _Name) -> tuple[pl.DataFrame, list[str]]:
+        """The names of rows and the texts of columns with the marks of notes, and the notes with theirs."""
+        columns = [stub.texts.fill_null(_EVERYBODY), *(column.texts for column in self.columns)]
         texts, marks = [column.fill_null(NOTHING).to_list() for column in columns], dict[str, str]()
         for column, row, note in self.notes:
             repeats, place = divmod(len(marks), len(_MARKS))
             texts[column][row] += marks.setdefault(note, _MARKS[place] * (repeats + 1))
         notes = [f"{mark} {capitalized(note)}." for note, mark in marks.items()]
-        return [pl.Series(column, dtype=pl.String) for column in texts], notes
+        # names of columns that no text of the user can be
+        named = {f"cells {place}": column for place, column in enumerate(texts)}
+        table = visible_texts(pl.DataFrame(named, dict.fromkeys(named, pl.String)))
+        if stub.heading == _GROUP:
+            known = table["cells 0"].str.replace_all(_MISSING, "${1}unknown")
+            table = table.with_columns(pl.Series("cells 0", map(capitalized, known), dtype=pl.String))
+        return table, notes
 
 
 def _label(gt: Any, text: str) -> Any:
@@ -215,8 +213,9 @@ def _label(gt: Any, text: str) -> Any:
     return gt.html(as_html(text).replace("{", "&#123;").replace("}", "&#125;")) if "{" in text else visible(text)
 
 
-def _names(plot: PlotInput, frame: pl.DataFrame) -> list[_Name]:
+def _names(plot: PlotInput) -> list[_Name]:
     """What rows are about, from the most general part to the row itself."""
+    frame = plot.frame
 
     def name(heading: str, expr: pl.Expr, prefix: str = ", ") -> _Name:
         return _Name(heading, frame.select(expr.cast(pl.String)).to_series(), prefix)
@@ -229,7 +228,7 @@ def _names(plot: PlotInput, frame: pl.DataFrame) -> list[_Name]:
     by = pl.col(".by").cast(pl.String).str.replace_all(":", " and ", literal=True)
     if frame[".metric"].count():
         base = pl.format(" ({})", pl.col(".base_metric").map_elements(in_prose, return_dtype=pl.String)).fill_null("")
-        names.append(name("metric", plot.metric() + level_text() if has_groups else plot.panel() + base))
+        names.append(name("metric", pl.col(VALUE) if has_groups else pl.col(PANEL) + base))
     if frame[".by"].count() and (has_groups or not frame[".metric"].count()):
         names.append(name("feature", by, " by "))
     if plot.cut:
@@ -237,7 +236,7 @@ def _names(plot: PlotInput, frame: pl.DataFrame) -> list[_Name]:
     if frame[".period"].count():
         names.append(_Name(plot.period or "period", _periods(frame, is_found=plot.kind is CHANGES)))
     if has_groups:
-        group = pair_text() if frame[".other"].count() else crossed_text(".group")
+        group = pl.col(PAIR if frame[".other"].count() else GROUP)
         everybody = pl.when(pl.col(".by").is_null()).then(pl.lit(_EVERYBODY)).otherwise(pl.lit("All groups"))
         names.append(name(_GROUP, group.fill_null(everybody)))
     if frame[".model_other"].n_unique() > 1:
@@ -263,20 +262,18 @@ def _periods(frame: pl.DataFrame, *, is_found: bool) -> pl.Series:
 
 def _table(plot: PlotInput) -> _Table:
     """The table of a result, with a row for each of its rows."""
-    frame = with_group_text(plot.frame) if plot.frame[".group"].count() and plot.frame[".by"].count() else plot.frame
-    names = _names(plot, frame)
-    caption = ""
+    names, caption = _names(plot), ""
     if plot.reference:
         shared = "".join(name.shared for name in names[:-1] if name.is_shared)
         caption = f"{shared.strip(_BETWEEN)}, compared with {plot.reference}"
-    notes = [(0, row, note) for row, values in enumerate(frame.to_dicts()) if (note := _note_on_row(values))]
-    adjustments = frame[".adjustment"].drop_nulls().unique(maintain_order=True)
+    notes = [(0, row, note) for row, values in enumerate(plot.frame.to_dicts()) if (note := _note_on_row(values))]
+    adjustments = plot.frame[".adjustment"].drop_nulls().unique(maintain_order=True)
     remarks = [f"P, adjusted: {text.replace('holm', 'Holm')} tests." for text in adjustments if "none" not in text]
-    if frame[".unknown_share"].count():
-        unknown = frame.filter(pl.col(".unknown") > 0).unique(".by", keep="first", maintain_order=True)
-        for by, rows, share in unknown.select(".by", ".unknown", ".unknown_share").rows():
-            remarks.append(f"{rows:,} rows ({share:.1%}) are of unknown {by_words(by)} and not compared.")
-    return _Table(names, list(_columns(plot, frame)), notes, caption, remarks)
+    unknown = plot.frame.filter(pl.col(".unknown") > 0, pl.col(".unknown_share").is_not_null())
+    unknown = unknown.unique(".by", keep="first", maintain_order=True)
+    for by, rows, share in unknown.select(".by", ".unknown", ".unknown_share").rows():
+        remarks.append(f"{rows:,} rows ({share:.1%}) are of unknown {by_words(by)} and not compared.")
+    return _Table(names, list(_columns(plot)), notes, caption, remarks)
 
 
 def _note_on_row(values: Mapping[str, Any]) -> str:
@@ -288,12 +285,13 @@ def _note_on_row(values: Mapping[str, Any]) -> str:
     status = values[".status"]
     if status in {None, Status.OK}:
         return ""
-    return f"not compared: {reason(status)}" if status in TOO_SMALL else reason(status)
+    return reason_in_note(status)
 
 
-def _columns(plot: PlotInput, frame: pl.DataFrame) -> Iterator[_Column]:
+def _columns(plot: PlotInput) -> Iterator[_Column]:
     """The columns of cells, values together with their limits."""
-    limited = [name for name in WITH_INTERVAL if frame[name].count() and f"{name}_lower" not in plot.kind.columns]
+    frame = plot.frame
+    value = next((one for one in WITH_INTERVAL if frame[one].count() and f"{one}_lower" not in plot.kind.columns), None)
     # beside an interval an error says nothing more, and the share of the rows stands beside their number
     has_shares = frame[".n"].count() > 0 and not {".reference", ".subgroup"}.isdisjoint(plot.kind.columns)
     needless = {
@@ -301,52 +299,36 @@ def _columns(plot: PlotInput, frame: pl.DataFrame) -> Iterator[_Column]:
     }  # fmt: skip
     hidden = _IN_NOTES.union(name for name, is_needless in needless.items() if is_needless)
     for name in sorted(plot.kind.columns, key=_is_last):
-        column = frame[name]
-        is_name = name in _IN_NAMES and not column.dtype.is_float()
-        if is_name or name in hidden or name.endswith(("lower", "upper", "upper_bound")) or not column.count():
+        if name in hidden or not _is_shown(frame[name]):
             continue
-        heading, texts = _heading(plot, frame, name), _texts(frame, name)
-        if texts is None:
-            limits = (".lower", ".upper") if name in limited[:1] else (f"{name}_lower", f"{name}_upper")
-            heading, texts = _values(plot, frame, heading, name, limits)
-        elif name == ".n" and has_shares and frame[".share"].count():
-            shares = [None if share is None else f"{share:.1%}" for share in frame[".share"]]
+        limits = ENDS if name == value else (f"{name}_lower", f"{name}_upper")
+        heading, texts = _heading(plot, name) + _level(plot, name, limits), _texts(frame, name, limits)
+        if name == value:
+            texts = texts.set((frame[".group"] == frame[".reference"]).fill_null(value=False), "Reference")
+        if name == ".n" and has_shares and frame[".share"].count():
+            heading, shares = "n (%)", [None if share is None else f"{share:.1%}" for share in frame[".share"]]
             texts = pl.select(pl.format("{} ({})", texts, pl.Series(shares, dtype=pl.String))).to_series()
-            heading = "n (%)"
-        if column.dtype.is_float():
-            texts = texts.str.replace_all("-", _MINUS, literal=True)
-        yield _Column(heading, texts, is_number=column.dtype.is_numeric())
+        yield _Column(heading, texts, is_number=frame.schema[name].is_numeric())
 
 
-def _texts(frame: pl.DataFrame, name: str) -> pl.Series | None:
-    """The texts of a column of names, counts, bounds or p-values; None for values, whose texts have their limits."""
+def _is_shown(column: pl.Series) -> bool:
+    """True for columns with values that are neither the names of rows nor the ends of intervals."""
+    is_name = column.name in _IN_NAMES and not column.dtype.is_float()
+    return column.count() > 0 and not is_name and not column.name.endswith(("lower", "upper", "upper_bound"))
+
+
+def _texts(frame: pl.DataFrame, name: str, limits: tuple[str, str]) -> pl.Series:
+    """The texts of a column: counts, bounds, p-values, names, and values with their limits."""
     column = frame[name]
-    if name.endswith("lower_bound"):
-        ends = (rounded(frame[end]) for end in (name, name.replace("lower", "upper")))
-        return pl.select(pl.format("{} to {}", *ends)).to_series()
-    if column.dtype == pl.Boolean:
-        return column.replace_strict({True: "yes", False: "no"}, return_dtype=pl.String)
-    if not column.dtype.is_numeric():
-        joined = column.cast(pl.List(pl.String)).list.join(", ") if column.dtype == pl.List else column
-        return frame.with_columns(joined.alias(name)).select(crossed_text(name)).to_series()
-    if name.startswith(".p_"):
-        return as_p_value(column)
     if column.dtype.is_integer() or name == ".n_expected":
         return pl.Series([None if count is None else f"{count:,.0f}" for count in column], dtype=pl.String)
-    return None
-
-
-def _values(
-    plot: PlotInput, frame: pl.DataFrame, heading: str, name: str, limits: tuple[str, str]
-) -> tuple[str, pl.Series]:
-    """The heading of values, with the level of their limits if they have any, and their texts."""
-    texts = with_interval(frame, name, limits=limits)
-    if limits[0] == ".lower":
-        texts = texts.set((plot.frame[".group"] == plot.frame[".reference"]).fill_null(value=False), "Reference")
-    if not set(limits) <= set(frame.columns) or not any(frame[end].count() for end in limits):
-        return heading, texts
-    words = plot.limits.replace(plot.kind.limits, "range") if name == ".expected" else plot.limits
-    return f"{heading} ({words})", texts
+    texts = column_as_text(frame, name, limits=limits)
+    if name.endswith("lower_bound"):
+        upper = column_as_text(frame, name.replace("lower", "upper"))
+        texts = pl.select(pl.format("{} to {}", texts, upper)).to_series()
+    if column.dtype.is_float():
+        return texts.str.replace_all("-", _MINUS, literal=True)
+    return frame.with_columns(texts.alias(name)).select(crossed_text(name)).to_series()
 
 
 def _is_last(name: str) -> int:
@@ -356,9 +338,9 @@ def _is_last(name: str) -> int:
     return 2 if name in {".limit", ".margin", ".verdict", ".becomes"} else int(name.startswith(".p_"))
 
 
-def _heading(plot: PlotInput, frame: pl.DataFrame, name: str) -> str:
+def _heading(plot: PlotInput, name: str) -> str:
     """The heading of a column."""
-    titles, has_groups = list(plot.titles.values()), frame[".group"].count() > 0
+    frame, titles = plot.frame, list(plot.titles.values())
     model = {".one": ".model_one", ".other": ".model_other"}.get(name, "")
     if model:
         named = frame[model].drop_nulls().unique()
@@ -367,9 +349,16 @@ def _heading(plot: PlotInput, frame: pl.DataFrame, name: str) -> str:
         return plot.scale
     if name == ".estimate" and plot.kind is COMPONENTS:
         return "Difference"
-    if name == ".estimate" and has_groups and len(titles) == 1:
+    if name == ".estimate" and frame[".group"].count() and len(titles) == 1:
         return titles[0]
     return _HEADINGS.get(name, capitalized(worded(name)))
+
+
+def _level(plot: PlotInput, name: str, limits: tuple[str, str]) -> str:
+    """What the limits of a column are, with their level, as the end of its heading; empty without any."""
+    if not set(limits) <= set(plot.frame.columns) or not any(plot.frame[end].count() for end in limits):
+        return ""
+    return f" ({plot.limits.replace(plot.kind.limits, 'range') if name == '.expected' else plot.limits})"
 
 
 def _table_of_groups(plot: PlotInput, result: pl.DataFrame, worst: Any, min_n: int) -> _Table:
@@ -389,4 +378,4 @@ def _table_of_groups(plot: PlotInput, result: pl.DataFrame, worst: Any, min_n: i
     caption = f"{listed_titles(titles.values())} by {features}" if features else ""
     rows = PlotInput.of(plot.kind, wide.drop(shown))
     numbered = [(shown.index(name) + 2, row, note) for name, row, note in notes]
-    return _Table(_names(rows, rows.frame), columns, numbered, caption, [*filter(None, remarks)])
+    return _Table(_names(rows), columns, numbered, caption, [*filter(None, remarks)])

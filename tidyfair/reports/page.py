@@ -11,6 +11,7 @@ from functools import partial
 from html import escape
 from importlib import import_module
 from importlib.metadata import version
+from operator import itemgetter
 from pathlib import Path
 from platform import python_version
 from typing import Any
@@ -218,25 +219,14 @@ def report(
             )
             raise ArgumentError(msg)
         return page_of_models(result, "Comparison of models" if title == _TITLE else title, facts=facts)
-    if source.group_by:
-        msg = "report() is about one set of predictions: give it the frame without groups, or a part of it."
-        raise ArgumentError(msg)
     chosen = None if metrics is None else metric_set(metrics)
     given = by if isinstance(by, list) else [by]
-    _check_arguments(given, gate, options)
+    _check_arguments(given, gate, [*options, *(["group_by"] if source.group_by else [])], interactive=interactive)
     kind = "labels" if chosen else kind_of(source, truth, estimate, options)
     usual = UsualMetrics.of(given, kind, metrics=chosen, policy=policy)
     usual.results.run.options({name: value for name, value in options.items() if name != "suppress_below"})
-    if interactive and "suppress_below" in options:
-        msg = "report(): `interactive` shows counts along thresholds, so it does not go with `suppress_below`."
-        raise ArgumentError(msg)
     audit = AuditResults.of(usual, data, truth, estimate, options, gate, margin=margin)
-    if audit.tally.cut is not None and audit.tally.cut.several:
-        msg = f"report() is about one set of decisions: give one {audit.tally.cut.option}, not a list."
-        raise ArgumentError(msg)
-    if not audit.rows:
-        msg = "report() has nothing to tell: there are no rows."
-        raise ArgumentError(msg)
+    _check_audit(audit)
     usual.results.run.check_occurs(audit.tally, audit.options)
     own: dict[str, Any] = {
         "by": by, "metrics": metrics, "gate": gate, "unknown": unknown, "min_n": min_n, "min_share": min_share,
@@ -251,8 +241,16 @@ def report(
     )  # fmt: skip
 
 
-def _check_arguments(features: Sequence[object], gate: object, options: Iterable[str]) -> None:
-    """Refuse a feature that is named twice, a gate that is none, and options that a report decides for itself."""
+def _check_arguments(
+    features: Sequence[object], gate: object, options: Sequence[str], *, interactive: bool
+) -> None:  # fmt: skip
+    """Refuse groups, a feature that is named twice, a gate that is none, and options that a report does not take."""
+    if "group_by" in options:
+        msg = "report() is about one set of predictions: give it the frame without groups, or a part of it."
+        raise ArgumentError(msg)
+    if interactive and "suppress_below" in options:
+        msg = "report(): `interactive` shows counts along thresholds, so it does not go with `suppress_below`."
+        raise ArgumentError(msg)
     names = [feature for feature in features if isinstance(feature, str)]
     for name in names:
         if names.count(name) > 1:
@@ -265,6 +263,16 @@ def _check_arguments(features: Sequence[object], gate: object, options: Iterable
         if name in options:
             msg = f"report() decides `{name}` for itself; leave it out."
             raise ArgumentError(msg)
+
+
+def _check_audit(audit: AuditResults) -> None:
+    """Refuse several sets of decisions, and no rows."""
+    if audit.tally.cut is not None and audit.tally.cut.several:
+        msg = f"report() is about one set of decisions: give one {audit.tally.cut.option}, not a list."
+        raise ArgumentError(msg)
+    if not audit.rows:
+        msg = "report() has nothing to tell: there are no rows."
+        raise ArgumentError(msg)
 
 
 def page_of(
@@ -402,8 +410,11 @@ def _changes(result: pl.DataFrame) -> pl.DataFrame:
 
 
 def findings_of_models(changes: pl.DataFrame) -> list[str]:
-    """A sentence for each other model on what is shown of its metrics, such as that they are better; of groups too."""
-    sentences, outer = list[str](), key_columns(changes)
+    """A sentence for each other model on what is shown of its metrics, such as that they are better; of groups too.
+
+    Models that are better in something and worse in nothing are first, and those that are worse are last.
+    """
+    ranked, outer = list[tuple[bool, bool, str]](), key_columns(changes)
     for part in changes.partition_by(".model_other", maintain_order=True):
         names: dict[str, dict[str, None]] = {word: {} for word in _SHOWN}
         for row in part.iter_rows(named=True):
@@ -420,8 +431,9 @@ def findings_of_models(changes: pl.DataFrame) -> list[str]:
         clauses = [f"{word} in {', '.join(names[word])}" for word in _SHOWN if names[word]]
         every = f"any of {others}" if others == len(part) else f"{others} of {len(part)}"
         clauses += [f"no change is shown in {every} values"] if others else []
-        sentences.append(f"{part['.model_other'][0] or 'The other model'}: {'; '.join(clauses)}.")
-    return sentences
+        sentence = f"{part['.model_other'][0] or 'The other model'}: {'; '.join(clauses)}."
+        ranked.append((bool(names["worse"]), not names["better"], sentence))
+    return [sentence for *_, sentence in sorted(ranked, key=itemgetter(0, 1))]
 
 
 _SHOWN = ("better", "worse", "different", "equivalent", "not worse")

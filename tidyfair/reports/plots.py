@@ -62,7 +62,10 @@ if TYPE_CHECKING:
 __all__ = ["autoplot"]
 
 Form = Literal["dots", "heat map", "frontier"]
-OUTER, UNIT = ".outer", "\0unit"
+OUTER, METRIC, VALUE, COMPARED, LABEL, PANEL, GROUP, PAIR, UNIT = (
+    f"\0{name}" for name in ("outer", "metric", "value", "compared", "label", "panel", "group", "pair", "unit")
+)
+"""The columns of texts, and of units, that `PlotInput` adds to a result; no column of the user has their names."""
 CUT_TITLES: dict[str, str] = dict(
     zip(
         CUTS,
@@ -78,20 +81,26 @@ _OF_DISPARITIES = {"Differences": Span(reference=0), "Ratios": Span(low=0, refer
 """The panels of disparities, beside that of metrics."""
 _OVER_CUTS = (kinds.METRICS, kinds.VERDICTS, kinds.LOOK, kinds.GROUPS)
 """The kinds whose values are drawn over a list of cuts."""
+_NO_METRIC = {kinds.STANDARDIZED: "Means", kinds.QUANTILES: "Quantiles", kinds.SMALLEST: "Difference"}
+"""The title of what is compared in rows without a metric."""
 _SCALES = {kinds.STANDARDIZED: "standardized", kinds.QUANTILES: "ratio"}
 """The scale of kinds of comparisons that have no column of it."""
 _CONTEXTS: Mapping[str, str] = {"overall": "all rows", "rest": "all other groups"}
-_OTHER_ENDS = {
-    ".lower": ".upper", ".upper": ".lower", ".expected_lower": ".expected_upper", ".expected_upper": ".expected_lower"
-}  # fmt: skip
+ENDS, EXPECTED = (".lower", ".upper"), (".expected_lower", ".expected_upper")
+_OTHER_ENDS = {one: other for ends in (ENDS, EXPECTED) for one, other in permutations(ends)}
 """The other end of an interval, which is drawn if either has values."""
+_FAIRER = {
+    "minimize": "\N{DOWNWARDS ARROW} lower is fairer", "maximize": "\N{UPWARDS ARROW} higher is fairer",
+    "zero": "the nearer to 0 the fairer", "one": "the nearer to 1 the fairer",
+}  # fmt: skip
+"""The side of an axis on which a disparity is small, by its direction."""
 _NAMED = 2
 """The number of metrics or features that a title names."""
 
 
 @dataclass(frozen=True)
 class PlotInput:
-    """A result and the options of its plot."""
+    """A result with what its rows are about in words, and the options of its plot."""
 
     kind: ResultKind
     frame: pl.DataFrame
@@ -102,7 +111,6 @@ class PlotInput:
     """The name of the key that is a period, which is `.period` in the frame; empty where there is none."""
     cuts: list[str]
     """The columns of cuts and points that the result has."""
-    expected: pl.DataFrame | None = None
     form: Form | None = None
     at: float | None = None
     models: tuple[str, str] = ("", "")
@@ -123,7 +131,37 @@ class PlotInput:
         lacking = RESERVED.difference(frame.columns)
         nothing = pl.repeat(None, len(frame), dtype=pl.Null, eager=True)
         completed = frame.hstack([nothing.alias(name) for name in lacking])
-        return cls(kind, completed, outer, period, [name for name in CUTS if name not in lacking])
+        plot = cls(kind, completed, outer, period, [name for name in CUTS if name not in lacking])
+        return replace(plot, frame=plot._with_texts())
+
+    def _with_texts(self) -> pl.DataFrame:
+        """The frame with columns of what its rows are about, as people write it.
+
+        `METRIC` is the title of the metric with its time or other cut, unless values are drawn over these; `VALUE` has
+        the label too, `COMPARED` the feature, `LABEL` the feature and the outer group, and `PANEL` label and feature.
+        """
+        otherwise = _NO_METRIC.get(self.kind, "")
+        metric = (
+            pl.col(".metric").cast(pl.String).replace_strict(self.titles, default=otherwise, return_dtype=pl.String)
+        )
+        if self.cuts and not (self.kind in _OVER_CUTS and self.cut is not None):
+            metric = pl.struct(".metric", *self.cuts).map_elements(
+                lambda row: at_cut(self.titles.get(row[".metric"], otherwise), row), return_dtype=pl.String
+            )
+        by = pl.col(".by").cast(pl.String)
+        feature = pl.format(" by {}", by.str.replace_all(":", " and ", literal=True)).fill_null("")
+        level = pl.format(" of {}", pl.col(".level").cast(pl.String)).fill_null("")
+        is_ratio = pl.col(".scale").cast(pl.String).str.ends_with("ratio").fill_null(value=False)
+        sign = pl.when(is_ratio).then(pl.lit("/")).otherwise(pl.lit("\N{MINUS SIGN}"))
+        outer = pl.col(OUTER) if self.outer else pl.lit("all rows")
+        with_metric = self.frame.with_columns(
+            metric.alias(METRIC), outer.alias(OUTER), groups_in_words(self.frame).alias(GROUP),
+            pl.format("{} {} {}", crossed_text(".group"), sign, crossed_text(".other")).alias(PAIR),
+        )  # fmt: skip
+        return with_metric.with_columns(
+            (pl.col(METRIC) + level).alias(VALUE), (pl.col(METRIC) + feature).alias(COMPARED),
+            (pl.col(METRIC) + level + feature).alias(PANEL), self.with_outer(pl.col(METRIC) + feature).alias(LABEL),
+        )  # fmt: skip
 
     def with_units(self, units: Units) -> PlotInput:
         """The same with the unit of each row, which is empty for plain numbers."""
@@ -175,50 +213,9 @@ class PlotInput:
         holds_for_all = is_adjusted or self.frame[".model_other"].n_unique() > 1
         return f"{level_of(self.frame) * 100:g}% {'simultaneous ' if holds_for_all else ''}{words}"
 
-    def metric(self) -> pl.Expr:
-        """The title of the metric of a row, with its time or other cut, unless values are drawn over these."""
-        is_over_cuts = self.kind in _OVER_CUTS and self.cut is not None
-        if is_over_cuts or not self.cuts:
-            return pl.col(".metric").replace_strict(self.titles, default="", return_dtype=pl.String)
-
-        return pl.struct(".metric", *self.cuts).map_elements(
-            lambda row: at_cut(self.titles.get(row[".metric"], ""), row), return_dtype=pl.String
-        )
-
-    def compared(self) -> pl.Expr:
-        """The title of a metric, and the feature by which it is compared."""
-        return self.metric() + by_text()
-
-    def label(self) -> pl.Expr:
-        """The same, with the outer group."""
-        return self.with_outer(self.compared())
-
     def with_outer(self, text: pl.Expr) -> pl.Expr:
         """A text with the outer group, if there is one."""
         return pl.format("{}, {}", text, OUTER) if self.outer else text
-
-    def panel(self) -> pl.Expr:
-        """The metric of a value of a group, its label, and the feature."""
-        return self.metric() + level_text() + by_text()
-
-    def text(self, template: str, frame: pl.DataFrame) -> pl.Expr:
-        """A text of each row, such as `{pair} ({.pairs})`: braces have columns, or the words of a row."""
-        words: dict[str, Callable[[], pl.Expr]] = {
-            "metric": self.metric, "panel": self.panel, "label": self.label, "pair": pair_text,
-            "outer": lambda: pl.col(OUTER) if self.outer else pl.lit("all rows"),
-            "label or difference": lambda: pl.when(pl.col(".metric").is_null()).then(pl.lit("Difference")).otherwise(
-                self.label()
-            ),
-        }  # fmt: skip
-        parts: list[pl.Expr] = []
-        for name in re.findall(r"{(.+?)}", template):
-            if name in words:
-                parts.append(words[name]())
-            elif frame.schema[name].is_integer() or frame.schema[name] == pl.String:
-                parts.append(pl.col(name))
-            else:
-                parts.append(pl.lit(texts_of(frame.select(name))))
-        return pl.format(re.sub(r"{.+?}", "{}", template), *parts)
 
     def with_counts(self, frame: pl.DataFrame, label: pl.Expr) -> tuple[pl.Series, str]:
         """Labels of groups with the rows that their metrics are shares of, and the note on these.
@@ -254,20 +251,21 @@ class PlotInput:
 
         Metrics, differences and ratios have a panel; so has a metric whose values exceed 1, or that is best at 0 or 1.
         """
-        keys = frame.select(".metric", ".by").rows()
-        beyond = frame.filter(pl.col(".estimate").is_finite() & (pl.col(".estimate").abs() > 1))
-        large_kinds = {_panel_of(*key) for key in beyond.select(".metric", ".by").unique().rows()}
-        panels: dict[tuple[str, str | None], str] = {}
-        spans: dict[str, Span] = {}
-        for key in dict.fromkeys(keys):
-            kind = _panel_of(*key)
-            span = _OF_DISPARITIES.get(kind) or span_of_metric(key[0])
-            alone = kind == "Metrics" and (span.reference is not None or kind in large_kinds)
-            panel = self.titles[key[0]] if alone or kind in large_kinds - {"Ratios"} else kind
-            panels[key] = panel
-            spans[panel] = _joined_span(spans[panel], span) if panel in spans else span
-        names = pl.Series("panel", [panels[key] for key in keys], pl.String)
-        frame = frame.with_columns(names, span_column([spans[name] for name in names]))
+        rows = frame.select(".metric", ".by").rows()
+        spans = span_column(_OF_DISPARITIES.get(_panel_of(*row)) or span_of_metric(row[0]) for row in rows)
+        frame = frame.with_columns(spans, pl.Series("panel", [_panel_of(*row) for row in rows], pl.String))
+        low, high, reference = (pl.col("span").struct.field(name) for name in ("low", "high", "reference"))
+        is_beyond = pl.col(".estimate").is_finite() & (pl.col(".estimate").abs() > 1)
+        is_large = is_beyond.any().over("panel") & (pl.col("panel") != "Ratios")
+        is_alone = is_large | (reference.is_not_null() & (pl.col("panel") == "Metrics"))
+        title = pl.col(".metric").replace_strict(self.titles, return_dtype=pl.String)
+        frame = frame.with_columns(panel=pl.when(is_alone).then(title).otherwise("panel"))
+        span = pl.struct(
+            low=pl.when(low.is_not_null().all()).then(low.min()),
+            high=pl.when(high.is_not_null().all()).then(high.max()),
+            reference=pl.when(reference.n_unique() == 1).then(reference.first()), is_whole=False,
+        )  # fmt: skip
+        frame = frame.with_columns(span.over("panel").alias("span"))
         if UNIT not in frame.columns or frame[UNIT].n_unique() < 2:
             return frame
         # an axis has one unit
@@ -289,10 +287,28 @@ def listed_names(names: Iterable[str]) -> str:
     return f"{', '.join(first)} and {last}" if first else last
 
 
+def prose_of(titles: Iterable[str]) -> str:
+    """The distinct titles of metrics inside a sentence."""
+    return listed_names(map(in_prose, titles))
+
+
 def listed_titles(titles: Iterable[str]) -> str:
     """The distinct titles of metrics, as one: the first starts with a capital letter."""
     first, *others = dict.fromkeys(titles)
     return listed_names([first, *map(in_prose, others)])
+
+
+def subject_of(frame: pl.DataFrame, words: Callable[[Iterable[str]], str] = listed_titles) -> str:
+    """The metrics of a result and the features by which it compares groups, such as `Accuracy by sex and race`."""
+    features = frame[".by"].drop_nulls()
+    return (
+        f"{words(frame[METRIC])} by {listed_names(map(by_words, features))}" if len(features) else words(frame[METRIC])
+    )
+
+
+def with_shorter(title: str, end: str) -> list[str]:
+    """A title with its end, and without it where there is no room."""
+    return [title + end, title]
 
 
 def by_words(by: str) -> str:
@@ -300,15 +316,15 @@ def by_words(by: str) -> str:
     return by.replace(":", " and ")
 
 
-def by_text() -> pl.Expr:
-    """The feature that a value is compared by, nothing for all rows."""
-    by = pl.col(".by").cast(pl.String).str.replace_all(":", " and ", literal=True)
-    return pl.format(" by {}", by).fill_null("")
-
-
-def level_text() -> pl.Expr:
-    """The label that a value is about, nothing where there is none."""
-    return pl.format(" of {}", pl.col(".level").cast(pl.String)).fill_null("")
+def groups_in_words(frame: pl.DataFrame) -> pl.Expr:
+    """The group of each row as people write it: the parts of a crossing with commas between them."""
+    is_single = pl.col(".by").cast(pl.String).is_in(frame.columns)
+    text = pl.when(is_single).then(pl.col(".group").cast(pl.String)).otherwise(crossed_text(".group"))
+    for by, features in crossed_features(frame).items():
+        parts = [texts_of(frame.select(name)) for name in features]
+        joined = pl.select(pl.concat_str(parts, separator=", ")).to_series()
+        text = pl.when(pl.col(".by") == by).then(joined).otherwise(text)
+    return text
 
 
 def crossed_features(frame: pl.DataFrame) -> dict[str, list[str]]:
@@ -324,23 +340,6 @@ def crossed_features(frame: pl.DataFrame) -> dict[str, list[str]]:
         if features:
             crossed[by] = list(features)
     return crossed
-
-
-def with_group_text(frame: pl.DataFrame) -> pl.DataFrame:
-    """A frame whose `.group` is as people write it: the parts of a crossing with commas between them."""
-    text = pl.col(".group")
-    for by, features in crossed_features(frame).items():
-        parts = [texts_of(frame.select(name)) for name in features]
-        joined = pl.select(pl.concat_str(parts, separator=", ")).to_series()
-        text = pl.when(pl.col(".by") == by).then(joined).otherwise(text)
-    return frame.with_columns(text.alias(".group"))
-
-
-def pair_text() -> pl.Expr:
-    """The two groups of a comparison."""
-    is_ratio = pl.col(".scale").cast(pl.String).str.ends_with("ratio").fill_null(value=False)
-    sign = pl.when(is_ratio).then(pl.lit("/")).otherwise(pl.lit("\N{MINUS SIGN}"))
-    return pl.format("{} {} {}", crossed_text(".group"), sign, crossed_text(".other"))
 
 
 def with_outer_text(frame: pl.DataFrame, outer: list[str]) -> pl.DataFrame:
@@ -362,6 +361,10 @@ def table_of(frame: pl.DataFrame, *marks: str, **columns: Any) -> pl.DataFrame:
     shown = {name: pl.col(name) for name in ("panel", "span", "scale") if name in frame.columns}
     if UNIT in frame.columns:
         shown["unit"] = pl.col(UNIT)
+    if ".lower" in marks:
+        shown |= {
+            name: pl.Series(mask) for name, mask in zip(("above", "below"), open_ends(frame), strict=True) if any(mask)
+        }
     for name in marks:
         if name == ".estimate" or frame[name].count() or frame[_OTHER_ENDS.get(name, name)].count():
             is_empty = frame.schema[name] == pl.Null
@@ -416,18 +419,10 @@ def span_of_metric(name: str) -> Span:
     return Span(low, high, reference)
 
 
-def _joined_span(one: Span, other: Span) -> Span:
-    """The known ends of values of both kinds."""
-    low = None if one.low is None or other.low is None else min(one.low, other.low)
-    high = None if one.high is None or other.high is None else max(one.high, other.high)
-    return Span(low, high, one.reference if one.reference == other.reference else None)
-
-
 Drawing: TypeAlias = Callable[[PlotInput], Picture]
 _SURE, _LEVEL = 0.05, 0.95
 """Below this p-value a sentence calls a difference larger than chance explains; the level of intervals drawn here."""
 _NO_DIFFERENCE = Span(reference=0)
-_OF_NUMBERS = {kinds.STANDARDIZED: "Standardized differences in means", kinds.QUANTILES: "Ratios of quantiles"}
 _LONG_NUMBER = re.compile(r"\d+\.\d{4,}")
 _PIXELS, _FEWEST_PIXELS = 300, 40
 """Points of a curve that fall on the same of so many pixels of an axis look like one."""
@@ -447,69 +442,15 @@ _LARGEST_CROSSING = 400
 """The number of cells of a heat map that can still be read."""
 
 
-def _drawn(
-    draw: Callable[..., Any], *titles: str, notes: Sequence[str] = (), marks: Sequence[str] = (".lower", ".upper"),
-    rows: pl.Expr | None = None, nothing: str = "", scaled: str = "", columns: Mapping[str, Any], **settings: Any,
-) -> Drawing:  # fmt: skip
-    """The drawing of results that have a mark for each of their rows.
-
-    Args:
-        draw: The shape of marks.
-        titles: The title, and shorter ones. They and the notes name in braces what `_WORDS` has.
-        notes: Sentences below the title.
-        marks: The columns of marks that are drawn where a result has them.
-        rows: The rows that are drawn, if not all are.
-        nothing: What is wrong where there are none.
-        scaled: The values whose scales make panels.
-        columns: The columns of the table of the picture: those of results, expressions, texts of `PlotInput.text`, or
-            functions of the input and the rows.
-        settings: Other fields of the picture.
-    """
-
-    def picture(plot: PlotInput) -> Picture:
-        frame = plot.frame if rows is None else plot.frame.filter(rows)
-        if nothing and frame.is_empty():
-            msg = f"autoplot() has nothing to draw: {nothing}."
-            raise ArgumentError(msg)
-        if scaled:
-            frame = plot.with_scales(frame.with_columns(pl.col(scaled).alias(".estimate")))
-        table = table_of(frame, *marks, **{name: _column(value, plot, frame) for name, value in columns.items()})
-
-        def worded(templates: Sequence[str]) -> list[str]:
-            return [
-                text.format(
-                    **{name: words(plot, frame, table) for name, words in _WORDS.items() if f"{{{name}}}" in text}
-                )
-                for text in templates
-            ]
-
-        return Picture(draw, table, worded(titles), worded(notes), **settings)
-
-    return picture
+def _with_note(picture: Picture, start: str, entries: Sequence[Mapping[str, Any]]) -> Picture:
+    """A picture with a note on the groups that are left out, if there are any."""
+    left_out = left_out_in_words(entries, metric=in_prose)
+    return replace(picture, notes=[*picture.notes, f"{start}: {left_out}"]) if left_out else picture
 
 
-def _column(value: Any, plot: PlotInput, frame: pl.DataFrame) -> Any:
-    """A column of the table of a picture."""
-    if isinstance(value, str) and "{" in value:
-        return plot.text(value, frame)
-    return value(plot, frame) if callable(value) else value
-
-
-_WORDS: Mapping[str, Callable[[PlotInput, pl.DataFrame, pl.DataFrame], object]] = {
-    "metrics": lambda _plot, _frame, table: listed_titles(table["panel"]),
-    "prose": lambda _plot, _frame, table: listed_names(map(in_prose, table["panel"])),
-    "labels": lambda plot, frame, _table: listed_names(map(in_prose, frame.select(plot.label()).to_series())),
-    "limits": lambda plot, _frame, _table: plot.limits,
-    "one": lambda plot, _frame, _table: plot.models[0],
-    "other": lambda plot, _frame, _table: plot.models[1],
-    "resamples": lambda _plot, frame, _table: frame[".n"][0],
-    "power": lambda _plot, frame, _table: f"{frame['.power'].fill_null(0.8)[0] * 100:g}",
-    "sure": lambda _plot, frame, _table: _number_of_sure(frame) or "none",
-    "number": lambda _plot, frame, _table: len(frame),
-    "changes": lambda _plot, frame, _table: "change" if len(frame) == 1 else "changes",
-    "gray": lambda _plot, _frame, table: "gray: p of 0.05 or more" if "expected_lower" in table.columns else "",
-}
-"""What titles and notes name in braces, of the result, the rows that are drawn, or the table of the picture."""
+def _counted(number: int, frame: pl.DataFrame, rows: str) -> str:
+    """How many of the rows of a table something holds for, as the start of a sentence."""
+    return f"{number or 'None'} of {len(frame)} {rows} {'is' if number == 1 else 'are'}"
 
 
 def _number_of_sure(frame: pl.DataFrame) -> int:
@@ -523,51 +464,39 @@ def _number_of_sure(frame: pl.DataFrame) -> int:
 def results_plot(plot: PlotInput) -> Picture:
     """Metrics, disparities and verdicts, with the groups that these leave out."""
     several = plot.frame[".by"].drop_nulls().n_unique() > 1
-    entries: list[dict[str, Any]] = []
-    for by, left_out in plot.frame.select(".by", ".left_out").rows():
-        for entry in left_out or ():
-            name = f"{by_words(by)} {entry['group']}" if several else entry["group"]
-            entries.append({**entry, "group": name})
-    return _with_note(_results_picture(plot), "left out", entries)
+    entries = [
+        {**entry, "group": f"{by_words(by)} {entry['group']}" if several else entry["group"]}
+        for by, left_out in plot.frame.select(".by", ".left_out").rows()
+        for entry in left_out or ()
+    ]
+    return _with_note(_picture_of_results(plot), "left out", entries)
 
 
-def _with_note(picture: Picture, start: str, entries: Sequence[Mapping[str, Any]]) -> Picture:
-    """A picture with a note on the groups that are left out, if there are any."""
-    left_out = left_out_in_words(entries, metric=in_prose)
-    return replace(picture, notes=[*picture.notes, f"{start}: {left_out}"]) if left_out else picture
-
-
-def _results_picture(plot: PlotInput) -> Picture:
+def _picture_of_results(plot: PlotInput) -> Picture:
     """Metrics and disparities: one value each, or one for each threshold or outer group."""
     cut, judged = plot.cut, plot.kind is not kinds.METRICS
     at_points = judged and cut in POINTS
-    frame = plot.frame.with_columns(what=plot.compared())
-    if plot.expected is not None and not at_points and (cut or (plot.outer and not judged)):
-        msg = "`beside` is drawn behind single disparities, not behind lines and strips."
-        raise ArgumentError(msg)
     if cut and not at_points:
         # a panel for all metrics of a scale, and a color for each; with outer groups, these have the colors
-        values = plot.with_scales(_with_cuts(frame, cut)).with_columns(series="what")
-        if plot.outer:
-            values = values.with_columns(panel="what", series=OUTER)
-        return _over_cuts(plot, frame, cut, values, listed_titles(values["what"]))
-    frame = plot.with_scales(frame)
+        values = plot.with_scales(_with_cuts(plot.frame, cut))
+        panel, series = (COMPARED, OUTER) if plot.outer else ("panel", COMPARED)
+        values = values.with_columns(panel=panel, series=series)
+        return _over_cuts(plot, cut, values, listed_titles(values[COMPARED]))
+    frame = plot.with_scales(plot.frame)
     if plot.outer and not judged:
-        return _over_outer(plot, frame)
-    marks = (".estimate", ".limit", ".verdict", ".lower", ".upper", ".expected_lower", ".expected_upper")
+        return _over_outer(plot, frame, COMPARED)
+    marks = (".estimate", ".limit", ".verdict", *ENDS, *EXPECTED)
     if at_points:
         # a panel for each metric, as lines have no room for limits
         names = [capitalized(cut_in_words(row).removeprefix("at ")) for row in frame.iter_rows(named=True)]
         points = pl.Series(names, dtype=pl.String)
-        rows = plot.with_outer(pl.when(points == "").then("what").otherwise(points))
-        table = table_of(frame, *marks, panel="what", what=rows, why=reason())
-        alone = frame["what"][0] if frame["what"].n_unique() == 1 else ""
+        rows = plot.with_outer(pl.when(points == "").then(COMPARED).otherwise(points))
+        table = table_of(frame, *marks, panel=COMPARED, what=rows, why=reason())
+        alone = frame[COMPARED][0] if frame[COMPARED].n_unique() == 1 else ""
         return Picture(dots, table, _verdicts_in_words(frame), [alone, f"lines: {plot.limits}"])
-    if plot.expected is not None:
-        frame = _with_expected(frame, plot.expected)
-    table = table_of(frame, *marks, what=plot.label(), why=reason())
+    table = table_of(frame, *marks, what=LABEL, why=reason())
     verdicts = _verdicts_in_words(frame) if judged else []
-    return Picture(dots, table, [*verdicts, listed_titles(frame["what"])], _notes_on_marks(plot, table))
+    return Picture(dots, table, [*verdicts, listed_titles(frame[COMPARED])], _notes_on_marks(plot, table))
 
 
 def _notes_on_marks(plot: PlotInput, table: pl.DataFrame) -> list[str]:
@@ -583,61 +512,43 @@ def _verdicts_in_words(frame: pl.DataFrame) -> list[str]:
     if len(frame) == 1:
         verdict = frame[".verdict"][0]
         one, _ = _VERBS.get(verdict, (f"is {verdict}", ""))
-        return [f"{frame['what'][0]} {one}"]
-    parts: list[str] = []
-    for verdict, (one, several) in _VERBS.items():
-        many = number.get(verdict, 0)
-        if many:
-            parts.append(f"{many} {one if many == 1 else several}")
+        return [f"{frame[COMPARED][0]} {one}"]
+    parts = [f"{many} {verbs[many > 1]}" for verdict, verbs in _VERBS.items() if (many := number.get(verdict, 0))]
     both = " and ".join(parts) if len(parts) < 3 else ", ".join(parts)
     return [f"Of {len(frame)} limits, {both}", ", ".join(parts)]
-
-
-def _with_expected(frame: pl.DataFrame, expected: pl.DataFrame) -> pl.DataFrame:
-    """Disparities with the range that is expected if groups are equal."""
-    ends = [".expected_lower", ".expected_upper"]
-    keys = [name for name in (".metric", ".by", OUTER) if name in expected.columns]
-    ranges = expected.select(*keys, *ends).unique(keys)
-    joined = frame.drop(ends).join(ranges, on=keys, how="left", nulls_equal=True, maintain_order="left")
-    if joined[".expected_lower"].null_count() == len(joined):
-        msg = "`beside` holds none of the disparities of the result."
-        raise ArgumentError(msg)
-    return joined
 
 
 def groups_plot(plot: PlotInput) -> Picture:
     """Values of groups, with those that are drawn and not compared."""
     is_small = pl.col(".status").cast(pl.String).is_in([Status.BELOW_MIN_N.value, Status.BELOW_MIN_SHARE.value])
-    small = with_group_text(plot.frame.filter(is_small & pl.col(".estimate").is_not_null()))
-    needed = pl.col(".group", ".metric", ".level", ".status", ".denominator")
-    entries = small.select(needed.name.map(lambda name: name.removeprefix("."))).to_dicts()
-    return _with_note(_groups_picture(plot), "not compared", entries)
+    small = plot.frame.filter(is_small & pl.col(".estimate").is_not_null())
+    entries = small.select(group=GROUP, metric=".metric", level=".level", status=".status").to_dicts()
+    return _with_note(_picture_of_groups(plot), "not compared", entries)
 
 
-def _groups_picture(plot: PlotInput) -> Picture:
+def _picture_of_groups(plot: PlotInput) -> Picture:
     """Values of groups around the value of all, over thresholds, crossed, or in strips of outer groups."""
-    frame = plot.frame
-    grouped = frame.drop_nulls(".by")
-    if grouped.is_empty():
+    frame = plot.frame.drop_nulls(".by")
+    if frame.is_empty():
         msg = "autoplot() draws the values of groups, and these are of all rows: compare groups, or draw the result."
         raise ArgumentError(msg)
     # a single feature is in the title
-    panel = plot.metric() + level_text() if grouped[".by"].n_unique() == 1 else plot.panel()
-    grouped = with_spans(grouped.with_columns(panel=panel))
-    named = with_group_text(grouped)
+    frame = with_spans(frame.with_columns(panel=VALUE if frame[".by"].n_unique() == 1 else PANEL))
     if plot.cut is not None:
-        return groups_over_cuts(plot, named, plot.cut)
+        values = _with_treat_all(_with_cuts(frame, plot.cut), plot.cut)
+        values = values.with_columns(series=plot.with_outer(pl.col(GROUP)))
+        return _over_cuts(plot, plot.cut, values, subject_of(values))
     if plot.outer:
-        return _over_outer(plot, named.with_columns(what=".group"))
-    titles = _titles_of_groups(plot, named)
-    if is_crossed(grouped) and plot.form != "dots":
-        return _crossing(plot, grouped, titles)
-    labels, counted = plot.with_counts(named, pl.col(".group"))
-    if frame[".by"].has_nulls():
+        return _over_outer(plot, frame, GROUP)
+    titles = _titles_of_groups(frame)
+    if is_crossed(frame) and plot.form != "dots":
+        return _crossing(plot, frame, titles)
+    labels, counted = plot.with_counts(frame, pl.col(GROUP))
+    if plot.frame[".by"].has_nulls():
         keys = [".metric", ".level"]
-        overall = frame.filter(pl.col(".by").is_null()).select(*keys, pl.col(".estimate").alias(".limit"))
-        named = named.drop(".limit").join(overall, on=keys, how="left", nulls_equal=True, maintain_order="left")
-    table = table_of(named, ".estimate", ".lower", ".upper", ".limit", ".raw", what=labels, why=reason())
+        overall = plot.frame.filter(pl.col(".by").is_null()).select(*keys, pl.col(".estimate").alias(".limit"))
+        frame = frame.drop(".limit").join(overall, on=keys, how="left", nulls_equal=True, maintain_order="left")
+    table = table_of(frame, ".estimate", *ENDS, ".limit", ".raw", what=labels, why=reason())
     return Picture(dots, table, titles, [counted, *_notes_on_marks(plot, table)], limit="all rows")
 
 
@@ -647,16 +558,15 @@ def is_crossed(frame: pl.DataFrame) -> bool:
     return len(by) == 1 and len(crossed_features(frame).get(by[0], [])) == 2
 
 
-def _titles_of_groups(plot: PlotInput, grouped: pl.DataFrame) -> list[str]:
+def _titles_of_groups(frame: pl.DataFrame) -> list[str]:
     """The range of a single metric as a sentence, or the names of several."""
-    by = listed_names(map(by_words, grouped[".by"]))
-    title = f"{listed_titles(grouped.select(plot.metric()).to_series())} by {by}"
-    finite = grouped.filter(pl.col(".estimate").is_finite()).sort(".estimate", maintain_order=True)
-    if grouped["panel"].n_unique() > 1 or len(finite) < 2 or finite[".estimate"].n_unique() == 1:
-        return [title]
-    low, high = (number_text(finite[".estimate"][row]) for row in (0, -1))
-    first, last = finite[".group"][0], finite[".group"][-1]
-    return [f"{title} is {low} for {first} and {high} for {last}", f"{title} ranges from {low} to {high}", title]
+    subject = subject_of(frame)
+    finite = frame.filter(pl.col(".estimate").is_finite()).sort(".estimate", maintain_order=True)
+    if frame["panel"].n_unique() > 1 or len(finite) < 2 or finite[".estimate"].n_unique() == 1:
+        return [subject]
+    (first, low), *_, (last, high) = finite.select(GROUP, ".estimate").rows()
+    low, high = number_text(low), number_text(high)
+    return [f"{subject} is {low} for {first} and {high} for {last}", f"{subject} ranges from {low} to {high}", subject]
 
 
 def _crossing(plot: PlotInput, grouped: pl.DataFrame, titles: list[str]) -> Picture:
@@ -681,21 +591,22 @@ def _crossing(plot: PlotInput, grouped: pl.DataFrame, titles: list[str]) -> Pict
     return Picture(heat_map, table, titles, ["stronger colors: higher values"], names=(row_name, column_name))
 
 
-def _over_outer(plot: PlotInput, frame: pl.DataFrame) -> Picture:
+def _over_outer(plot: PlotInput, frame: pl.DataFrame, what: str) -> Picture:
     """Outer groups, such as folds: dots with their intervals where there are any, else strips."""
-    of_groups = frame[".group"].count() > 0
-    outer = " and ".join(plot.outer)
-    names = frame["panel"] if of_groups else frame["what"]
-    titles = [f"{listed_titles(names)} in each {outer}", f"Values in each {outer}"]
+    of_groups, outer = what == GROUP, " and ".join(plot.outer)
+    titles = [
+        f"{listed_titles(frame['panel' if of_groups else what])} in each {outer}", f"Values in each {outer}"
+    ]  # fmt: skip
     if has_intervals(frame):
-        panel = pl.format("{}: {}", "panel", "what") if of_groups else pl.col("what")
-        table = table_of(frame, ".estimate", ".lower", ".upper", panel=panel, what=OUTER, why=reason())
+        panel = pl.format("{}: {}", "panel", what) if of_groups else pl.col(what)
+        table = table_of(frame, ".estimate", *ENDS, panel=panel, what=OUTER, why=reason())
         return Picture(dots, table, titles, [f"lines: {plot.limits}"])
     # chance adds to every unsigned disparity, so that a mean of disparities is biased
     has_mean = pl.lit(value=True) if of_groups else pl.col(".by").is_null()
-    average = pl.col(".estimate").mean().over("panel", "what")
-    mean = pl.when(has_mean & average.is_finite()).then(average)
-    table = table_of(frame, ".estimate", what="what", outer=OUTER, mean=mean)
+    average = pl.col(".estimate").mean().over("panel", what)
+    table = table_of(
+        frame, ".estimate", what=what, outer=OUTER, mean=pl.when(has_mean & average.is_finite()).then(average)
+    )
     notes = [f"ticks: one value per {outer}"]
     if table["mean"].count():
         without = " (none for disparities: chance adds to each)" if table["mean"].has_nulls() else ""
@@ -705,109 +616,43 @@ def _over_outer(plot: PlotInput, frame: pl.DataFrame) -> Picture:
 
 def confusion_plot(plot: PlotInput) -> Picture:
     """Counts of labels against predictions, with their shares of each true label."""
-    frame = plot.frame
-    count = pl.coalesce(".weight", ".n").cast(pl.Float64)
+    rows = pl.coalesce(".weight", ".n").cast(pl.Float64)
     row, column = (pl.col(name).cast(pl.String).fill_null("null") for name in (".truth", ".predicted"))
-    panel = pl.col(OUTER) if plot.outer else pl.lit("")
-    table = frame.select(panel=panel, row=row, column=column, rows=count)
-    share = pl.col("rows") / pl.col("rows").sum().over("panel", "row")
-    table = table.with_columns(share.fill_nan(None).alias("estimate"))
-    texts = [f"{rows:,.0f}" if rows == int(rows) else f"{rows:,.1f}" for rows in table["rows"]]
+    share = (rows / rows.sum().over(OUTER, row)).fill_nan(None)
+    table = plot.frame.select(
+        panel=pl.col(OUTER) if plot.outer else pl.lit(""), row=row, column=column, rows=rows, estimate=share
+    )
+    counts = [f"{count:,.0f}" if count == int(count) else f"{count:,.1f}" for count in table["rows"]]
     shares = ["" if value is None else f"{value * 100:.1f}%" for value in table["estimate"]]
-    table = table.with_columns(pl.Series("text", texts), pl.Series("below", shares))
-    right = float(table.filter(pl.col("row") == pl.col("column"))["rows"].sum())
-    total = float(table["rows"].sum())
+    right, total = (float(part["rows"].sum()) for part in (table.filter(pl.col("row") == pl.col("column")), table))
     titles = [f"{right / total * 100:.1f}% of {total:,.0f} predictions are right"] if total else []
-    titles.append("Confusion matrix")
     if plot.outer:
-        titles = [f"Confusion matrices by {' and '.join(plot.outer)}", "Confusion matrices"]
-    notes = ["shares are of all rows with the same truth"]
-    return Picture(heat_map, table, titles, notes, names=("truth", "predicted"))
+        titles = [f"Confusion matrices by {' and '.join(plot.outer)}"]
+    return Picture(
+        heat_map, table.with_columns(text=pl.Series(counts), below=pl.Series(shares)),
+        [*titles, "Confusion matrices" if plot.outer else "Confusion matrix"],
+        ["shares are of all rows with the same truth"], names=("truth", "predicted"),
+    )  # fmt: skip
 
 
 # Lines
 
 
-def risk_coverage_plot(plot: PlotInput) -> Picture:
-    """The risk of the rows that a model decides about over their share; of groups, over that of all rows."""
-    share = ".overall_coverage" if plot.outer else ".coverage"
-    table = _points(plot, pl.col(share), pl.col(".risk"))
-    x = "Coverage of all groups together" if plot.outer else "Coverage (share of rows decided about)"
-    titles, span = _titles(plot, "Risk-coverage curve"), Span(low=0)
-    y = "Risk (share of errors among these)"
-    return Picture(lines, table, titles, (), span, x=[x], y=[y, "Risk"], x_span=Span(0, 1))
+def _curve(
+    plot: PlotInput, name: str, x: tuple[str, pl.Expr], y: tuple[str, pl.Expr], notes: Sequence[str] = (),
+    *, columns: Mapping[str, Any] | None = None, **settings: Any,
+) -> Picture:  # fmt: skip
+    """A curve, or one for each outer group, with the titles of both axes and what they show."""
+    titles = [f"{name}s by {' and '.join(plot.outer)}", f"{name}s"] if plot.outer else [name]
+    table = _points(plot.frame, x[1], y[1], **(columns or {}))
+    return Picture(lines, table, titles, notes, x=x[0], y=y[0], **settings)
 
 
-def feature_plot(plot: PlotInput) -> Picture:
-    """A metric over a feature, with its simultaneous band."""
-    values = plot.frame
-    series = pl.col(OUTER) if plot.outer else pl.lit("all rows")
-    table = values.select(
-        panel=plot.metric(), series=series, x=pl.col(".at").cast(pl.Float64), estimate=".estimate", lower=".lower",
-        upper=".upper",
-    ).drop_nulls("estimate")  # fmt: skip
-    feature, metric = values[".by"][0], table["panel"][0]
-    name = f"{metric} over {feature}"
-    titles = [f"{name} by {' and '.join(plot.outer)}", name] if plot.outer else [name]
-    notes = ["bands hold the whole curve"]
-    return Picture(lines, table.with_columns(panel=pl.lit("")), titles, notes, x=[feature], y=[metric])
-
-
-def calibration_plot(plot: PlotInput) -> Picture:
-    """Observed rate of events over mean score, with intervals where rows count alike; of isotonic bins, as steps."""
-    is_isotonic = plot.frame[".lowest_score"].count() > 0
-    if is_isotonic:
-        ends = pl.concat_list(".lowest_score", ".highest_score").alias(".mean_score")
-        plot = replace(plot, frame=plot.frame.with_columns(ends).explode(".mean_score"))
-    limits = {} if plot.frame[".lower"].count() == 0 else {"lower": ".lower", "upper": ".upper"}
-    table = _points(plot, pl.col(".mean_score"), pl.col(".event_rate"), rows=".n", **limits)
-    notes: list[str] = []
-    if is_isotonic:
-        notes.append("steps: shares of events that rise with the score (isotonic regression)")
-        share = f"{kinds.level_of(plot.frame) * 100:g}%"
-        notes += [f"bands: where {share} of these are if scores are calibrated, each by itself"] if limits else []
-    elif limits:
-        notes.append(f"lines: {plot.limits} of each bin (Wilson)")
-    if table["series"].n_unique() > _MOST_IN_ONE and not is_isotonic:
-        # intervals of many curves would hide each other
-        panel = pl.when(pl.col("panel") == "").then("series").otherwise(pl.format("{}, {}", "series", "panel"))
-        table = table.with_columns(panel=panel, series=pl.lit("event rate"))
-    return Picture(
-        lines, table, _titles(plot, "Calibration curve"), notes, x=["Score" if is_isotonic else "Mean score"],
-        y=["Event rate"], square=True, diagonal="perfect calibration", points=not is_isotonic,
-    )  # fmt: skip
-
-
-def cumulative_plot(plot: PlotInput) -> Picture:
-    """Events minus scores, cumulated over the rows by their score, and what chance gives."""
-    from tidyfair.intervals import z_value  # noqa: PLC0415 - only here
-
-    table = _points(plot, pl.col(".share"), pl.col(".cumulative_error"), error=".std_error")
-    reach = z_value(_LEVEL) * pl.col("error").cast(pl.Float64)
-    table = table.with_columns(lower=-reach, upper=reach).drop("error")
-    notes = ["lines rise where risks are underestimated, and fall where they are overestimated"]
-    if table["series"].n_unique() <= MOST_BANDS:
-        notes.append("bands hold 95% of calibrated scores at each point")
-    titles, span = _titles(plot, "Cumulative calibration curve"), Span(reference=0)
-    x, y = "Share of rows, from the lowest score", "Events minus scores, per row"
-    return Picture(lines, table, titles, notes, span, x=[x], y=[y], x_span=Span(0, 1))
-
-
-def _titles(plot: PlotInput, name: str) -> list[str]:
-    """The name of a curve, or of curves of outer groups."""
-    return [f"{name}s by {' and '.join(plot.outer)}", f"{name}s"] if plot.outer else [name]
-
-
-def _points(plot: PlotInput, x: pl.Expr, y: pl.Expr, **columns: str) -> pl.DataFrame:
+def _points(frame: pl.DataFrame, x: pl.Expr, y: pl.Expr, **columns: Any) -> pl.DataFrame:
     """The points of each curve, as many as can be seen: the first one of each cell of a grid."""
-    table = plot.frame.select(
-        panel=pl.col(".level").cast(pl.String).fill_null(""),
-        series=pl.col(OUTER) if plot.outer else pl.lit("all rows"),
-        x=x,
-        estimate=y,
-        **{"unit": pl.col(UNIT)} if UNIT in plot.frame.columns else {},
-        **columns,
-    ).filter(pl.all_horizontal(pl.col("x", "estimate").is_finite()))
+    panel = pl.col(".level").cast(pl.String).fill_null("")
+    table = table_of(frame, panel=panel, series=OUTER, x=x, estimate=y, **columns)
+    table = table.filter(pl.all_horizontal(pl.col("x", "estimate").is_finite()))
     pixels = _PIXELS
     while True:
         ends = pl.col("x", "estimate")
@@ -819,13 +664,56 @@ def _points(plot: PlotInput, x: pl.Expr, y: pl.Expr, **columns: str) -> pl.DataF
         pixels //= 2
 
 
-def groups_over_cuts(plot: PlotInput, frame: pl.DataFrame, cut: str) -> Picture:
-    """A panel for each metric and feature, and a color for each group."""
-    values = _with_treat_all(_with_cuts(frame, cut), cut, [OUTER] if plot.outer else [])
-    series = plot.with_outer(pl.col(".group"))
-    metrics = listed_titles(values.select(plot.metric()).to_series())
-    name = f"{metrics} by {listed_names(map(by_words, values['.by']))}"
-    return _over_cuts(plot, frame, cut, values.with_columns(series=series), name)
+def feature_plot(plot: PlotInput) -> Picture:
+    """A metric over a feature, with its simultaneous band."""
+    feature, metric = plot.frame.select(".by", METRIC).row(0)
+    at = pl.col(".at").cast(pl.Float64)
+    table = table_of(plot.frame, *ENDS, series=OUTER, x=at, estimate=".estimate").drop_nulls("estimate")
+    name = f"{metric} over {feature}"
+    titles = [f"{name} by {' and '.join(plot.outer)}", name] if plot.outer else [name]
+    return Picture(lines, table, titles, ["bands hold the whole curve"], x=feature, y=metric)
+
+
+def calibration_plot(plot: PlotInput) -> Picture:
+    """Observed rate of events over mean score, with intervals where rows count alike; of isotonic bins, as steps."""
+    is_isotonic = plot.frame[".lowest_score"].count() > 0
+    if is_isotonic:
+        ends = pl.concat_list(".lowest_score", ".highest_score").alias(".mean_score")
+        plot = replace(plot, frame=plot.frame.with_columns(ends).explode(".mean_score"))
+    limits = {} if plot.frame[".lower"].count() == 0 else {"lower": ".lower", "upper": ".upper"}
+    notes = [f"lines: {plot.limits} of each bin (Wilson)"] if limits else []
+    if is_isotonic:
+        notes = ["steps: shares of events that rise with the score (isotonic regression)"]
+        share = f"{kinds.level_of(plot.frame) * 100:g}%"
+        notes += [f"bands: where {share} of these are if scores are calibrated, each by itself"] if limits else []
+    picture = _curve(
+        plot, "Calibration curve", ("Score" if is_isotonic else "Mean score", pl.col(".mean_score")),
+        ("Event rate", pl.col(".event_rate")), notes, columns={"rows": ".n", **limits}, square=True,
+        diagonal="perfect calibration", points=not is_isotonic,
+    )  # fmt: skip
+    table = picture.table
+    if is_isotonic or table["series"].n_unique() <= _MOST_IN_ONE:
+        return picture
+    # intervals of many curves would hide each other
+    panel = pl.when(pl.col("panel") == "").then("series").otherwise(pl.format("{}, {}", "series", "panel"))
+    return replace(picture, table=table.with_columns(panel=panel, series=pl.lit("event rate")))
+
+
+def cumulative_plot(plot: PlotInput) -> Picture:
+    """Events minus scores, cumulated over the rows by their score, and what chance gives."""
+    from tidyfair.intervals import z_value  # noqa: PLC0415 - only here
+
+    reach = z_value(_LEVEL) * pl.col(".std_error").cast(pl.Float64)
+    are_few = plot.frame[OUTER].n_unique() <= MOST_BANDS
+    return _curve(
+        plot, "Cumulative calibration curve", ("Share of rows, from the lowest score", pl.col(".share")),
+        ("Events minus scores, per row", pl.col(".cumulative_error")),
+        [
+            "lines rise where risks are underestimated, and fall where they are overestimated",
+            "bands hold 95% of calibrated scores at each point" if are_few else "",
+        ],
+        columns={"lower": -reach, "upper": reach}, span=Span(reference=0), x_span=Span(0, 1),
+    )  # fmt: skip
 
 
 def _with_cuts(frame: pl.DataFrame, cut: str) -> pl.DataFrame:
@@ -837,21 +725,21 @@ def _with_cuts(frame: pl.DataFrame, cut: str) -> pl.DataFrame:
     return values
 
 
-def _over_cuts(plot: PlotInput, frame: pl.DataFrame, cut: str, values: pl.DataFrame, name: str) -> Picture:
+def _over_cuts(plot: PlotInput, cut: str, values: pl.DataFrame, name: str) -> Picture:
     """Lines of values that have a `panel` and a `series`."""
     words = CUT_TITLES[cut]
     # no more cuts than a chart can hold points
     step = math.ceil(len(values) / MOST_POINTS)
     kept = values[cut].unique().sort().gather_every(step)
     values = values.filter(pl.col(cut).is_in(kept.implode()))
-    marks = ("series", ".lower", ".upper", *([".dashed"] if ".dashed" in values.columns else []))
-    table = table_of(values, *marks, x=pl.col(cut).cast(pl.Float64), estimate=".estimate")
+    marks = (*ENDS, *([".dashed"] if ".dashed" in values.columns else []))
+    table = table_of(values, *marks, series="series", x=pl.col(cut).cast(pl.Float64), estimate=".estimate")
     # different groups can have the same text
     table = unique_names(table, "series", "panel", "x")
     notes: list[str] = []
-    others = frame.filter(pl.col(cut).is_null()).select(plot.metric()).to_series()
-    without = others.unique(maintain_order=True)
-    if len(without):
+    of_groups = values[GROUP].count() > 0
+    others = plot.frame.filter(pl.col(cut).is_null() & (pl.col(".by").is_not_null() | (not of_groups)))
+    if without := others[METRIC].unique(maintain_order=True).to_list():
         verb = "does" if len(without) == 1 else "do"
         notes.append(f"not drawn: {', '.join(without)}, which {verb} not depend on the {words}")
     are_few = cut in POINTS and table["x"].n_unique() <= _FEW_POINTS
@@ -860,7 +748,7 @@ def _over_cuts(plot: PlotInput, frame: pl.DataFrame, cut: str, values: pl.DataFr
     if "dashed" in table.columns:
         notes.append("dotted: treat all; line at 0: treat none")
     titles = [f"{name} over the {words}", name]
-    return Picture(lines, table, titles, notes, x=[words.capitalize()], at=plot.at, points=are_few)
+    return Picture(lines, table, titles, notes, x=words.capitalize(), at=plot.at, points=are_few)
 
 
 def _note_on_intervals(plot: PlotInput, table: pl.DataFrame, shape: str) -> str:
@@ -872,14 +760,14 @@ def _note_on_intervals(plot: PlotInput, table: pl.DataFrame, shape: str) -> str:
     return f"{shape}: {plot.limits}" + (f"; {many}" if (lines_of_panels > MOST_BANDS).any() else "")
 
 
-def _with_treat_all(values: pl.DataFrame, cut: str, outer: list[str]) -> pl.DataFrame:
+def _with_treat_all(values: pl.DataFrame, cut: str) -> pl.DataFrame:
     """Net benefit with that of treating all beside it, in place of a panel of its own.
 
     Net benefit depends on the costs of errors alone, so that its lines of reference are those of the same group.
     """
     if not {_TREAT_ALL, "net_benefit"} <= set(values[".metric"]):
         return values
-    keys = [".by", ".group", ".level", cut, *outer]
+    keys = [".by", ".group", ".level", cut, OUTER]
     odds = pl.col(cut) / (1 - pl.col(cut))
     treat_all = pl.col(".estimate")
     # net benefit of treating all is the rate of events less the odds times the rate of the others
@@ -897,26 +785,33 @@ def _with_treat_all(values: pl.DataFrame, cut: str, outer: list[str]) -> pl.Data
 
 def comparison_plot(plot: PlotInput) -> Picture:
     """Groups compared with a reference, which are equal at 0, or of ratios at 1."""
-    if plot.kind in _OF_NUMBERS:
-        metric, name = pl.lit(plot.scale), _OF_NUMBERS[plot.kind]
-        titles = [f"{name}, compared with a reference", name]
-    else:
-        metric, name = plot.metric(), listed_titles(plot.frame.select(plot.metric()).to_series())
-        scale = plot.scale.lower() or "differences and ratios"
-        titles = [f"{name} of each group: {scale} to a reference", f"{name}, compared with a reference"]
-    equality = None if not plot.scale else 1.0 if plot.is_ratio else 0.0
-    panel = metric + by_text() + level_text()
-    frame = with_group_text(plot.frame).with_columns(panel.alias("panel"), scale_of_metric())
-    labels, counted = plot.with_counts(frame, plot.with_outer(pl.col(".group")))
-    is_reference = (plot.frame[".group"] == plot.frame[".reference"]).fill_null(value=False)
-    why = pl.when(is_reference).then(pl.lit("reference")).otherwise(reason(".disparity"))
-    estimate = pl.when(~is_reference).then(".disparity")
-    table = table_of(frame, ".lower", ".upper", what=labels, estimate=estimate, why=why)
-    if plot.kind is kinds.FOUR_FIFTHS:
-        table = table.with_columns(limit=0.8)
-    span = Span(low=0 if equality else None, reference=equality)
+    frame = _disparities(plot)
+    labels, counted = plot.with_counts(frame, plot.with_outer(pl.col(GROUP)))
+    is_reference = (pl.col(".group") == pl.col(".reference")).fill_null(value=False)
+    table = table_of(
+        frame, *ENDS, what=labels, estimate=pl.when(~is_reference).then(".disparity"),
+        why=pl.when(is_reference).then(pl.lit("reference")).otherwise(reason(".disparity")),
+        **{"limit": pl.lit(0.8)} if plot.kind is kinds.FOUR_FIFTHS else {},
+    )  # fmt: skip
+    titles = with_shorter(subject_of(frame), f", compared with {plot.reference or 'a reference'}")
     x = f"{plot.scale} {'to' if plot.is_ratio else 'from'} {plot.reference}" if plot.reference else plot.scale
-    return Picture(dots, table, titles, [counted, f"lines: {plot.limits}"], span, limit="four fifths,", x=[x])
+    return Picture(dots, table, titles, [counted, f"lines: {plot.limits}"], limit="four fifths,", x=x)
+
+
+def _pairs(plot: PlotInput, value: str, what: str | pl.Expr, end: str, notes: Sequence[str], **marks: Any) -> Picture:
+    """Comparisons of two groups, with intervals: overlapping intervals of groups are no test."""
+    table = table_of(_disparities(plot), *ENDS, what=what, estimate=value, **marks)
+    kind = f"{plot.scale or 'Comparison'}s {'in' if plot.scale == 'Difference' else 'of'}"
+    return Picture(dots, table, with_shorter(f"{kind} {subject_of(plot.frame, prose_of)}", end), notes, x=plot.scale)
+
+
+def _disparities(plot: PlotInput) -> pl.DataFrame:
+    """Comparisons of groups with their panels, and what is known of their values; those of a metric share an axis."""
+    scale = pl.col(".scale").cast(pl.String).fill_null(_SCALES.get(plot.kind, "difference"))
+    scales = plot.frame.select(scale).to_series()
+    spans = [Span(low=0, reference=1) if one.endswith("ratio") else _NO_DIFFERENCE for one in scales]
+    panel = pl.col(PANEL) if plot.scale else pl.format("{}, {}", PANEL, scale.str.replace_all("_", " ", literal=True))
+    return plot.frame.with_columns(scale_of_metric(), span_column(spans), panel=panel)
 
 
 def tests_plot(plot: PlotInput) -> Picture:
@@ -924,66 +819,34 @@ def tests_plot(plot: PlotInput) -> Picture:
     frame = plot.with_scales(plot.frame)
     p_value = as_p_value(frame[".p_value"]).fill_null("unknown")
     p_value = pl.when(p_value.str.starts_with("0")).then("= " + p_value).otherwise(p_value)
-    what = pl.format("{} (p {})", plot.label(), p_value)
-    table = table_of(frame, ".estimate", ".expected_lower", ".expected_upper", what=what)
-    name = listed_titles(frame.select(plot.compared()).to_series())
-    sure = _number_of_sure(frame)
+    table = table_of(frame, ".estimate", *EXPECTED, what=pl.format("{} (p {})", LABEL, p_value))
+    name, sure = listed_titles(frame[COMPARED]), _number_of_sure(frame)
+    many = _counted(sure, frame, "disparities")
+    titles = [f"{many} larger than chance explains", f"{many} beyond chance", name]
     if len(frame) == 1:
         titles = [f"{name} is {'larger' if sure else 'no larger'} than chance explains", name]
-    else:
-        many = f"{sure or 'None'} of {len(frame)} disparities {'is' if sure == 1 else 'are'}"
-        titles = [f"{many} larger than chance explains", f"{many} beyond chance", name]
     return Picture(dots, table, titles, ["gray: p of 0.05 or more"])
 
 
 def looks_plot(plot: PlotInput) -> Picture:
     """The verdicts of monitors, period by period."""
     frame = plot.frame
-    lowest = pl.min_horizontal(pl.col(".estimate").min(), pl.col(".lower").min()).over(plot.label())
+    lowest = pl.min_horizontal(pl.col(".estimate").min(), pl.col(".lower").min()).over(LABEL)
     span = pl.struct(low=pl.when(lowest >= 0).then(0.0), high=None, reference=None, is_whole=False).cast(SPAN)
     what = texts_of(frame.select(".period"))
-    marks = (".estimate", ".lower", ".upper", ".limit", ".verdict")
-    table = table_of(frame, *marks, panel=plot.label(), what=what, span=span)
-    name = listed_titles(frame.select(plot.compared()).to_series())
+    table = table_of(frame, ".estimate", *ENDS, ".limit", ".verdict", panel=LABEL, what=what, span=span)
+    name = listed_titles(frame[COMPARED])
     titles = [f"{name} after each period", f"{name} so far"]
     if table["panel"].n_unique() == 1:
         last = frame[".verdict"][-1]
         words = {"within": "keeps its limit", "above the limit": "is above its limit", "below the limit": "is below it"}
         titles = [f"{name} {words.get(last, f'is {last}')} after {len(frame)} looks", f"{name}: {last}"]
-    since = texts_of(frame.select(".since")).to_list()
-    is_of_all = len(set(since)) == 1
+    since = texts_of(frame.select(".since"))
+    is_of_all = since.n_unique() == 1
     if not is_of_all:
         titles = [f"{title}, of data since {since[-1]}" for title in titles]
     x = f"{'all' if is_of_all else 'recent'} data up to and including the period"
-    return Picture(over_time, table, titles, [f"lines: {plot.limits}, valid at every look"], x=[x])
-
-
-def pairs_plot(plot: PlotInput) -> Picture:
-    """Comparisons of two groups, with intervals: overlapping intervals of groups are no test."""
-    frame = plot.frame
-    panel = plot.panel()
-    if not plot.scale:
-        panel = pl.format("{}, {}", panel, pl.col(".scale").str.replace_all("_", " ", literal=True))
-    above, below = open_ends(frame)
-    table = table_of(
-        frame,
-        *(".lower", ".upper"),
-        panel=panel,
-        scale=scale_of_metric(),
-        span=span_column(
-            _NO_DIFFERENCE if one == "difference" else Span(low=0, reference=1) for one in frame[".scale"]
-        ),
-        what=pair_text(),
-        estimate=".disparity",
-        above=pl.Series(above),
-        below=pl.Series(below),
-    )
-    kind = {"Ratio": "Ratios of", "Odds ratio": "Odds ratios of", "": "Comparisons of"}.get(
-        plot.scale, "Differences in"
-    )
-    name = listed_names(map(in_prose, frame.select(plot.panel()).to_series()))
-    titles = [f"{kind} {name}, pair by pair", f"{kind} {name}"]
-    return Picture(dots, table, titles, [f"lines: {plot.limits}"], x=[plot.scale])
+    return Picture(over_time, table, titles, [f"lines: {plot.limits}, valid at every look"], x=x)
 
 
 def subgroups_plot(plot: PlotInput) -> Picture:
@@ -996,73 +859,67 @@ def subgroups_plot(plot: PlotInput) -> Picture:
     first = frame.head(MOST_PANELS)
     condition = pl.col(".subgroup").cast(pl.String).str.replace_all(" & ", ", ", literal=True)
     what = pl.format("{} ({})", condition, pl.coalesce(".denominator", ".n"))
-    table = table_of(first, panel=plot.metric(), what=what, estimate=".difference")
-    name, prose = listed_titles(table["panel"]), listed_names(map(in_prose, table["panel"]))
-    if plot.kind is kinds.CERTIFICATE:
-        table = table.with_columns(upper=first[".epsilon"], lower=0.0)
+    is_certificate = plot.kind is kinds.CERTIFICATE
+    reach = {"lower": pl.lit(0.0), "upper": pl.col(".epsilon")} if is_certificate else {}
+    table = table_of(first, panel=METRIC, what=what, estimate=".difference", **reach)
+    name, prose = listed_titles(first[METRIC]), prose_of(first[METRIC])
+    if is_certificate:
         epsilon = f"{first['.epsilon'][0]:.3f}"
         titles = [f"No subgroup is more than {epsilon} from the others in {prose}", f"{name}: at most {epsilon} apart"]
         notes = ["dot: the subgroup that differs most", "line: how far any subgroup may differ"]
     else:
         titles = [f"Subgroups that differ most from the rest in {prose}", f"{name} of subgroups"]
         notes = ["subgroup minus everyone else", "n in parentheses"]
-        if len(frame) > len(first):
-            notes.append(f"{len(first)} of {len(frame)}")
-    return Picture(dots, table, titles, notes, _NO_DIFFERENCE, x=["Difference"])
+        notes += [f"{len(first)} of {len(frame)}"] if len(frame) > len(first) else []
+    return Picture(dots, table, titles, notes, **_DIFFERENCE)
 
 
 def halves_plot(plot: PlotInput) -> Picture:
     """The two halves that a linear threshold makes, around the rate of all."""
-    frame = with_spans(plot.frame).with_columns(plot.with_outer(plot.metric()).alias("panel"))
+    frame = with_spans(plot.frame).with_columns(plot.with_outer(pl.col(METRIC)).alias("panel"))
     conditions = [
         _LONG_NUMBER.sub(lambda number: f"{float(number[0]):.3g}", text or "no condition")
         for text in frame[".subgroup"]
     ]
-    sides = [text.rpartition(") ")[0::2] for text in conditions]
-    divided = {left for left, _ in sides}
+    divided, sides = zip(*(text.rpartition(") ")[0::2] for text in conditions), strict=True)
     notes = ["n in parentheses"]
-    if len(divided) == 1 and "" not in divided:
+    if len(set(divided)) == 1 and divided[0]:
         # both halves have the same long left side
-        notes.insert(0, f"by {divided.pop()})")
-        conditions = [right for _, right in sides]
+        notes, conditions = [f"by {divided[0]})", *notes], sides
     what = pl.format("{} ({})", pl.Series(conditions, dtype=pl.String), pl.col(".denominator"))
-    table = table_of(frame, ".estimate", what=what, limit=".overall")
-    name = listed_titles(table["panel"])
-    titles = [f"{name} on both sides of the condition that divides it most", name]
-    return Picture(dots, table, titles, notes, limit="all rows")
+    titles = with_shorter(listed_titles(frame["panel"]), " on both sides of the condition that divides it most")
+    return Picture(dots, table_of(frame, ".estimate", what=what, limit=".overall"), titles, notes, limit="all rows")
 
 
 def models_plot(plot: PlotInput) -> Picture:
     """Two models side by side, and the change from one to the other; of several models the changes alone."""
     if plot.form == "frontier":
-        return _frontier_of_metrics(plot)
-    frame = plot.with_scales(plot.frame.with_columns(pl.col(".one").alias(".estimate")))
-    one, other = plot.models
+        return _frontier(plot)
+    frame = plot.frame
     sure = frame.filter((pl.col(".lower") > 0) | (pl.col(".upper") < 0)).height
-    finding = f"{sure or 'None'} of {len(frame)} values {'is' if sure == 1 else 'are'} clearly different"
+    finding = f"{_counted(sure, frame, 'values')} clearly different"
     if frame[".model_other"].n_unique() > 1:
-        marks = (".lower", ".upper", ".verdict")
-        table = with_points(table_of(plot.frame, *marks, panel=plot.label(), what=".model_other", estimate=".change"))
-        margin = plot.frame[".margin"].cast(pl.Float64)
+        base = frame[".model_one"][0]
+        table = with_points(table_of(frame, *ENDS, ".verdict", panel=LABEL, what=".model_other", estimate=".change"))
+        margin = frame[".margin"].cast(pl.Float64)
         margin = margin.set(margin == 0, None)
         if margin.count():
             table = table.with_columns(expected_lower=-margin, expected_upper=margin)
-        notes = [f"lines: {plot.limits}", "gray: within the margin" if "expected_lower" in table.columns else ""]
-        title = f"{finding} from {frame['.model_one'][0]}"
-        return Picture(
-            dots, table, [title, finding], notes, _NO_DIFFERENCE, x=[f"Change from {frame['.model_one'][0]}"]
-        )
-    columns = {"what": plot.label(), "one": ".one", "other": ".other", "estimate": ".change"}
-    table = with_points(table_of(frame, ".lower", ".upper", **columns))
-    # names of columns need not start with a capital letter
-    titles = [f"{finding} between {one} and {other}", finding]
+        notes = [f"lines: {plot.limits}", "gray: within the margin" if margin.count() else ""]
+        titles = [f"{finding} from {base}", finding]
+        return Picture(dots, table, titles, notes, _NO_DIFFERENCE, x=f"Change from {base}")
+    frame, (one, other) = plot.with_scales(frame.with_columns(pl.col(".one").alias(".estimate"))), plot.models
+    table = with_points(table_of(frame, *ENDS, what=LABEL, one=".one", other=".other", estimate=".change"))
     notes = [f"change: {other} minus {one}, with its {plot.limits}"]
-    return Picture(side_by_side, table, titles, notes, names=plot.models)
+    # names of columns need not start with a capital letter
+    return Picture(
+        side_by_side, table, [f"{finding} between {one} and {other}", finding], notes, names=plot.models
+    )  # fmt: skip
 
 
-def _frontier_of_metrics(plot: PlotInput) -> Picture:
+def _frontier(plot: PlotInput) -> Picture:
     """Models by the first metric of all rows and by each disparity, with those that no other is better than in both."""
-    frame = plot.frame.with_columns(plot.compared().alias("panel"))
+    frame = plot.frame.with_columns(panel=COMPARED)
     is_overall = pl.col(".by").is_null()
     performances, disparities = frame.filter(is_overall), frame.filter(~is_overall)
     if performances.is_empty() or disparities.is_empty() or plot.outer:
@@ -1076,18 +933,22 @@ def _frontier_of_metrics(plot: PlotInput) -> Picture:
         values = part.join(performance, on=".model_other", suffix="_x", maintain_order="left")
         base = values[:1].select("panel", series=".model_one", x=".one_x", estimate=".one")
         others = values.select("panel", series=".model_other", x=".other_x", estimate=".other")
-        points = pl.concat([base, others]).with_columns(base=pl.int_range(pl.len()) == 0)
+        points = pl.concat([base, others]).with_columns(
+            base=pl.int_range(pl.len()) == 0, better=pl.lit(_FAIRER.get(direction_of(part[".metric"][0]), ""))
+        )
         sides = (("x", name), ("estimate", part[".metric"][0]))
         good = (gains(points[column].cast(pl.Float64).to_numpy(), direction_of(metric)) for column, metric in sides)
         parts.append(points.with_columns(front=pl.Series(is_on_frontier(*good))))
     titles = [f"{title_of(name)} and disparities of models", "Performance and disparities"]
+    better = {"maximize": " (higher is better)", "minimize": " (lower is better)"}.get(direction_of(name), "")
+    x = f"{short_title(name)}{better}"
     if len(parts) == 1:
         losers = performance.filter(pl.col(".verdict") == "worse")[".model_other"].to_list()
         fairer = disparities.filter(pl.col(".verdict") == "better", ~pl.col(".model_other").is_in(losers))
         if len(fairer):
             verb = "is" if len(fairer) == 1 else "are"
             titles.insert(0, f"{listed_names(fairer['.model_other'])} {verb} less discriminatory")
-    return Picture(scatter, pl.concat(parts), titles, x=[title_of(name), short_title(name)])
+    return Picture(scatter, pl.concat(parts), titles, x=x)
 
 
 def direction_of(metric: str) -> str:
@@ -1098,132 +959,151 @@ def direction_of(metric: str) -> str:
     return str(compared.aggregate.direction if compared else "minimize")
 
 
-def _curve(
-    name: str, x: tuple[str, pl.Expr], y: tuple[str, pl.Expr], notes: Sequence[str] = (), **settings: Any
-) -> Drawing:
-    """The drawing of curves, with the titles of both axes and what they show."""
-    titles = {"x": [x[0]], "y": [y[0]]}
-    return lambda plot: Picture(lines, _points(plot, x[1], y[1]), _titles(plot, name), notes, **titles, **settings)
-
-
 def _with_errors(value: str) -> dict[str, pl.Expr]:
     """A value with one standard error to each side."""
     mean, error = pl.col(value), pl.col(".std_error")
     return {"estimate": mean, "lower": mean - error, "upper": mean + error}
 
 
-def _change_in_words(_plot: PlotInput, frame: pl.DataFrame) -> pl.Expr:
-    """The period from which on a value is another, and the group that it is of, if it is of one."""
+def periods_plot(plot: PlotInput) -> Picture:
+    """Changes from one period to the next, beside the range that chance gives."""
+    what = pl.format("{} to {}", *(texts_of(plot.frame.select(name)) for name in (".before", ".period")))
+    is_sure = pl.coalesce(".p_adjusted", ".p_value") < _SURE
+    verdict = pl.when(is_sure).then(pl.lit("beyond chance")).otherwise(pl.lit("not beyond chance"))
+    table = table_of(plot.frame, *EXPECTED, panel=LABEL, what=what, estimate=".change", verdict=verdict)
+    name, sure = f"Change in {prose_of(plot.frame[LABEL])}", _number_of_sure(plot.frame) or "none"
+    changes = "change" if len(table) == 1 else "changes"
+    titles = with_shorter(name, f": {sure} of {len(table)} {changes} beyond chance")
+    notes = ["gray: p of 0.05 or more"] if "expected_lower" in table.columns else []
+    return Picture(over_time, table, titles, notes, _NO_DIFFERENCE, x="from one period to the next", y="Change")
+
+
+def changes_plot(plot: PlotInput) -> Picture:
+    """Values before and after the period at which they change, and their change."""
+    frame = plot.frame.filter(pl.col(".period").is_not_null())
+    if frame.is_empty():
+        msg = "autoplot() has nothing to draw: no value can be compared before and after a period."
+        raise ArgumentError(msg)
     period = pl.format("from {} on", texts_of(frame.select(".period")))
     period = pl.when(pl.col(".p_adjusted") < _SURE).then(period).otherwise(pl.lit("not beyond chance"))
-    return pl.when(pl.col(".group").is_null()).then(period).otherwise(pl.format("{}, {}", ".group", period))
+    what = pl.when(pl.col(".group").is_null()).then(period).otherwise(pl.format("{}, {}", ".group", period))
+    values = {"one": ".estimate_before", "other": ".estimate", "estimate": ".change"}
+    finding = f"{_number_of_sure(frame) or 'none'} of {len(frame)} changes beyond chance"
+    titles = [f"Change in {prose_of(frame[LABEL])}: {finding}", finding]
+    notes = ["change: with limits that hold for all periods"]
+    return Picture(
+        side_by_side, table_of(frame, *ENDS, panel=LABEL, what=what, **values), titles, notes, names=("before", "after")
+    )
+
+
+def sensitivity_plot(plot: PlotInput) -> Picture:
+    """The smallest share of errors in the data that turns a verdict."""
+    frame = plot.frame.drop_nulls(".group")
+    table = table_of(
+        frame, panel=pl.col(".error").map_elements(capitalized, pl.String), estimate=".share",
+        what=pl.format("{}: {} ({})", LABEL, ".group", ".n"), why=reason(".share", "does not turn it"),
+    )  # fmt: skip
+    titles = ["The smallest share of errors that turns the verdict", "Errors that turn the verdict"]
+    return Picture(dots, table, titles, ["n in parentheses"], Span(0, 1, 0), x="Share of rows")
 
 
 _TESTED = pl.col(".percent_tested") / 100
-_DIFFERENCE: dict[str, Any] = {"span": _NO_DIFFERENCE, "x": ["Difference"]}
+_DIFFERENCE: dict[str, Any] = {"span": _NO_DIFFERENCE, "x": "Difference"}
 
 PICTURES: Mapping[kinds.ResultKind, Drawing] = {
     kinds.METRICS: results_plot, kinds.VERDICTS: results_plot, kinds.LOOK: results_plot, kinds.GROUPS: groups_plot,
     kinds.SHRUNKEN: groups_plot, kinds.WORST: groups_plot, kinds.GROUPS_OF_LOOKS: groups_plot,
     kinds.CONFUSION: confusion_plot, kinds.COMPARISONS: comparison_plot, kinds.FOUR_FIFTHS: comparison_plot,
-    kinds.STANDARDIZED: comparison_plot, kinds.QUANTILES: comparison_plot, kinds.PAIRS: pairs_plot,
+    kinds.STANDARDIZED: comparison_plot, kinds.QUANTILES: comparison_plot,
     kinds.TESTS: tests_plot, kinds.SUBGROUPS: subgroups_plot, kinds.CERTIFICATE: subgroups_plot,
-    kinds.HALVES: halves_plot, kinds.MODELS: models_plot, kinds.LOOKS: looks_plot,
+    kinds.HALVES: halves_plot, kinds.MODELS: models_plot, kinds.LOOKS: looks_plot, kinds.PERIODS: periods_plot,
+    kinds.CHANGES: changes_plot, kinds.SENSITIVITY: sensitivity_plot,
     kinds.CALIBRATION_CURVE: calibration_plot, kinds.CUMULATIVE_CURVE: cumulative_plot,
     kinds.FEATURE_CURVE: feature_plot,
-    kinds.BOUNDS: _drawn(
-        dots, "{metrics} of groups known by probability", "{metrics}",
-        notes=["gray: all rates that the data allow; lines: their {limits}; in parentheses: expected rows"],
-        columns={
-            "panel": "{metric}", "what": pl.format("{} ({})", ".group", pl.col(".n_expected").round(0).cast(pl.Int64)),
-            "estimate": ".estimate", "expected_lower": ".lower_bound", "expected_upper": ".upper_bound",
-        },
-        span=Span(0, 1),
+    kinds.BOUNDS: lambda plot: Picture(
+        dots,
+        table_of(
+            plot.frame, *ENDS, panel=METRIC, estimate=".estimate",
+            what=pl.format("{} ({})", ".group", pl.col(".n_expected").round(0).cast(pl.Int64)),
+            expected_lower=".lower_bound", expected_upper=".upper_bound",
+        ),
+        with_shorter(listed_titles(plot.frame[METRIC]), " of groups known by probability"),
+        [f"gray: all rates that the data allow; lines: their {plot.limits}; in parentheses: expected rows"], Span(0, 1),
     ),
-    kinds.MISSING_TRUTH: _drawn(
-        dots, "Share without a truth: estimated positives minus estimated negatives", "Missing truths by estimate",
-        notes=["n in parentheses", "lines: {limits}"], columns={"what": "{outer} ({.n})", "estimate": ".difference"},
-        span=Span(-1, 1, 0), x=["Difference"],
+    kinds.MISSING_TRUTH: lambda plot: Picture(
+        dots, table_of(plot.frame, *ENDS, what=pl.format("{} ({})", OUTER, ".n"), estimate=".difference"),
+        ["Share without a truth: estimated positives minus estimated negatives", "Missing truths by estimate"],
+        ["n in parentheses", f"lines: {plot.limits}"], Span(-1, 1, 0), x="Difference",
     ),
-    kinds.PAIRED: _drawn(
-        dots, "Differences in {prose} within pairs", "Differences in {prose}",
-        notes=["lines: {limits}, each for one difference"],
-        columns={"panel": "{panel}", "what": "{pair} ({.pairs} pairs)", "estimate": ".disparity"}, **_DIFFERENCE,
+    kinds.PAIRS: lambda plot: _pairs(plot, ".disparity", PAIR, ", pair by pair", [f"lines: {plot.limits}"]),
+    kinds.PAIRED: lambda plot: _pairs(
+        plot, ".disparity", pl.format("{} ({} pairs)", PAIR, ".pairs"), " within pairs",
+        [f"lines: {plot.limits}, each for one difference"],
     ),
-    kinds.STRATA: _drawn(
-        dots, "Differences in {prose}, like compared with like", "Differences in {prose}",
-        notes=["filled: within strata, with its {limits}", "hollow: all rows together"],
-        columns={"panel": "{panel}", "what": "{pair}", "estimate": ".adjusted", "raw": ".crude"}, **_DIFFERENCE,
+    kinds.STRATA: lambda plot: _pairs(
+        plot, ".adjusted", PAIR, ", like compared with like",
+        [f"filled: within strata, with its {plot.limits}", "hollow: all rows together"], raw=".crude",
     ),
-    kinds.COMPONENTS: _drawn(
-        dots, "What makes up the difference in {labels}", "Difference in {labels}", notes=["lines: {limits}"],
-        columns={"panel": "{label}, {pair}", "what": ".component", "estimate": ".estimate"}, **_DIFFERENCE,
+    kinds.COMPONENTS: lambda plot: Picture(
+        dots,
+        table_of(plot.frame, *ENDS, panel=pl.format("{}, {}", LABEL, PAIR), what=".component", estimate=".estimate"),
+        [f"{start} in {prose_of(plot.frame[LABEL])}" for start in ("What makes up the difference", "Difference")],
+        [f"lines: {plot.limits}"], **_DIFFERENCE,
     ),
-    kinds.SENSITIVITY: _drawn(
-        dots, "The smallest share of errors that turns the verdict", "Errors that turn the verdict", marks=(),
-        notes=["n in parentheses"], rows=pl.col(".group").is_not_null(),
-        columns={
-            "panel": pl.col(".error").map_elements(capitalized, pl.String), "what": "{label}: {.group} ({.n})",
-            "estimate": ".share", "why": reason(".share", "does not turn it"),
-        },
-        span=Span(0, 1, 0), x=["Share of rows"],
+    kinds.PROBABILITIES: lambda plot: Picture(
+        dots, table_of(plot.frame, what=LABEL, estimate=".probability"), ["Probability that the limit is kept"],
+        ["0: never, 1: for sure"], Span(0, 1, is_whole=True), x="Probability",
     ),
-    kinds.PROBABILITIES: _drawn(
-        dots, "Probability that the limit is kept", notes=["0: never, 1: for sure"], marks=(),
-        columns={"what": "{label}", "estimate": ".probability"}, span=Span(0, 1, is_whole=True), x=["Probability"],
+    kinds.SMALLEST: lambda plot: Picture(
+        dots,
+        table_of(
+            plot.frame, what=pl.format("{} ({}: {})", LABEL, ".smallest", ".rows"), estimate=".difference",
+            why=reason(".difference", "none"),
+        ),
+        with_shorter(
+            "The smallest differences detected", f" {plot.frame['.power'].fill_null(0.8)[0] * 100:g}% of the time"
+        ),
+        ["in parentheses: the smallest group and its rows"], Span(0, 1, 0), x="Difference",
     ),
-    kinds.SMALLEST: _drawn(
-        dots, "The smallest differences detected {power}% of the time", "The smallest differences detected", marks=(),
-        notes=["in parentheses: the smallest group and its rows"],
-        columns={
-            "what": "{label or difference} ({.smallest}: {.rows})", "estimate": ".difference",
-            "why": reason(".difference", "none"),
-        },
-        span=Span(0, 1, 0), x=["Difference"],
+    kinds.RESAMPLES: lambda plot: Picture(
+        dots, table_of(plot.frame, what=LABEL, **_with_errors(".difference")),
+        [
+            *with_shorter("{1} minus {0}".format(*plot.models), f", on the same {plot.frame['.n'][0]} resamples"),
+            "Differences of two models",
+        ],
+        ["lines reach one standard error to each side"], **_DIFFERENCE,
     ),
-    kinds.RESAMPLES: _drawn(
-        dots, "{other} minus {one}, on the same {resamples} resamples", "{other} minus {one}",
-        "Differences of two models", marks=(), notes=["lines reach one standard error to each side"],
-        columns={"what": "{label}", **_with_errors(".difference")}, **_DIFFERENCE,
+    kinds.SUMMARIES: lambda plot: Picture(
+        dots,
+        table_of(
+            plot.with_scales(plot.frame.with_columns(pl.col(".mean").alias(".estimate"))), what=LABEL,
+            **_with_errors(".mean"),
+        ),
+        [f"Means of {plot.frame['.n'][0]} resamples", "Means over resamples"],
+        ["lines reach one standard error to each side"],
     ),
-    kinds.SUMMARIES: _drawn(
-        dots, "Means of {resamples} resamples", "Means over resamples", marks=(), scaled=".mean",
-        notes=["lines reach one standard error to each side"],
-        columns={"what": "{label}", **_with_errors(".mean")},
-    ),
-    kinds.PERIODS: _drawn(
-        over_time, "Change in {prose}: {sure} of {number} {changes} beyond chance", "Change in {prose}",
-        marks=(".expected_lower", ".expected_upper"), notes=["{gray}"],
-        columns={"panel": "{label}", "what": "{.before} to {.period}", "estimate": ".change"},
-        span=_NO_DIFFERENCE, x=["from one period to the next"], y=["Change"],
-    ),
-    kinds.CHANGES: _drawn(
-        side_by_side, "Change in {prose}: {sure} of {number} changes beyond chance",
-        "{sure} of {number} changes beyond chance",
-        notes=["change: with limits that hold for all periods"], rows=pl.col(".period").is_not_null(),
-        nothing="no value can be compared before and after a period",
-        columns={
-            "panel": "{label}", "what": _change_in_words, "one": ".estimate_before", "other": ".estimate",
-            "estimate": ".change",
-        },
-        names=("before", "after"),
-    ),
-    kinds.ROC_CURVE: _curve(
-        "ROC curve", ("False positive rate", 1 - pl.col("specificity")),
+    kinds.ROC_CURVE: lambda plot: _curve(
+        plot, "ROC curve", ("False positive rate", 1 - pl.col("specificity")),
         ("Sensitivity (true positive rate)", pl.col("sensitivity")), square=True, diagonal="chance",
     ),
-    kinds.PR_CURVE: _curve(
-        "Precision-recall curve", ("Recall (true positive rate)", pl.col("recall")),
+    kinds.PR_CURVE: lambda plot: _curve(
+        plot, "Precision-recall curve", ("Recall (true positive rate)", pl.col("recall")),
         ("Precision (positive predictive value)", pl.col("precision")), square=True,
     ),
-    kinds.GAIN_CURVE: _curve(
-        "Gain curve", ("Share of rows tested", _TESTED), ("Share of events found", pl.col(".percent_found") / 100),
-        square=True, diagonal="chance",
+    kinds.GAIN_CURVE: lambda plot: _curve(
+        plot, "Gain curve", ("Share of rows tested", _TESTED),
+        ("Share of events found", pl.col(".percent_found") / 100), square=True, diagonal="chance",
     ),
-    kinds.RISK_COVERAGE_CURVE: risk_coverage_plot,
-    kinds.LIFT_CURVE: _curve(
-        "Lift curve", ("Share of rows tested", _TESTED), ("Lift", pl.col(".lift")),
+    kinds.LIFT_CURVE: lambda plot: _curve(
+        plot, "Lift curve", ("Share of rows tested", _TESTED), ("Lift", pl.col(".lift")),
         ["line at 1: as many events as by chance"], span=Span(low=0, reference=1), x_span=Span(0, 1),
+    ),
+    # the risk of groups is over the share of all rows
+    kinds.RISK_COVERAGE_CURVE: lambda plot: _curve(
+        plot, "Risk-coverage curve",
+        ("Coverage of all groups together", pl.col(".overall_coverage")) if plot.outer
+        else ("Coverage (share of rows decided about)", pl.col(".coverage")),
+        ("Risk (share of errors among these)", pl.col(".risk")), span=Span(low=0), x_span=Span(0, 1),
     ),
 }  # fmt: skip
 """The picture of each kind of result that has one."""
@@ -1307,7 +1187,6 @@ def picture_of(
         )
         raise ArgumentError(msg)
     plot = PlotInput.of(kind_of_result, frame)
-    expected = None if beside is None else _expected_of(beside, draw, plot.outer)
     if kind == "heat map" and (draw is not groups_plot or not is_crossed(plot.frame)):
         msg = (
             "A heat map is drawn of `by_group` values of two features that are crossed, as `demographic_parity(a, b)`."
@@ -1321,8 +1200,8 @@ def picture_of(
         raise ArgumentError(msg)
     marked = None if at is None else number("at", at, -math.inf)
     names = _names_of(models, plot.frame)
-    plot = replace(plot.with_units(units), expected=expected, form=kind, at=marked, models=names)
-    return draw(plot)
+    plot = replace(plot.with_units(units), form=kind, at=marked, models=names)
+    return draw(plot if beside is None else _with_expected(plot, beside, draw))
 
 
 def _pixels_of(width: int | str | None) -> float:
@@ -1362,14 +1241,23 @@ def _names_of(models: object, frame: pl.DataFrame) -> tuple[str, str]:
     return one, other
 
 
-def _expected_of(beside: Any, draw: Callable[[PlotInput], Picture], outer: list[str]) -> pl.DataFrame:
-    """The range that is expected if groups are equal, which is drawn behind disparities."""
+def _with_expected(plot: PlotInput, beside: Any, draw: Drawing) -> PlotInput:
+    """Disparities with the range that is expected if groups are equal, which is drawn behind them."""
     expected = open_frame(beside).to_polars()
-    if not {".metric", ".by", ".expected_lower", ".expected_upper"} <= set(expected.columns):
+    if not {".metric", ".by", *EXPECTED} <= set(expected.columns):
         msg = "`beside` is what `disparity_test(…)` has given for the same metrics."
         raise ArgumentError(msg)
     if draw is not results_plot:
         msg = "`beside` is drawn behind disparities, and `result` holds none."
         raise ArgumentError(msg)
-    common = [name for name in outer if name in expected.columns]
-    return with_outer_text(expected.select(pl.col("^\\..*$"), *common), common)
+    if plot.cut or (plot.outer and plot.kind is kinds.METRICS):
+        msg = "`beside` is drawn behind single disparities, not behind lines and strips."
+        raise ArgumentError(msg)
+    common = [name for name in plot.outer if name in expected.columns]
+    keys = [".metric", ".by", *([OUTER] if common else [])]
+    ranges = with_outer_text(expected.select(pl.col("^\\..*$"), *common), common).select(*keys, *EXPECTED).unique(keys)
+    joined = plot.frame.drop(EXPECTED).join(ranges, on=keys, how="left", nulls_equal=True, maintain_order="left")
+    if not joined[EXPECTED[0]].count():
+        msg = "`beside` holds none of the disparities of the result."
+        raise ArgumentError(msg)
+    return replace(plot, frame=joined)

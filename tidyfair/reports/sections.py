@@ -38,9 +38,9 @@ from tidyfair.reports.tables import (
     Note,
     Units,
     as_p_value,
-    ends_in_words,
     groups_side_by_side,
     in_unit,
+    interval_in_words,
     left_out_in_words,
     reason,
     remarks_on_all_rows,
@@ -229,9 +229,8 @@ def _tests(disparities: pl.DataFrame, significance: Significance, units: Units) 
     bounds = {key: f"{signs[outcome]} {significance.error:.3g}" for key, outcome in significance.outcomes.items()}
     if (tests := significance.tested) is not None:
         expected, ends_of_tests = dict[RowKey, str](), tests.select(".metric", ".expected_lower", ".expected_upper")
-        for key, name, *ends in zip(keys_of(tests), *ends_of_tests, strict=True):
-            unit = units.get(name, "")
-            expected[key] = ends_in_words(*(None if end is None else in_unit(end, unit, is_end=True) for end in ends))
+        for key, name, low, high in zip(keys_of(tests), *ends_of_tests, strict=True):
+            expected[key] = interval_in_words(low, high, units.get(name, ""))
         p_values, adjusted = (
             dict(zip(keys_of(tests), as_p_value(tests[name]), strict=True)) for name in (".p_value", ".p_adjusted")
         )
@@ -564,8 +563,7 @@ def scores_sections(audit: AuditResults, data: Any, call: dict[str, Any]) -> lis
     curve = threshold_curve(metric_set(*differences((selection_rate, sens), features)), thresholds)
     options = {name: call[name] for name in ("frequency_weights", "na_rm") if name in call}
     values = curve.by_group(data, **columns, **options, on_undefined="ignore")
-    all_curves = open_frame(values).to_polars()
-    curves = all_curves.filter(pl.col(".n") >= min_n)
+    curves = open_frame(values).to_polars()
     if "frequency_weights" in call:
         # values are the same, and curves show nothing else
         columns["case_weights"] = call["frequency_weights"]
@@ -573,31 +571,32 @@ def scores_sections(audit: AuditResults, data: Any, call: dict[str, Any]) -> lis
     has_threshold = cut is not None and cut.option == "threshold" and len(cut.values) == 1
     marked = {"at": cut.values[0]} if cut is not None and has_threshold else {}
     parts: list[Content] = []
-    has_more_groups = False
     for by in features:
-        words = feature_in_words(by)
-        feature_values = curves.filter(pl.col(".by") == by.text)
-        has_more_groups |= feature_values[".group"].n_unique() > _MOST_LINES
-        largest = _largest(feature_values, [".group"])
-        blocks: list[Content] = []
-        if largest.is_empty():
-            blocks.append(f"Thresholds, by {words}: there is nothing to draw.")
-        else:
-            table = _at_thresholds(by, largest, thresholds[10:100:10])
-            drawn = largest.with_columns(_in_words(by, largest[".group"]))
-            blocks.append(Figure(drawn, f"Rates at each threshold, by {words}", marked, table, _PERCENT))
-        small = f"there are fewer than {min_n} rows"
-        blocks += _not_drawn(by, all_curves.filter(pl.col(".by") == by.text), feature_values, largest, small)
+        blocks, fit = _rates(by, curves.filter(pl.col(".by") == by.text), thresholds[10:100:10], marked, min_n), ""
         # a calibration curve is of the groups of columns, and of rows that lack nothing
-        fit = ""
         if not by.sides and call.get("na_rm") is not False:
             drawn, fit = _calibration(by, data, call, columns, min_n)
             blocks += drawn
-        parts.append(Part(f"By {words}", tuple(blocks), fit))
+        parts.append(Part(f"By {feature_in_words(by)}", tuple(blocks), fit))
     finding = "Selection rate and sensitivity at each threshold, and event rates compared with scores."
-    if has_more_groups:
+    groups = curves.filter(pl.col(".n") >= min_n).group_by(".by").agg(pl.col(".group").n_unique())[".group"]
+    if (groups > _MOST_LINES).any():
         finding += f" Of features with more than {_MOST_LINES} groups, the {_MOST_LINES} largest are shown."
     return [Section("Thresholds and calibration", tuple(parts), finding)]
+
+
+def _rates(
+    by: By, all_curves: pl.DataFrame, thresholds: list[float], marked: Mapping[str, Any], min_n: int
+) -> list[Content]:
+    """The figure of rates over the threshold of the groups of a feature, and the groups that are not in it."""
+    curves = all_curves.filter(pl.col(".n") >= min_n)
+    largest = _largest(curves, [".group"])
+    not_drawn = _not_drawn(by, all_curves, curves, largest, f"there are fewer than {min_n} rows")
+    words = feature_in_words(by)
+    if largest.is_empty():
+        return [f"Thresholds, by {words}: there is nothing to draw.", *not_drawn]
+    drawn, table = largest.with_columns(_in_words(by, largest[".group"])), _at_thresholds(by, largest, thresholds)
+    return [Figure(drawn, f"Rates at each threshold, by {words}", marked, table, _PERCENT), *not_drawn]
 
 
 def _calibration(

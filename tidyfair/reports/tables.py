@@ -41,7 +41,7 @@ _REASONS: dict[str, str] = {
     Status.CONSTANT: "all values of the group are the same",
 }
 """Reasons why a value is undefined, as a reader needs them."""
-TOO_SMALL = {Status.BELOW_MIN_N, Status.BELOW_MIN_SHARE}
+_TOO_SMALL = {Status.BELOW_MIN_N, Status.BELOW_MIN_SHARE}
 _UNKNOWN = "unknown"
 _MOST_LEFT_OUT = 6
 """The most groups that are named as left out of a disparity."""
@@ -92,6 +92,11 @@ def remarks_on_all_rows(overall: pl.DataFrame, groups: pl.DataFrame, min_n: int)
 def reason(status: str) -> str:
     """The words for a reason why there is no value."""
     return _REASONS.get(status) or Status.text_of(status)
+
+
+def reason_in_note(status: str) -> str:
+    """The same on a value that may be shown, and is not compared where its group is small."""
+    return f"not compared: {reason(status)}" if status in _TOO_SMALL else reason(status)
 
 
 def left_out_in_words(
@@ -155,11 +160,10 @@ def groups_side_by_side(
     index = wide.select(*keys, _NTH).with_row_index(_ROW)
     notes: list[Note] = []
     if ".status" in frame.columns:
-        indexed = frame.join(index, on=[*keys, _NTH], how="left", nulls_equal=True, maintain_order="left")
-        for metric, row, status, size in indexed.select(".metric", _ROW, ".status", ".n").rows():
-            if status not in {Status.OK, None} and (size is None or size >= min_n):
-                note = f"not compared: {reason(status)}" if status in TOO_SMALL else reason(status)
-                notes.append((columns[metric], row, note))
+        noted = frame.filter(pl.col(".status") != Status.OK, (pl.col(".n") >= min_n).fill_null(value=True))
+        noted = noted.join(index, on=[*keys, _NTH], how="left", nulls_equal=True, maintain_order="left")
+        rows = noted.select(".metric", _ROW, ".status").rows()
+        notes += [(columns[metric], row, reason_in_note(status)) for metric, row, status in rows]
     if worst is not None:
         worse = _worse(open_frame(worst).to_polars(), frame, outer)
         marked = worse.join(index, on=[*outer, ".by", ".group"], how="inner", nulls_equal=True)
@@ -200,26 +204,33 @@ def one_below_the_other(frame: pl.DataFrame, units: Units = NO_UNITS) -> pl.Data
     hidden = _HIDDEN | {".std_error"} if ".lower" in frame.columns else _HIDDEN
     # the first of several values is what the interval is about
     value = next((name for name in WITH_INTERVAL if name in frame.columns), None)
+    of_changes = units_of_changes(units)
+    units_of_columns = {
+        **dict.fromkeys(_OF_MODELS, units), ".margin": of_changes, value: of_changes if value == ".change" else units
+    }  # fmt: skip
     columns: list[pl.Series] = []
-    for column in frame.drop(hidden, strict=False):
-        text = column
-        if column.name == value:
-            of_value = units_of_changes(units) if value == ".change" else units
-            text = with_interval(frame, column.name, of_value)
-        elif column.name in _OF_MODELS and column.dtype.is_float():
-            text = with_interval(frame, column.name, units, (f"{column.name}_lower", f"{column.name}_upper"))
-        elif column.name == ".margin":
-            text = with_interval(frame, column.name, units_of_changes(units), limits=None)
-        elif column.dtype == pl.List:
-            text = column.cast(pl.List(pl.String)).list.join(", ")
-            text = text.set(text == "", None)
-        elif column.dtype.is_float():
-            text = as_p_value(column) if column.name.startswith(".p_") else rounded(column)
-        if text.null_count() == len(text):
-            continue
-        # a single metric has no base metric, and nothing is left out of most
-        columns.append(text.fill_null("") if column.name in _BLANK else text)
+    for name in frame.drop(hidden, strict=False).columns:
+        limits = (f"{name}_lower", f"{name}_upper") if name in _OF_MODELS else (".lower", ".upper")
+        is_limited = name in {value, *_OF_MODELS}
+        text = column_as_text(frame, name, units_of_columns.get(name, NO_UNITS), limits if is_limited else None)
+        if text.null_count() < len(text):
+            # a single metric has no base metric, and nothing is left out of most
+            columns.append(text.fill_null("") if name in _BLANK else text)
     return pl.DataFrame(columns)
+
+
+def column_as_text(
+    frame: pl.DataFrame, name: str, units: Units = NO_UNITS, limits: tuple[str, str] | None = None
+) -> pl.Series:  # fmt: skip
+    """A column of a result as texts, of values with the ends of their interval; whole numbers and texts as they are."""
+    column = frame[name]
+    if column.dtype == pl.Boolean:
+        return column.replace_strict({True: "yes", False: "no"}, return_dtype=pl.String)
+    if column.dtype == pl.List:
+        return _lists_as_text(column)
+    if not column.dtype.is_float():
+        return column
+    return as_p_value(column) if name.startswith(".p_") else with_interval(frame, name, units, limits)
 
 
 def with_interval(
@@ -241,6 +252,11 @@ def with_interval(
         interval = ends_in_words(f"> {lower}" if is_above else lower, f"< {upper}" if is_below else upper)
         texts_with_intervals.append(f"{text} ({interval})" if text is not None and interval else text)
     return pl.Series(value, texts_with_intervals, dtype=pl.String)
+
+
+def interval_in_words(low: float | None, high: float | None, unit: str) -> str:
+    """An interval in the unit of its value, which does not stand beside each end; empty without any end."""
+    return ends_in_words(*(None if end is None else in_unit(end, unit, is_end=True) for end in (low, high)))
 
 
 def ends_in_words(low: str | None, high: str | None) -> str:

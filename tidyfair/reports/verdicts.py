@@ -23,7 +23,7 @@ from tidyfair.inference.gates import (
 from tidyfair.metrics import at_cut, capitalized, title_of
 from tidyfair.reports.blocks import Figure, Folded, Table, Verdict, Verdicts
 from tidyfair.reports.findings import disparity_in_words, percent, units_of
-from tidyfair.reports.tables import ends_in_words, in_unit, reason, with_interval
+from tidyfair.reports.tables import in_unit, interval_in_words, reason, with_interval
 from tidyfair.specs import RowKey, key_of, keys_of
 
 _ORDER = (FAIL, UNSURE, PASS)
@@ -109,8 +109,7 @@ def _value_in_words(row: Mapping[str, Any], unit: str, level: float | None = Non
     """The value of a verdict with its limits, whose level is said if it is given, or why there is none."""
     value = _value(row)
     if value is not None:
-        ends = [None if end is None else in_unit(end, unit, is_end=True) for end in (row[".lower"], row[".upper"])]
-        interval = ends_in_words(*ends)
+        interval = interval_in_words(row[".lower"], row[".upper"], unit)
         kind = f"{percent(level)} CI " if level is not None else ""
         return f"{in_unit(value, unit)} ({kind}{interval})" if interval else in_unit(value, unit)
     if row.get(".status") not in {None, Status.OK}:

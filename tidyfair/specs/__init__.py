@@ -39,8 +39,8 @@ from tidyfair.specs.polars_versions import (
     number_of_rows, spread, value_at,
 )  # fmt: skip
 from tidyfair.specs.result_columns import (
-    CUTS, GROUP_KEYS, POINTS, RESERVED, RESULT_KEYS, RowKey, SELECTIONS, crossed_text, cut_as_settings, cut_of_row,
-    key_columns, key_of, keys_of, open_ends, opened, refuse_reserved,
+    CUTS, CUT_OPTIONS, GROUP_KEYS, POINTS, RESERVED, RESULT_KEYS, RowKey, SELECTIONS, crossed_text, cut_as_settings,
+    cut_of_row, key_columns, key_of, keys_of, open_ends, opened, refuse_reserved,
 )  # fmt: skip
 from tidyfair.specs.segments import Array, Booleans, Floats, Integers, NO_ROW, Segments, taken
 from tidyfair.specs.signatures import makes_metric, refuse_unknown_settings

@@ -213,7 +213,7 @@ def levels_of(dtype: pl.DataType) -> list[Any]:
     """The values that a dtype declares, or none."""
     if isinstance(dtype, pl.Enum):
         return dtype.categories.to_list()
-    return [False, True] if dtype == pl.Boolean else []
+    return [False, True] if isinstance(dtype, pl.Boolean) else []
 
 
 def kind_of(value: object) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, fields, replace
-from functools import cached_property
+from functools import cached_property, reduce
 from typing import Any, Literal, TypeAlias, cast
 
 import polars as pl
@@ -284,15 +284,19 @@ class Policy:
         """The same policy without minima."""
         return replace(self, min_n=0, min_share=0.0)
 
-    def is_unknown(self, keys: pl.DataFrame) -> pl.Series:
-        """The mask of the rows that have an unknown key and are not compared because of it."""
-        is_unknown = _NOBODY.new_from_index(0, len(keys))
-        for key in keys if self.unknown != "group" else ():
-            values = key.to_list() if len(key) <= _FEW_VALUES else key.unique().to_list()
+    def is_unknown(self, keys: Iterable[pl.Series]) -> pl.Series:
+        """The mask of the rows that have an unknown key, one or more columns, and are not compared because of it."""
+        return reduce(pl.Series.__or__, map(self._unknown_in, keys))
+
+    def _unknown_in(self, key: pl.Series) -> pl.Series:
+        """The same for one key."""
+        unknown: list[object] = []
+        if self.unknown != "group":
+            values = key.to_list() if key.len() <= _FEW_VALUES else key.unique().to_list()
             unknown = list(filter(self._means_unknown, {*values}))
-            if unknown:
-                is_unknown |= key.is_null() | key.is_in([value for value in unknown if value is not None])
-        return is_unknown
+        if not unknown:
+            return _NOBODY.new_from_index(0, key.len())
+        return key.is_null() | key.is_in([value for value in unknown if value is not None])
 
     def _means_unknown(self, value: object) -> bool:
         """Check whether a value of a feature means that it is not known."""

@@ -15,6 +15,7 @@ from tidyfair.specs.forecasts import Prediction, TruthLike
 from tidyfair.specs.groups import Privileged, Treatment
 from tidyfair.specs.operating_points import OperatingPoint
 from tidyfair.specs.option_table import OPTIONS, Estimator, Interval, OnUndefined, Option
+from tidyfair.specs.result_columns import CUT_OPTIONS
 from tidyfair.specs.signatures import explaining
 from tidyfair.specs.survey_designs import Design, ReplicateWeights, SurveyDesign
 
@@ -235,7 +236,7 @@ class Options:
     def given(self) -> set[str]:
         """The columns of rows that a metric can read: `truth`, `estimate` (made of scores, too) and `probs`."""
         given = {role for role in ("truth", "estimate", "probs") if getattr(self, role) is not None}
-        if any(getattr(self, rule) is not None for rule in ("threshold", "top_k", "top_fraction")):
+        if any(getattr(self, rule) is not None for rule in CUT_OPTIONS):
             given.add("estimate")
         return given
 

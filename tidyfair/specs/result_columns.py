@@ -14,7 +14,9 @@ from tidyfair.specs.columns import Column
 
 RowKey: TypeAlias = tuple[str | float | None, ...]
 
-SELECTIONS = (".threshold", ".top_k", ".top_fraction")
+CUT_OPTIONS = ("threshold", "top_k", "top_fraction")
+"""The options that make decisions of scores."""
+SELECTIONS = tuple(f".{option}" for option in CUT_OPTIONS)
 """Columns that say by which of several rules decisions are made."""
 POINTS = (".eval_time", ".quantile_level")
 """Columns that say which of several points predictions are for."""

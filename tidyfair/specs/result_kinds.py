@@ -14,7 +14,7 @@ _EXPLAINED = (
     ".n .status .group_min .group_max .level .base_metric .metrics_left_out .groups_left_out .groups_outside .left_out"
 )
 _JUDGED = ".limit .verdict"
-_USUAL_LEVEL = 0.95
+USUAL_LEVEL = 0.95
 
 
 @dataclass(frozen=True)
@@ -64,7 +64,7 @@ def _kind(title: str, known_by: str, columns: str, limits: str = "CI", *, has_pe
 
 def with_level(results: pl.DataFrame, conf_level: float) -> pl.DataFrame:
     """Results with the level of their limits, where it is not the usual one of 95%."""
-    if conf_level == _USUAL_LEVEL or not any(name.endswith(("lower", "upper")) for name in results.columns):
+    if conf_level == USUAL_LEVEL or not any(name.endswith(("lower", "upper")) for name in results.columns):
         return results
     return results.with_columns(pl.lit(conf_level).alias(".conf_level"))
 
@@ -72,7 +72,7 @@ def with_level(results: pl.DataFrame, conf_level: float) -> pl.DataFrame:
 def level_of(results: pl.DataFrame) -> float:
     """The level of the limits of results."""
     if ".conf_level" not in results.columns or not results[".conf_level"].count():
-        return _USUAL_LEVEL
+        return USUAL_LEVEL
     return float(results[".conf_level"].drop_nulls()[0])
 
 

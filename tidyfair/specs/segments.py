@@ -44,13 +44,18 @@ class Segments:
     @cached_property
     def sizes(self) -> Integers:
         """The number of rows of each run."""
-        sizes = np.full(len(self.starts), self.length) - self.starts
+        sizes = self.length - self.starts
         sizes[:-1] = self.starts[1:] - self.starts[:-1]
         return sizes
 
     def to_rows(self, values: Any) -> Any:
         """One value for each run as one for each row."""
-        return np.repeat(values, self.sizes, axis=0)
+        return values.repeat(self.sizes, axis=0)
+
+    @property
+    def runs(self) -> Integers:
+        """The number of the run of each row."""
+        return np.arange(len(self.starts)).repeat(self.sizes)
 
     def sum(self, values: Any) -> Any:
         """The sum of each run; of Booleans, how many are true."""
@@ -89,11 +94,9 @@ class Segments:
     def first_largest(self, values: Floats) -> Integers:
         """The row of the largest number of each run, the first of equals, or `NO_ROW` where there is none."""
         largest = self.maximum(values)
-        with np.errstate(invalid="ignore"):
-            least = self.to_rows(largest - TIE * np.abs(largest))
-            # infinity less its share is no number
-            is_largest = (values >= least) | (values == self.to_rows(largest))
-        return self.first_where(is_largest)
+        # infinity, too, is next to itself
+        least = largest * (1 - TIE * np.sign(largest))
+        return self.first_where(values >= self.to_rows(least))
 
     def before(self, values: Array, merge: Merge, nothing: float) -> Array:
         """For each row, earlier rows of its run merged; `nothing` for the first."""

@@ -29,6 +29,7 @@ from tidyfair.tallies.source import check_width, open_frame
 
 ARRAY = "array of "
 """Prefix of the columns of arrays, which no feature name has."""
+_NOT_PLAIN = (pl.List, pl.Array, pl.Struct, pl.Object)
 
 
 def frame_of_arrays(
@@ -96,7 +97,7 @@ def _by_name(role: str, features: object) -> dict[str, object]:
     if not isinstance(features, Mapping):
         msg = f'`{role}` maps names to arrays, such as `{role}={{"sex": …}}`.'
         raise ArgumentError(msg)
-    return dict(cast("Mapping[str, object]", features))
+    return {text("by", name): array for name, array in cast("Mapping[str, object]", features).items()}
 
 
 def _check_features(compared: Sequence[str], given: Sequence[str]) -> None:
@@ -131,18 +132,16 @@ def _without(frame: pl.DataFrame, truth: str | None, value: Any) -> pl.DataFrame
 
 def from_arrays(arrays: Mapping[str, object]) -> pl.DataFrame:
     """Arrays, and lists or series, as the columns of a frame."""
-    columns: list[pl.Series] = []
-    for name, values in arrays.items():
-        columns.append(_from_array(text("by", name), values))
+    columns = [_from_array(name, values) for name, values in arrays.items()]
     if not columns:
         msg = 'No arrays were given; pass the truth, the estimate or the scores, and groups as `by={"sex": …}`.'
         raise ColumnError(msg)
-    rows = len(columns[0])
+    rows = columns[0].len()
     for column in columns:
-        if column.dtype.is_nested() or column.dtype == pl.Object:
+        if isinstance(column.dtype, _NOT_PLAIN):
             msg = f"`{column.name}` must be an array of one plain value per row, not {column.dtype}."
             raise ColumnError(msg)
-        if len(column) != rows:
+        if column.len() != rows:
             msg = f"`{column.name}` has {len(column)} values, but `{columns[0].name}` has {rows}."
             raise ColumnError(msg)
     return side_by_side(columns)
@@ -151,11 +150,12 @@ def from_arrays(arrays: Mapping[str, object]) -> pl.DataFrame:
 def _from_array(name: str, values: Any) -> pl.Series:
     """An array, a list or a series as a column."""
     if isinstance(values, pl.Series):
-        return values.alias(name)
-    if isinstance(values, str | bytes | Real | Mapping | AbstractSet):
+        return values if values.name == name else values.alias(name)
+    own: type[object] = type(values)
+    kind, is_array = own.__module__.partition(".")[0], own is np.ndarray
+    if not is_array and isinstance(values, str | bytes | Real | Mapping | AbstractSet):
         msg = f"`{name}` must be an array of one plain value per row, not {values!r}."
         raise ColumnError(msg)
-    kind = type(values).__module__.partition(".")[0]
     try:
         if kind == "pandas":
             series = sys.modules["pandas"].Series(values)
@@ -166,9 +166,9 @@ def _from_array(name: str, values: Any) -> pl.Series:
         if kind == "pyarrow":
             check_width(name, values.type)
             return open_frame(sys.modules["pyarrow"].table({name: values})).to_polars()[name]
-        if hasattr(values, "mask"):
+        if not is_array and hasattr(values, "mask"):
             return pl.Series(name, values.tolist())
-        numeric = hasattr(values, "__array__") or hasattr(values, "__dlpack__")
+        numeric = is_array or hasattr(values, "__array__") or hasattr(values, "__dlpack__")
         return _from_numpy(name, values) if numeric else _from_list(name, list(values))
     except ColumnError:
         raise

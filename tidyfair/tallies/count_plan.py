@@ -12,6 +12,7 @@ import polars as pl
 
 from tidyfair.errors import ArgumentError, ColumnError, TidyfairError, in_short, listed
 from tidyfair.specs import (
+    CUT_OPTIONS,
     DISTRIBUTION_BY_LABEL,
     EXACT_SCORES,
     ROLE,
@@ -37,7 +38,7 @@ from tidyfair.tallies.moments import ACTUAL, PREDICTED, Needs
 from tidyfair.tallies.source import FREQUENCY, WEIGHT, Source
 from tidyfair.tallies.tally import TRUTH, Judge, Key, Scores, Tally
 from tidyfair.tallies.tally_checks import check_given
-from tidyfair.tallies.thresholds import ESTIMATE, RULES, Cut
+from tidyfair.tallies.thresholds import ESTIMATE, Cut
 
 Wanted: TypeAlias = "dict[str, tuple[str, Column]]"
 """The columns that are read, `{internal name: (role, column)}`."""
@@ -158,38 +159,32 @@ class CountPlan:
         columns = {
             f"k{index}": (roles_of_keys.get(key.role, "group_by"), key.column) for index, key in enumerate(tally.keys)
         }
-        if tally.judge is not None and tally.judge.probability is not None:
-            (name,) = tally.names([tally.judge.probability])
-            columns[name] = "label_probability", tally.judge.probability
-        optional = [
-            (ACTUAL if needs.numbers else TRUTH, "truth", tally.truth),
-            (PREDICTED if needs.numbers else ESTIMATE, "estimate", tally.estimate),
-            (WEIGHT, tally.role_of_weights, tally.weights),
-            (FREQUENCY, "frequency_weights", self.frequencies),
-        ]
-        for name, role, column in optional:
-            if column is not None:
-                columns[name] = (role, column)
+        probability = tally.judge.probability if tally.judge is not None else None
+        if probability is not None:
+            columns |= dict.fromkeys(tally.names([probability]), ("label_probability", probability))
+        numbers = needs.numbers
+        optional = {
+            ACTUAL if numbers else TRUTH: ("truth", tally.truth),
+            PREDICTED if numbers else ESTIMATE: ("estimate", tally.estimate),
+            WEIGHT: (tally.role_of_weights, tally.weights),
+            FREQUENCY: ("frequency_weights", self.frequencies),
+        }
+        columns |= {name: (role, column) for name, (role, column) in optional.items() if column is not None}
         if tally.scores is not None and (needs.scores or tally.cut is not None):
             columns |= _numbered("s", "probs", tally.scores.columns)
         if tally.forecast is not None:
             columns |= tally.forecast.wanted
         if tally.design is not None:
             columns |= _numbered("v", ROLE, tally.design.replicates)
-        roles = {column: term.role_of(column) for term in needs.compared for column in term.compared_by}
-        for index, column in enumerate(self.features):
-            columns[f"f{index}"] = (roles[column], column)
+        columns |= {f"f{index}": (self.features[column], column) for index, column in enumerate(self.features)}
         if tally.cut is not None:
             columns |= _numbered("t", "threshold", tally.cut.by)
         return {name: (role, self.edges.get(column, column)) for name, (role, column) in columns.items()}
 
     @cached_property
-    def features(self) -> list[Column]:
-        """The columns that rows are compared by, in distances or lists."""
-        columns: dict[Column, None] = {}
-        for term in self.tally.needs.compared:
-            columns |= dict.fromkeys(term.compared_by)
-        return list(columns)
+    def features(self) -> dict[Column, str]:
+        """The columns that rows are compared by, in distances or lists, with their roles."""
+        return {column: term.role_of(column) for term in self.tally.needs.compared for column in term.compared_by}
 
     @cached_property
     def numbers(self) -> list[str]:
@@ -389,7 +384,7 @@ def _cut(
     formulas: _Formulas, needs: Needs, options: Options, scores: Scores | None, sides: Privileged | None
 ) -> Cut | None:
     """The threshold or selection of a call, if these metrics and the outer groups can use it."""
-    rules = {rule: getattr(options, rule) for rule in RULES if getattr(options, rule) is not None}
+    rules = {rule: getattr(options, rule) for rule in CUT_OPTIONS if getattr(options, rule) is not None}
     for rule in rules:
         for name, formula in formulas:
             if not formula.has_labels:

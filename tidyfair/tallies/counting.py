@@ -130,7 +130,7 @@ def _here(source: Source, plan: CountPlan) -> Tally:
             tally = replace(tally, keys=(*tally.keys, Key(Column(ROW), "cluster")))
         if needs.compared or (needs.rows and not tally.binned):
             # read once, as the tally keeps rows, or compares them
-            kept = with_comparisons(frame.collect(engine=engine), tally, plan.features)
+            kept = with_comparisons(frame.collect(engine=engine), tally, [*plan.features])
             frame, rows = kept.lazy(), kept if needs.rows else None
         if tally.binned:
             rows, cells = _bins(frame, tally, source.rows)
@@ -371,7 +371,7 @@ def _as_numbers(frame: pl.LazyFrame, plan: CountPlan) -> tuple[pl.LazyFrame, fro
     """
     tally = plan.tally
     schema = frame.collect_schema()
-    casts: list[pl.Expr] = []
+    casts = _weights_as_numbers(tally, schema)
     exact: set[str] = set()
     for name in plan.numbers:
         role, column = plan.columns[name]
@@ -382,6 +382,17 @@ def _as_numbers(frame: pl.LazyFrame, plan: CountPlan) -> tuple[pl.LazyFrame, fro
         if dtype.is_integer() or dtype.is_decimal():
             exact.add(name)
         casts.append(pl.col(name).cast(pl.Float64))
+    if tally.judge is not None:
+        judged, *probability = tally.names(tally.judge.columns)
+        casts += [pl.col(judged).round(_DECIMALS)] if schema[judged].is_float() else []
+        # only the labels of people were drawn
+        casts += [pl.when(pl.col(TRUTH).is_not_null()).then(pl.col(name)).alias(name) for name in probability]
+    return frame.with_columns(casts) if casts else frame, frozenset(exact)
+
+
+def _weights_as_numbers(tally: Tally, schema: pl.Schema) -> list[pl.Expr]:
+    """The casts of weights, and of replicate weights, which must be numbers."""
+    casts: list[pl.Expr] = []
     if tally.weights is not None:
         dtype = schema[WEIGHT]
         if not (dtype.is_numeric() or dtype == pl.Boolean):
@@ -395,12 +406,7 @@ def _as_numbers(frame: pl.LazyFrame, plan: CountPlan) -> tuple[pl.LazyFrame, fro
             msg = f"`{ROLE}`: the replicate {column.name!r} is {schema[name]}; weights must be numbers."
             raise WeightError(msg)
         casts.append(pl.col(name).cast(pl.Float64))
-    if tally.judge is not None:
-        judged, *probability = tally.names(tally.judge.columns)
-        casts += [pl.col(judged).round(_DECIMALS)] if schema[judged].is_float() else []
-        # only the labels of people were drawn
-        casts += [pl.when(pl.col(TRUTH).is_not_null()).then(pl.col(name)).alias(name) for name in probability]
-    return frame.with_columns(casts) if casts else frame, frozenset(exact)
+    return casts
 
 
 def _why_numbers(name: str, role: str, plan: CountPlan) -> str:

@@ -10,13 +10,7 @@ import numpy as np
 import polars as pl
 
 from tidyfair.specs import in_batches, side_by_side
-from tidyfair.tallies.key_encoding import (
-    Levels,
-    Packing,
-    levels_by_dtype,
-    levels_by_ends,
-    levels_of_column,
-)
+from tidyfair.tallies.key_encoding import Levels, Packing, levels_by_dtype, levels_by_ends, levels_of_column
 from tidyfair.tallies.source import SQUARED, WEIGHT
 from tidyfair.tallies.threads import MOST_PARTED, Parted, in_threads, over_slices
 
@@ -50,13 +44,17 @@ def engine_for(rows: int | None) -> Engine:
 
 def count_in_memory(columns: Mapping[str, pl.Series], schema: Mapping[str, pl.DataType]) -> pl.DataFrame | None:
     """Count the rows of each combination of values; None if these need checks, or a query that prepares them."""
-    rows = len(next(iter(columns.values())))
+    rows = next(iter(columns.values())).len()
     if not all(map(_may_have_levels, schema.values())):
         # the possible texts are not known; floats are compared by a query that prepares them
         if any(dtype.is_float() or dtype.is_decimal() for dtype in schema.values()):
             return None
         frame = side_by_side([column.alias(name) for name, column in columns.items()])
-        return grouped(frame.lazy(), [*columns], [ROWS], {}, rows)
+        if rows >= _FEW_ROWS:
+            return frame.lazy().group_by(pl.all()).agg(ROWS).collect()
+        # a third of the time of a query
+        counted = frame.to_struct("keys").value_counts(name="n")
+        return counted.get_column("keys").struct.unnest().hstack([counted.get_column("n").cast(pl.Int64)])
     return _counted_by_levels(columns, schema, rows) if rows < _HARDLY_ANY_ROWS or _gives_batches() else None
 
 
@@ -73,7 +71,7 @@ def _counted_by_levels(
     if are_few_combinations and not (few and not packing.queries):
         return packing.counts(crossed(columns, packing))
     if few:
-        return _counted_at_once(columns, packing)
+        return packing.counts(np.bincount(packing.codes(columns), minlength=packing.size))
     return _counted(pl.DataFrame(dict(columns)).lazy(), packing, rows)
 
 
@@ -123,11 +121,6 @@ def _packing(frame: pl.LazyFrame, by: list[str], known: Mapping[str, Levels], *,
     if in_memory:
         levels |= levels_by_ends(frame, schema, unknown)
     return Packing.of(by, levels)
-
-
-def _counted_at_once(columns: Mapping[str, pl.Series], packing: Packing) -> pl.DataFrame:
-    """Count very few rows by each combination of keys, without a query if no key needs one."""
-    return packing.counts(np.bincount(packing.codes(columns), minlength=packing.size))
 
 
 def crossed(columns: Mapping[str, pl.Series], packing: Packing) -> Any:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import os
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -30,16 +31,7 @@ from tidyfair.specs import (
     side_by_side,
     stacked,
 )
-from tidyfair.tallies.moments import (
-    SCORE,
-    Needs,
-    centred,
-    extremes,
-    is_of_replicate,
-    merged,
-    point_of,
-    score_columns,
-)
+from tidyfair.tallies.moments import SCORE, Needs, centred, extremes, is_of_replicate, merged, point_of, score_columns
 from tidyfair.tallies.source import SQUARED, WEIGHT
 from tidyfair.tallies.suppression import Suppression, TableKey, counts_by_labels, numbered, suppression_of
 from tidyfair.tallies.threads import check_threads
@@ -194,12 +186,14 @@ class Tally:
     def seen(self) -> dict[str, list[Any]]:
         """The labels that occur in truth and in estimate."""
         seen: dict[str, list[Any]] = {}
+        are_many = self.cells.height > _FEW_CELLS
         for name in LABELS:
-            column = self.cells.get_column(name)
+            column, dtype = self.cells.get_column(name), self.kinds[name]
             if name == TRUTH and self.judge is not None and not self.has_scores_of_judge:
-                column = column.cast(self._labels_of_judge.dtype).append(self._labels_of_judge)
+                dtype = self._labels_of_judge.dtype
+                column = column.cast(dtype).append(self._labels_of_judge)
             # categories are in their own order, not in that of their texts
-            if self.cells.height > _FEW_CELLS or isinstance(column.dtype, pl.Enum | pl.Categorical):
+            if are_many or isinstance(dtype, pl.Enum | pl.Categorical):
                 seen[name] = column.drop_nulls().unique().sort().to_list()
             else:
                 # of few cells Python takes less time than a query
@@ -247,7 +241,7 @@ class Tally:
     @property
     def has_missing_predictions(self) -> bool:
         """True if some rows have no estimate or score; of predictions at points, if some may have none."""
-        has_missing_scores = SCORE in self.cells.columns and self.cells[SCORE].null_count() > 0
+        has_missing_scores = SCORE in self.kinds and self.cells[SCORE].null_count() > 0
         return self.forecast is not None or has_missing_scores or self.cells.get_column(ESTIMATE).null_count() > 0
 
     @cached_property
@@ -439,6 +433,11 @@ class Tally:
         keys = (*self.keys, Key(Column(SIDE), "outer"))
         return replace(self, cells=with_side(self.cells), keys=keys, rows=rows, sides=None)
 
+    def at_threshold(self, threshold: float) -> Tally:
+        """The tally at one of the thresholds that are a key."""
+        names = [name for name, key in zip(key_names(self.keys), self.keys, strict=True) if key.role == "threshold"]
+        return replace(self, cells=self.cells.filter(pl.col(names) == threshold))
+
     def at_each_cut(self) -> Tally:
         """The tally with the threshold as an additional key; the estimate states whether the score reaches it.
 
@@ -555,9 +554,9 @@ class Tally:
         return add_up([self, other]) if isinstance(other, Tally) else NotImplemented  # pyright: ignore[reportUnnecessaryIsInstance] - user input
 
     @cached_property
-    def kinds(self) -> pl.Schema:
+    def kinds(self) -> dict[str, pl.DataType]:
         """The dtypes of its columns, cached because they are slow to compute for many levels."""
-        return self.cells.schema
+        return dict(zip(self.cells.columns, self.cells.dtypes, strict=True))
 
     @property
     def counted_by(self) -> list[str]:
@@ -736,7 +735,7 @@ def add_up(tallies: Sequence[Tally], *, checked: bool = False) -> Tally:
 
     `checked` tallies are known to fit.
     """
-    check_threads()
+    check_threads(os.getpid())
     first, *others = tallies
     if not checked:
         for other in others:

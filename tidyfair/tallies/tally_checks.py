@@ -12,7 +12,7 @@ from tidyfair.errors import ArgumentError, ColumnError, WeightError, advice, lis
 from tidyfair.specs import ROLE, By, Column, Forecast, MetricSpec, Options, SurveyDesign, named_formulas
 from tidyfair.specs.formulas import CONTENT, Formula
 from tidyfair.tallies.moments import Needs, step
-from tidyfair.tallies.tally import Scores, Tally, check_tally
+from tidyfair.tallies.tally import Scores, Tally
 from tidyfair.tallies.thresholds import ESTIMATE
 
 SHOWN = 5
@@ -27,7 +27,6 @@ _MOST_FRACTIONS = 100
 
 def check_readable(tally: Tally, specs: Sequence[MetricSpec], needs: Needs, options: Options) -> None:
     """Refuse a tally without the statistics that metrics read, their `needs`, or with invalid values."""
-    check_tally(tally)
     if tally.needs is not needs:
         _check_counted(tally, specs, needs)
     if tally.weights is not None:
@@ -168,7 +167,7 @@ def check_sizes(tally: Tally, specs: Sequence[MetricSpec]) -> None:
 
     `min_n` or `min_share` may leave groups to compare.
     """
-    if len(tally.cells) <= _MOST_FRACTIONS:
+    if tally.cells.height <= _MOST_FRACTIONS:
         return
     # a group of one row is a cell of one row
     may_be_single = len(tally.cells) > _MOST_SINGLE and (tally.cells["n"] == 1).sum() > _MOST_SINGLE

@@ -10,7 +10,7 @@ import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cache, cached_property
 from pathlib import Path
 from typing import TypeVar
 
@@ -27,8 +27,6 @@ _TASKS = Path("/proc/self/task")
 """Folder in which Linux lists the threads of a process."""
 _NAMED = "polars"
 _A_MOMENT = 0.01
-_CHECKED: set[int] = set()
-"""Processes known to have the threads; even the first may be a fork of a process that used polars alone."""
 
 _Item = TypeVar("_Item")
 _Result = TypeVar("_Result")
@@ -89,21 +87,19 @@ class Parted:
 # Forked processes
 
 
-def check_threads() -> None:
-    """Refuse to work in a fork that lacks the threads of polars, which would hang.
+@cache
+def check_threads(process: int) -> None:  # noqa: ARG001 - the check is one for each process
+    """Refuse to work in a fork that lacks the threads of polars, which would hang; `process` is `os.getpid()`.
 
-    Only Linux lists threads; other systems do not fork by default, so nothing is checked there.
+    Even the first process may be a fork of one that used polars alone. Only Linux lists threads; other systems do not
+    fork by default, so nothing is checked there.
     """
-    process = os.getpid()
-    if process in _CHECKED:
-        return
     if _TASKS.exists() and not _polars_has_threads():
         msg = (
             "This process was forked after polars had run, so it lacks the threads of polars and would hang. Start "
             'processes with `multiprocessing.get_context("spawn")` (or "forkserver"), or fork before polars has run.'
         )
         raise ForkError(msg)
-    _CHECKED.add(process)
 
 
 def _polars_has_threads() -> bool:

@@ -14,7 +14,16 @@ import numpy as np
 import polars as pl
 
 from tidyfair.errors import ArgumentError, ColumnError, advice, in_short, listed
-from tidyfair.specs import Column, ColumnLike, OperatingPoint, is_list, names_of, refuse_unknown_settings, value_at
+from tidyfair.specs import (
+    CUT_OPTIONS,
+    Column,
+    ColumnLike,
+    OperatingPoint,
+    is_list,
+    names_of,
+    refuse_unknown_settings,
+    value_at,
+)
 from tidyfair.tallies.arrays import ARRAY, from_arrays
 from tidyfair.tallies.censoring import checked_weights
 from tidyfair.tallies.key_encoding import Levels
@@ -24,8 +33,6 @@ __all__ = ["sigmoid"]
 
 TRUTH, SCORE, ESTIMATE = "truth", "s0", "estimate"
 _CUT = "cut"
-RULES = ("threshold", "top_k", "top_fraction")
-"""The options that turn scores into labels."""
 _MOST_CUTS = 2**15
 _BUCKETS = 2**12
 _MOST_ROWS = 2.0**62
@@ -55,7 +62,7 @@ class Cut:
     def of(cls, options: Mapping[str, object], roles: Collection[str]) -> Cut | None:
         """Read `threshold`, `top_k` and `top_fraction` from the options of a call with columns in some roles."""
         rules: dict[str, object] = {}
-        for rule in RULES:
+        for rule in CUT_OPTIONS:
             if options.get(rule) is not None:
                 rules[rule] = options[rule]
         if not rules:

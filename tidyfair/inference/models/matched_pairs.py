@@ -31,6 +31,7 @@ from tidyfair.inference.rate_tests import ADJUSTMENTS, with_adjusted_p_values
 from tidyfair.intervals import generator, student
 from tidyfair.metrics.regression import mean_prediction
 from tidyfair.specs import (
+    CUT_OPTIONS,
     Array,
     CallOptions,
     Column,
@@ -57,7 +58,7 @@ _REFUSED = {
     **dict.fromkeys(("interval", "explain", "on_undefined", "score_bins", "parts", "keep_rows"), ""),
     **dict.fromkeys(("case_weights", "frequency_weights"), ": pairs count alike"),
     **dict.fromkeys(
-        ("threshold", "top_k", "top_fraction"),
+        CUT_OPTIONS,
         ': make labels of scores, such as `estimate=(pl.col("score") >= 0.5).alias("at 0.5")`',
     ),
 }

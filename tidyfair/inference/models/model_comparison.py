@@ -68,6 +68,7 @@ from tidyfair.intervals import (
 )
 from tidyfair.metrics.fairness import demographic_parity
 from tidyfair.specs import (
+    CUT_OPTIONS,
     Booleans,
     By,
     Column,
@@ -100,7 +101,7 @@ REFUSED_OF_MODELS = {
     **dict.fromkeys(("interval", "explain", "score_bins", "parts", "keep_rows"), ""),
     "suppress_below": ": changes tell how few rows two models judge differently; give the values of each model alone",
     **dict.fromkeys(
-        ("threshold", "top_k", "top_fraction"),
+        CUT_OPTIONS,
         ': make labels of scores, such as `one=(pl.col("score") >= 0.4).alias("at 0.4")` and '
         '`other=(pl.col("score") >= 0.6).alias("at 0.6")`',
     ),

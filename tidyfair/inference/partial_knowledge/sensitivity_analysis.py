@@ -226,8 +226,10 @@ class _Study:
                 "pool small groups first."
             )
             raise ArgumentError(msg)
-        # the groups of scenarios are columns, whatever they were in the data
-        plain = replace(metric, by=replace(metric.by, columns=tuple(map(Column, names))))
+        # the groups of scenarios are columns, whatever they were in the data, and decisions have been made
+        pairs = zip(metric.metrics, evaluated.plan.requested, strict=False)
+        metrics = tuple(replace(part, definition=requested.formula) for part, requested in pairs)
+        plain = replace(metric, metrics=metrics, by=replace(metric.by, columns=tuple(map(Column, names))))
         gate, keys = Gate(metric_set(plain), (limit,), conf_level), index.keys_named(names)
         counted = counted.astype(np.int64)
         return cls(

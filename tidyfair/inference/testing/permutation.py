@@ -308,7 +308,7 @@ def _is_compared(case: Case, frame: pl.DataFrame) -> Array:
     if by.memberships is not None or by.sides:
         return is_known.to_numpy()
     group_cells, names = case.evaluated.group_cells, [*tally.outer_names, *features]
-    valued = np.unique(case.evaluated.values.array(GROUP_CELL)[~np.isnan(case.evaluated.values.array("estimate"))])
+    valued = np.unique(case.evaluated.values[GROUP_CELL][~np.isnan(case.evaluated.values["estimate"])])
     example = group_cells.indices[by].example[valued - group_cells.spans[by][0]]
     kept = tally.cells[names][pl.Series(example.astype(np.uint32))].with_columns(pl.lit(value=True).alias(_COPY))
     marked = frame[names].join(kept, on=names, how="left", nulls_equal=True, maintain_order="left") if names else kept

@@ -189,11 +189,11 @@ def _odds_of_equal_rows(case: Case) -> list[Share]:
 def _rows_of_rates(evaluated: Evaluated, rates: Sequence[Share], outer: int) -> int:
     """The rows of the denominators of rates in an outer group; rates of the same rows share theirs."""
     values = evaluated.values
-    is_counted = (values.array("outer") == outer) & ~np.isnan(values.array("estimate"))
+    is_counted = (values["outer"] == outer) & ~np.isnan(values["estimate"])
     rows: dict[frozenset[str], int] = {}
     for number, share in enumerate(rates):
-        of_rate = is_counted & (values.array("requested") == number)
-        rows.setdefault(share.among, int(values.array("denominator")[of_rate].sum()))
+        of_rate = is_counted & (values["requested"] == number)
+        rows.setdefault(share.among, int(values["denominator"][of_rate].sum()))
     return sum(rows.values())
 
 

@@ -54,7 +54,7 @@ class Families:
         Their outer groups, the indices of their values, families by groups, and the references.
         """
         outer, requested, level, size, estimate, is_reference = (
-            self.case.evaluated.values.array(name)
+            self.case.evaluated.values[name]
             for name in ("outer", "requested", LEVEL, "size", "estimate", "is_reference")
         )
         families, number = np.unique(np.stack([outer, requested, level]), axis=1, return_inverse=True)
@@ -80,7 +80,7 @@ class Families:
         for outer, index, reference in self._alike:
             values = value[:, 0, index]
             if self.are_rates:
-                rows = self.case.evaluated.values.array("denominator")[index]
+                rows = self.case.evaluated.values["denominator"][index]
                 share = (values * rows).sum(axis=-1) / np.maximum(rows.sum(axis=-1), 1)
                 away = rate_distances(values * rows, rows, share, reference)
             else:

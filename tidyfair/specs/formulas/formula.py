@@ -277,8 +277,21 @@ class Formula:
 
     def result(self, arguments: Mapping[str, Any]) -> object:
         """The result of the function for what it needs, by name."""
-        with failures_of(f"{self.name}: the formula", f"Write it with {self.language}."):
+        try:
             return self.function(**arguments, **dict[str, Any](self.options))
+        except Exception:
+            with failures_of(f"{self.name}: the formula", f"Write it with {self.language}."):
+                raise
+
+    @property
+    def follows_threshold(self) -> bool:
+        """True if it weighs errors by the odds of the threshold of the call, because no risk `at` is given."""
+        return self.kind == "class" and dict(self.options).get("at", 0) is None
+
+    def at_threshold(self, threshold: float | None) -> Self:
+        """The same formula at a threshold of the call, if it follows that."""
+        follows = threshold is not None and self.follows_threshold
+        return self.with_options(self.name, {"at": threshold}) if follows else self
 
     def with_options(self, name: str, options: Mapping[str, object]) -> Self:
         """The same formula with other options."""

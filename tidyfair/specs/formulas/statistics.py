@@ -107,11 +107,12 @@ WHEN_COMPLETE = {
 }  # fmt: skip
 """Margins as sums of cells, for formulas that read both truth and estimate, and so need rows with both."""
 
-OTHER_SIDE = {
+_OTHER_SIDE = {
     "tp": "tn", "tn": "tp", "fp": "fn", "fn": "fp",
     "positives": "negatives", "negatives": "positives", "selected": "unselected", "unselected": "selected",
 }  # fmt: skip
-"""The statistics of the event when the rest is the event."""
+OTHER_SIDE = {prefix + one: prefix + other for prefix in ("", OVERALL, THE_REST) for one, other in _OTHER_SIDE.items()}
+"""The statistics of the event when the rest is the event, of a group and of others."""
 
 
 def unprefixed(name: str) -> str:

@@ -315,7 +315,6 @@ def two_sides(sums: Sums, names: Iterable[str]) -> dict[str, Number]:
         # of two labels, the wrong one is one step away
         own = "fn" if name in STEPS else name
         if own in sums:
-            base = unprefixed(own)
-            other = own.removesuffix(base) + OTHER_SIDE.get(base, base)
-            both_sides[name] = np.stack([sums[own], sums.get(other, sums[own])], axis=-1)
+            other = sums.get(OTHER_SIDE.get(own, own), sums[own])
+            both_sides[name] = np.stack([sums[own], other], axis=-1)
     return both_sides | {"rank": np.array([0.0, 1.0])}
