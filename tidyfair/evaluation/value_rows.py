@@ -86,10 +86,6 @@ class ValueRows(dict[str, Array]):
         values = self[name] = self.frame[name].to_numpy() if made is None else made()
         return values
 
-    def array(self, name: str) -> Array:
-        """A column."""
-        return self[name]
-
 
 def value_rows(
     plan: EvaluationPlan, values: Sequence[Values], group_cells: GroupCells, labels: Labels, *, na_rm: bool
