@@ -165,13 +165,6 @@ class Replicates:
         columns["estimate"][:, np.isnan(base["estimate"][rows])] = np.nan
         return cls(evaluated, rows, columns)
 
-    @classmethod
-    def of_values(
-        cls, evaluated: Evaluated, rows: Integers, values: Floats, contexts: Mapping[str, Floats]
-    ) -> Replicates:
-        """Other values of some groups, and other contexts of these: arrays of replicates by values."""
-        return cls(evaluated, rows, {"estimate": values, **contexts})
-
     @property
     def values(self) -> Floats:
         """The values of groups: an array of replicates by `rows`."""
@@ -311,7 +304,7 @@ class ReplicatedGroups:
         if copies is not None:
             sums = {name: values[:, copies.cell] for name, values in sums.items()}
         cells = RepeatedCells(own.tally, own.labels, own.cells, sums)
-        replicates = replace(own, group_cells=self._repeated[own], cells=cells)
+        replicates = replace(own, group_cells=self._repeated[own], cells=cells, pools={})
         if drawn is None:
             return replicates
         row, replicate = drawn if copies is None else _rows_of_copies(copies, *drawn)

@@ -313,8 +313,7 @@ def compared_draws(
     results, step = np.empty(times + 1), max(1, _MOST_VALUES // max(1, len(rows)))
     for first in range(0, times + 1, step):
         part = slice(first, first + step)
-        contexts = {name: table[part] for name, table in tables.items() if name != "estimate"}
-        replicates = Replicates.of_values(evaluated, rows, tables["estimate"][part], contexts)
+        replicates = Replicates(evaluated, rows, {name: table[part] for name, table in tables.items()})
         results[part] = replicates.results[:, outer]
     return results, cast("Aggregate", evaluated.specs[0].aggregate).severity(results)
 

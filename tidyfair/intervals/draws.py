@@ -209,7 +209,7 @@ class Filled:
                 continue
             moved = self._moved(rows)
             if moved is not None:
-                compared = Replicates.of_values(evaluated, rows, moved, {}).results[:, result]
+                compared = Replicates(evaluated, rows, {"estimate": moved}).results[:, result]
                 finite = compared[np.isfinite(compared)]
                 if len(finite):
                     ends[:, position] = finite.min(), finite.max()
