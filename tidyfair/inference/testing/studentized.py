@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 
@@ -58,18 +58,17 @@ class Families:
             for name in ("outer", "requested", LEVEL, "size", "estimate", "is_reference")
         )
         families, number = np.unique(np.stack([outer, requested, level]), axis=1, return_inverse=True)
-        families_of = Counter[int]()
-        alike: dict[tuple[int, int, tuple[int, ...]], list[tuple[int, Array]]] = {}
-        for family, outer_of_family in enumerate(families[0].tolist()):
+        alike: dict[tuple[Any, ...], list[tuple[int, Array]]] = {}
+        for family, (outer_of_family, *metric) in enumerate(families.T.tolist()):
             index = np.flatnonzero((number == family) & ~np.isnan(estimate))
             reference = is_reference[index].astype(bool)
             if self.case.metric.aggregate.compares_with_majority and len(index):
                 reference = size[index] == size[index].max()
-            families_of[outer_of_family] += 1
-            key = families_of[outer_of_family], len(index), tuple(np.flatnonzero(reference).tolist())
+            key = *metric, len(index), tuple(np.flatnonzero(reference).tolist())
             alike.setdefault(key, []).append((outer_of_family, index))
         return [
-            ([own for own, _ in of_key], np.stack([own for _, own in of_key]), key[2]) for key, of_key in alike.items()
+            ([own for own, _ in of_key], np.stack([index for _, index in of_key]), key[-1])
+            for key, of_key in alike.items()
         ]
 
     def distances(self, permutations: Permutations) -> Array:
