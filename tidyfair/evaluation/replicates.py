@@ -255,6 +255,7 @@ class Replicates:
         return layout.with_columns(arrays)
 
 
+<<<<<<< HEAD
 class ReplicatedGroups:
     """The groups of some specs in the cells of a tally, of which replicates have other sums."""
 
@@ -310,6 +311,24 @@ class ReplicatedGroups:
         row, replicate = drawn if copies is None else _rows_of_copies(copies, *drawn)
         columns: dict[str, Any] = {column.name: getattr(replicates, column.name) for column in fields(replicates)}
         return _RowsDrawn(**columns, row=row, replicate=replicate, own=own)
+=======
+def _evaluator_of_groups(
+    evaluated: Evaluated, specs: Collection[int], by: By | None, tally: Tally
+) -> tuple[Evaluator, Copies | None]:
+    """The evaluator of a tally and, where groups overlap, the copies of its cells and rows for each group."""
+    members = copies = None
+    if by is not None and by.memberships is not None and not set(by.keys) <= {key.column for key in tally.keys}:
+        members = Members(tally, by)
+        copies = members.copies_by_group
+        tally = copies.tally
+    group_cells, cells = number_group_cells(tally, evaluated.labels, [by])
+    tables = {requested: table for requested, table in evaluated.evaluator.tables.items() if requested.spec in specs}
+    evaluator = replace(
+        evaluated.evaluator, tally=tally, tables=tables, with_variances=False, group_cells=group_cells, cells=cells,
+        members=members, pools={},
+    )  # fmt: skip
+    return evaluator, copies
+>>>>>>> c2d19d1deb2342c75cd3d153ae897ab6ce0e8cae
 
 
 def _rows_of_copies(copies: Copies, row: Integers, replicate: Integers) -> tuple[Integers, Integers]:
@@ -321,7 +340,7 @@ def _rows_of_copies(copies: Copies, row: Integers, replicate: Integers) -> tuple
 
 
 class UnitsOfOneFeature:
-    """An evaluation of specs of one feature whose cells are counted by units, which replicates have so many times."""
+    """An evaluation of specs of one feature, from cells counted by unit; replicates have units several times."""
 
     def __init__(self, evaluated: Evaluated, unit: str) -> None:
         """Bring the cells in order; `unit` is the key that numbers the units."""
@@ -342,7 +361,7 @@ class UnitsOfOneFeature:
         }
 
     def replicates(self, times: Array) -> Replicates:
-        """The values with units so many times: an array of replicates by units."""
+        """The values with each unit as often as `times` says: an array of replicates by units."""
         evaluated, tally = self._evaluated, self._tally
         drawn = np.take(times, self._cells[self._unit].to_numpy(), axis=1).astype(float)
         sums = {name: _merged(name, values, drawn, self._starts) for name, values in self._sums.items()}
