@@ -255,7 +255,6 @@ class Replicates:
         return layout.with_columns(arrays)
 
 
-<<<<<<< HEAD
 class ReplicatedGroups:
     """The groups of some specs in the cells of a tally, of which replicates have other sums."""
 
@@ -311,24 +310,6 @@ class ReplicatedGroups:
         row, replicate = drawn if copies is None else _rows_of_copies(copies, *drawn)
         columns: dict[str, Any] = {column.name: getattr(replicates, column.name) for column in fields(replicates)}
         return _RowsDrawn(**columns, row=row, replicate=replicate, own=own)
-=======
-def _evaluator_of_groups(
-    evaluated: Evaluated, specs: Collection[int], by: By | None, tally: Tally
-) -> tuple[Evaluator, Copies | None]:
-    """The evaluator of a tally and, where groups overlap, the copies of its cells and rows for each group."""
-    members = copies = None
-    if by is not None and by.memberships is not None and not set(by.keys) <= {key.column for key in tally.keys}:
-        members = Members(tally, by)
-        copies = members.copies_by_group
-        tally = copies.tally
-    group_cells, cells = number_group_cells(tally, evaluated.labels, [by])
-    tables = {requested: table for requested, table in evaluated.evaluator.tables.items() if requested.spec in specs}
-    evaluator = replace(
-        evaluated.evaluator, tally=tally, tables=tables, with_variances=False, group_cells=group_cells, cells=cells,
-        members=members, pools={},
-    )  # fmt: skip
-    return evaluator, copies
->>>>>>> c2d19d1deb2342c75cd3d153ae897ab6ce0e8cae
 
 
 def _rows_of_copies(copies: Copies, row: Integers, replicate: Integers) -> tuple[Integers, Integers]:
