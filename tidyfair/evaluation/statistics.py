@@ -253,21 +253,17 @@ class LabelCounts:
     @staticmethod
     def _summed(measure: Array, chosen: Booleans, index: Integers, size: int) -> Array:
         """Sums of chosen cells by index, exact for whole numbers."""
-        (cells,) = chosen.nonzero()
+        sums, (cells,) = np.zeros((*measure.shape[:-1], size), dtype=measure.dtype), chosen.nonzero()
         if measure.ndim == 1:
-            sums = np.zeros(size, dtype=measure.dtype)
             np.add.at(sums, index[cells], measure[cells])
             return sums
         # cells that merge stand together
         cells = cells[np.argsort(index[cells], kind="stable")]
-        merged, sums = Segments.of(index[cells]), np.take(measure, cells, axis=-1)
+        merged, values = Segments.of(index[cells]), np.take(measure, cells, axis=-1)
         if len(merged.starts) < merged.length:
-            sums = np.add.reduceat(sums, merged.starts, axis=-1)
-        if len(merged.starts) == size:
-            return sums
-        every = np.zeros((*measure.shape[:-1], size), dtype=measure.dtype)
-        every[..., index[cells[merged.starts]]] = sums
-        return every
+            values = np.add.reduceat(values, merged.starts, axis=-1)
+        sums[..., index[cells[merged.starts]]] = values
+        return sums
 
 
 def _has_none(labels: Sequence[Integers], level: int | Integers) -> Booleans:

@@ -118,8 +118,9 @@ def drawn_labels(
     outer = placed(cells, outer_names)[0]
     of_strata = _runs_of(placed(cells, [*outer_names, *reduced.names(strata)])[0])
     first = outer[[own[0] for own in of_strata]]
-    randoms, noises = (_of_their_own(first, seed, f"{name} {bool(strata)}") for name in ("replicates", "weights"))
     rows, weighted = cells["n"].to_numpy(), "w" in cells.columns
+    randoms = _of_their_own(first, seed, f"replicates {bool(strata)}")
+    noises = _of_their_own(first, seed, f"weights {bool(strata)}") if weighted else []
     size = np.maximum(rows, 1)
 
     def shares(count: int) -> dict[str, Array]:
