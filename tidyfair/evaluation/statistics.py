@@ -174,6 +174,13 @@ class LabelCounts:
         highest_true, highest_predicted = int(self.truth.max(initial=0)), int(self.estimate.max(initial=0))
         return 1 + max(highest_true, highest_predicted, *self.levels)
 
+    @cached_property
+    def _position(self) -> Integers:
+        """The position of each label among the levels; -1 for all others."""
+        position = np.full(self.labels, -1)
+        position[list(self.levels)] = range(len(self.levels))
+        return position
+
     def of(self, measure: Array) -> dict[str, Array]:
         """The cells of the table of each label against the rest, by name.
 
@@ -208,13 +215,11 @@ class LabelCounts:
     def totals(self, measure: Array, chosen: Booleans) -> Array:
         """The sum over chosen cells, which is the same for every label."""
         sums = self._summed(measure, chosen, self.group, self.groups)
-        return np.repeat(sums[..., None, :], len(self.levels), axis=-2)
+        return sums[..., None, :].repeat(len(self.levels), axis=-2)
 
     def _by_label(self, measure: Array, chosen: Booleans, label: Integers) -> Array:
         """The sum over chosen cells by their label."""
-        position = np.full(self.labels, -1)
-        position[list(self.levels)] = np.arange(len(self.levels))
-        level, shape = position[label], (len(self.levels), self.groups)
+        level, shape = self._position[label], (len(self.levels), self.groups)
         sums = self._summed(measure, chosen & (level >= 0), level * self.groups + self.group, math.prod(shape))
         return sums.reshape(*measure.shape[:-1], *shape)
 
@@ -222,7 +227,8 @@ class LabelCounts:
         """The sum over chosen cells without a level in any of their labels."""
         if len(self.levels) <= 2:  # sums of the cells themselves cost no more than differences
             rests = [chosen & _has_none(labels, level) for level in self.levels]
-            return np.stack([self._summed(measure, rest, self.group, self.groups) for rest in rests], axis=-2)
+            sums = [self._summed(measure, rest, self.group, self.groups)[..., None, :] for rest in rests]
+            return np.concatenate(sums, axis=-2)
         # all cells without those that have the level as one of their labels
         own = sum(self._by_label(measure, chosen, label) for label in labels)
         if len(labels) > 1:
@@ -297,7 +303,7 @@ def _label_sums(
 
     def by_group_cell(sums: Array) -> Array:
         """Sums as an array of group cells, of one replicate after the other, by labels."""
-        return np.swapaxes(sums, -1, -2).reshape(-1, len(reading.levels))
+        return sums.swapaxes(-1, -2).reshape(-1, len(reading.levels))
 
     def by_cell(measure: Array) -> Array:
         """What is summed, with an axis of replicates if there are any."""
