@@ -26,19 +26,7 @@ from tidyfair.evaluation import KeyCodes, read_labels
 from tidyfair.intervals.progress import in_progress
 from tidyfair.intervals.proportions import student_limits, z_value
 from tidyfair.specs import Array, Booleans, Column, Floats, Integers, MetricSpec, OperatingPoint, Options, Segments
-from tidyfair.tallies import (
-    ESTIMATE,
-    LABELS,
-    SCORE,
-    TRUTH,
-    WEIGHT,
-    Key,
-    Tally,
-    centred,
-    in_threads,
-    merged,
-    reduction_of,
-)
+from tidyfair.tallies import ESTIMATE, LABELS, SCORE, TRUTH, WEIGHT, Key, Tally, centred, merged, reduction_of
 
 DRAW = "\0draw"
 """The outer key that numbers replicates; no column of a user has this name."""
@@ -49,8 +37,6 @@ _MOST_DRAWN = 2**19
 """Counts that are drawn at once; the values of 100,000 cells then take less than 500 MB in all."""
 _CACHED, _ENOUGH_AT_ONCE = 2**17, 256
 """Counts of which the values stay in the cache of a processor, and replicates at once of which more are no faster."""
-_ALONE = 2**16
-"""Counts up to this many are drawn in one thread."""
 MOST_ROWS = 2 * 10**9
 """The most rows that are drawn in all, which takes minutes."""
 MOST_SHUFFLED = 10**9
@@ -131,15 +117,10 @@ def drawn_labels(
 
     def counts(count: int) -> dict[str, Array]:
         drawn = np.zeros((count, len(cells)), dtype=np.int64)
-        threads = 2 if drawn.size > _ALONE else 1
-
-        def draw_some(first: int) -> None:
-            for stratum, random in zip(of_strata[first::threads], randoms[first::threads], strict=True):
-                total = rows[stratum].sum()
-                if total:
-                    drawn[:, stratum] = random.multinomial(total, rows[stratum] / total, count)
-
-        in_threads(draw_some, range(threads))
+        for stratum, random in zip(of_strata, randoms, strict=True):
+            total = rows[stratum].sum()
+            if total:
+                drawn[:, stratum] = random.multinomial(total, rows[stratum] / total, count)
         if not weighted:
             return {"n": drawn}
         noise = np.zeros((count, len(cells)))
@@ -499,11 +480,9 @@ def runs_of_replicates(times: int, size: int, doing: str = "resampling") -> Iter
 def _drawn_ahead(
     draw: Callable[[int], dict[str, Array]], runs: Iterator[tuple[int, int]]
 ) -> Iterator[dict[str, Array]]:
-    """The sums of runs of replicates, each drawn in another thread while the one before is evaluated.
-
-    Runs are drawn one after the other, so that they follow from the seed. numpy draws without the interpreter's lock.
-    """
+    """The sums of runs of replicates, each drawn in another thread while the one before is evaluated."""
     drawn = None
+    # one run after the other, so that they follow from the seed; numpy draws without the lock of the interpreter
     with ThreadPoolExecutor(1) as thread:
         for start, end in runs:
             if drawn is None:

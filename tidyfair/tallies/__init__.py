@@ -20,5 +20,5 @@ from tidyfair.tallies.tally import (
     presence_key,
 )  # fmt: skip
 from tidyfair.tallies.tally_checks import SHOWN, check_readable, check_sizes, check_weights, in_words
-from tidyfair.tallies.threads import MOST_PARTED, Parted, check_threads, in_threads
+from tidyfair.tallies.threads import MOST_PARTED, Parted, check_threads
 from tidyfair.tallies.thresholds import Cut, ESTIMATE, sigmoid
