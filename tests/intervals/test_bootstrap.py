@@ -14,6 +14,8 @@ from scipy.stats import beta, t as student_t
 from sklearn.metrics import average_precision_score
 
 import tidyfair as tf
+from tidyfair.evaluation.statistics import LabelCounts
+from tidyfair.intervals import resampling
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -35,6 +37,27 @@ def test_bootstrap_of_cells_equals_bootstrap_of_rows() -> None:
     assert ends(result) == pytest.approx(tuple(np.quantile(values, [0.025, 0.975])), abs=0.004)
     assert result[".std_error"].item() == pytest.approx(np.std(values), rel=0.03)
     assert result[".method"].item() == "bootstrap"
+
+
+def test_counts_of_several_replicates_are_those_of_each() -> None:
+    random = np.random.default_rng(5)
+    truth, estimate = random.integers(-1, 4, (2, 80))
+    # weights of very different size lose digits in differences
+    weights = random.random((7, 80)) ** 20
+    for levels in ((1,), (0, 1, 2, 3)):
+        labels = LabelCounts(truth, estimate, random.integers(0, 5, 80), 6, levels, complete=False)
+        together = labels.of(weights)
+        for replicate, weight in enumerate(weights):
+            for name, sums in labels.of(weight).items():
+                assert together[name][replicate] == pytest.approx(sums, rel=1e-12, abs=1e-300), name
+
+
+def test_replicates_do_not_depend_on_how_many_are_drawn_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    fair = tf.metric_set(tf.equalized_odds("race"), tf.demographic_parity("race", aggregate=tf.ratio()))
+    together = fair(LOANS, **CALL, interval="bootstrap", times=500)
+    for name, few in (("_CACHED", 64), ("_ENOUGH_AT_ONCE", 16)):
+        monkeypatch.setattr(resampling, name, few)
+    assert_frame_equal(fair(LOANS, **CALL, interval="bootstrap", times=500), together, rel_tol=1e-12)
 
 
 def test_bayes_interval_of_a_rate_is_jeffreys() -> None:

@@ -17,7 +17,7 @@ from tidyfair.evaluation.judged_changes import changes_by_judge
 from tidyfair.evaluation.labels import Labels, check_label, read_labels
 from tidyfair.evaluation.missing_predictions import lacks_prediction, missing_by_group, missing_in_words
 from tidyfair.evaluation.ranked_rows import Level, Rows, sorted_scores, weight_shares
-from tidyfair.evaluation.replicates import RepeatedCells, Replicates, UnitsOfOneFeature
+from tidyfair.evaluation.replicates import RepeatedCells, ReplicatedGroups, Replicates, UnitsOfOneFeature
 from tidyfair.evaluation.results import (
     EXPLANATION, LOST, Results, VALUE, frames_of, tidy_groups, tidy_results, with_features,
 )  # fmt: skip

@@ -40,28 +40,37 @@ Tidy: TypeAlias = "Callable[[int, pl.DataFrame], tuple[str, pl.DataFrame]]"
 class _Groups:
     """The values of groups as arrays, sorted by spec, outer group, part, level and metric."""
 
-    def __init__(self, rows: ValueRows, specs: Sequence[int]) -> None:
+    def __init__(self, rows: ValueRows, specs: Sequence[int], *, with_carriers: bool) -> None:
         """Sort the rows of some specs; those of a metric stay in group order."""
+        self.rows = rows
+        if tuple(specs) not in rows.orders:
+            rows.orders[tuple(specs)] = self._order_of(rows, specs)
+        self.order, self._are_in_place, self.keys, segments = rows.orders[tuple(specs)]
+        """The compared rows, in order; if these are all as they are; their spec, outer group, part and label."""
+        self.values = GroupValues(
+            segments=segments,
+            estimate=self.column("estimate"),
+            weight=self.column("weight"),
+            size=self.column("size"),
+            suppressed=self.column(STATE) == Status.SUPPRESSED.code,
+            is_reference=self.column("is_reference").astype(bool, copy=False),
+            contexts={name: self.column(name) for name in CONTEXTS if name in rows},
+            with_carriers=with_carriers,
+        )
+        """The columns that aggregates read."""
+
+    @staticmethod
+    def _order_of(rows: ValueRows, specs: Sequence[int]) -> tuple[Integers, bool, list[Integers], Segments]:
+        """The rows of some specs in order, whether these are all in place, their keys, and the runs of a metric."""
         spec = rows["spec"]
         is_chosen = np.zeros(max(int(spec.max(initial=0)), *specs) + 1, dtype=bool)
         is_chosen[specs] = True
         (chosen,) = is_chosen[spec].nonzero()
         names = ("spec", "outer", PART, LEVEL)
-        self.rows, self.order = rows, chosen[np.lexsort([rows[name][chosen] for name in reversed(names)])]
-        """The compared rows, in order."""
-        self._are_in_place = len(chosen) == len(spec) and bool((self.order == np.arange(len(spec))).all())
-        self.keys = [self.column(name) for name in names]
-        """The spec, outer group, part and label of each row."""
-        self.values = GroupValues(
-            segments=Segments.of(*self.keys, self.column("metric")),
-            estimate=self.column("estimate"),
-            weight=self.column("weight"),
-            size=self.column("size"),
-            suppressed=self.column(STATE) == Status.SUPPRESSED.code,
-            is_reference=self.column("is_reference").astype(bool),
-            contexts={name: self.column(name) for name in CONTEXTS if name in rows},
-        )
-        """The columns that aggregates read."""
+        order = chosen[np.lexsort([rows[name][chosen] for name in reversed(names)])]
+        keys = [rows[name][order] for name in names]
+        are_in_place = len(order) == len(spec) and bool((order == np.arange(len(spec))).all())
+        return order, are_in_place, keys, Segments.of(*keys, rows["metric"][order])
 
     def column(self, name: str) -> Any:
         """A column as an array; numbers that are null are nan."""
@@ -137,20 +146,22 @@ def compare(
     two_sided: Collection[int],
     undefined_is_null: bool,
     tidy: Tidy,
+    with_carriers: bool = True,
 ) -> list[Disparities]:
     """The disparities of all specs in all outer groups, those of specs with the same aggregate at once.
 
     `rows` hold the values of the groups: `spec`, `outer`, `part`, `level`, `metric`, `name`, `group_cell`, `text`,
     `estimate`, `n`, `weight`, `size`, `status`, `is_reference`, and the contexts of the aggregates; those of other
     specs do not count. With only one side present, a `two_sided` spec has no disparity. `tidy` makes the frame passed
-    to a user's function.
+    to a user's function. Without carriers, what is not asked for is not computed: the groups that carry disparities,
+    and how many rows these have.
     """
     by_aggregate: dict[Aggregate, list[int]] = {}
     for spec, aggregate in aggregates.items():
         by_aggregate.setdefault(aggregate, []).append(spec)
     results: list[Disparities] = []
     for aggregate, specs in by_aggregate.items():
-        groups = _Groups(rows, specs)
+        groups = _Groups(rows, specs, with_carriers=with_carriers)
         numbers = _of_metrics(groups, aggregate, two_sided, undefined_is_null=undefined_is_null)
         segments = Segments.of(numbers.spec, numbers.outer, numbers.part, numbers.level)
         if len(segments.starts) < segments.length:
@@ -172,10 +183,10 @@ def _of_metrics(
     """The number of each metric, and the reason where it is undefined."""
     values = groups.values
     segments, first = values.segments, values.segments.starts
-    status = groups.column(STATE)
+    status, is_known = groups.column(STATE), values.known
     is_present = (status != Status.LEFT_OUT.code) & (status != Status.UNKNOWN.code)
-    has_value, equality = values.known, aggregate.equality
-    present, known = segments.sum(is_present), segments.sum(has_value)
+    present, known = segments.sum(is_present), segments.sum(is_known)
+    equality = aggregate.equality
     reduced = aggregate.reduce(values)
     spec, outer, part, level = (key[first] for key in groups.keys)
     of_sides = np.isin(spec, list(two_sided)) if two_sided else np.zeros(len(spec), dtype=bool)
@@ -212,7 +223,9 @@ def _of_metrics(
         low=groups.carriers(reduced.low, defined),
         high=groups.carriers(reduced.high, defined),
         metric=groups.carriers(first, defined),
-        n=segments.sum(np.where(has_value, groups.column("n"), 0)).astype(np.int64),
+        n=segments.sum(np.where(is_known, groups.column("n"), 0)).astype(np.int64)
+        if values.with_carriers
+        else np.zeros(len(first), dtype=np.int64),
         partly=np.zeros(len(first), dtype=bool),
     )
 

@@ -69,9 +69,9 @@ def _slopes(
     side: Replicates, scope: Scope, formula: int, requested: RequestedFormula, first: int, shape: tuple[int, ...]
 ) -> Floats:
     """The slopes of results in the values of a formula: an array of the groups of a feature by labels."""
-    rows, array = side.rows, side.evaluated.values.array
-    is_of_formula = array("requested")[rows] == formula
-    group, level = (array(name)[rows[is_of_formula]] for name in (GROUP_CELL, LEVEL))
+    rows, values = side.rows, side.evaluated.values
+    is_of_formula = values["requested"][rows] == formula
+    group, level = (values[name][rows[is_of_formula]] for name in (GROUP_CELL, LEVEL))
     slopes = np.zeros(shape)
     label = side.evaluated.label_index(level, shape[1], requested.average)
     own = side.slopes("estimate" if scope == "own" else scope)[is_of_formula]

@@ -5,8 +5,8 @@ A replicate has the outer groups of the data once more, so that formulas and agg
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
-from dataclasses import dataclass, fields, replace
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
 from typing import Any
 
@@ -16,20 +16,23 @@ import polars as pl
 from tidyfair.errors import Status
 from tidyfair.evaluation.disparities import compare
 from tidyfair.evaluation.evaluated import Evaluated
-from tidyfair.evaluation.evaluator import Evaluator
-from tidyfair.evaluation.group_cells import complete_rows, number_group_cells, rows_of
-from tidyfair.evaluation.group_index import KeyCodes
+from tidyfair.evaluation.evaluator import Evaluator, Values
+from tidyfair.evaluation.group_cells import GroupCells, complete_rows, number_group_cells, rows_of
+from tidyfair.evaluation.group_index import GroupIndex, KeyCodes
 from tidyfair.evaluation.ranked_rows import Rows
 from tidyfair.evaluation.results import frames_of
-from tidyfair.evaluation.statistics import GROUP_CELL, LEVEL, Cells
+from tidyfair.evaluation.statistics import GROUP_CELL, LEVEL, Cells, LabelCounts
 from tidyfair.evaluation.value_rows import PART, STATE, UNDEFINED, ValueRows
-from tidyfair.specs import CONTEXTS, Array, Booleans, By, Floats, Integers, Segments
+from tidyfair.specs import CONTEXTS, Array, Average, Booleans, By, Floats, Integers, Segments, UserAggregate
+from tidyfair.specs.formulas import Formula
 from tidyfair.tallies import EXTREMES, LABELS, Copies, Members, Tally, centred, reduction_of
 
-_NUMBERS = ("estimate", "weight", "size", "n")
-"""The columns of values that aggregates read."""
+_SIZES = ("weight", "size", "n")
+"""The columns of the sizes of groups, which some aggregates read."""
 _VARIANCES = ("variance", "effective", "denominator")
 """The columns that say how far values vary."""
+_LAYOUT = ("spec", PART, GROUP_CELL, LEVEL, "metric", "is_reference", *_SIZES, *CONTEXTS)
+"""The columns of values that replicates have as the evaluation has them, unless they have others."""
 _STEP = 1e-4
 """The distance by which a value is moved for a derivative."""
 
@@ -60,6 +63,11 @@ class RepeatedCells(Cells):
         # replicates of rows without weights may have some
         columns |= {name: values.ravel() for name, values in self.sums.items() if name not in columns}
         return pl.DataFrame(columns)
+
+    def label_counts(self, index: GroupIndex, levels: Sequence[int]) -> LabelCounts:
+        """The cells of one replicate by the groups of an index and by their labels."""
+        first = GroupIndex(index.of_cell[: len(self.own.truth)], index.example[: len(index) // self.times])
+        return self.own.label_counts(first, levels)
 
     @cached_property
     def truth(self) -> Integers:
@@ -114,71 +122,48 @@ class Replicates:
     rows: Integers
     """The values of the evaluation that are replicated, by their indices."""
     columns: Mapping[str, Floats]
-    """The columns that aggregates read: arrays of replicates by values."""
-
-    @classmethod
-    def of_sums(
-        cls, evaluated: Evaluated, specs: Collection[int], by: By | None, tally: Tally, sums: Mapping[str, Array],
-        drawn: tuple[Integers, Integers] | None = None, *, with_variances: bool = False,
-    ) -> Replicates:  # fmt: skip
-        """Values of some specs from arrays of replicates by cells of a tally, by the column of its cells.
-
-        Of specs that read rows, `drawn` are those of all replicates, by their indices in a tally that has kept them,
-        and the replicate of each. With the variances of values, or what they follow from, if asked for.
-        """
-        own, copies = _evaluator_of_groups(evaluated, specs, by, tally)
-        own = replace(own, with_variances=with_variances)
-        times = len(next(iter(sums.values())))
-
-        def repeated(evaluator: Evaluator, copies: Copies | None) -> Evaluator:
-            of_cells = sums if copies is None else {name: values[:, copies.cell] for name, values in sums.items()}
-            cells = RepeatedCells(evaluator.tally, evaluated.labels, evaluator.cells, of_cells)
-            replicates = replace(evaluator, group_cells=evaluator.group_cells.repeated(times), cells=cells)
-            if drawn is None:
-                return replicates
-            row, replicate = drawn if copies is None else _rows_of_copies(copies, *drawn)
-            columns: dict[str, Any] = {column.name: getattr(replicates, column.name) for column in fields(replicates)}
-            return _RowsDrawn(**columns, row=row, replicate=replicate, own=evaluator)
-
-        evaluator = repeated(own, copies)
-        for context, pool, beside in own.beside(by):
-            evaluator.pools[context] = repeated(pool, beside)
-        return cls.by_evaluator(evaluated, specs, evaluator, times)
+    """The columns that differ from those of the evaluation: arrays of replicates by values."""
+    layouts: dict[int, ValueRows] = field(default_factory=dict[int, ValueRows])
+    """The values of the evaluation itself, repeated so many times, which further replicates share."""
 
     @classmethod
     def by_evaluator(cls, evaluated: Evaluated, specs: Collection[int], evaluator: Evaluator, times: int) -> Replicates:
         """Values of some specs by the evaluator of all replicates."""
         base = evaluated.values
-        rows = np.flatnonzero(np.isin(base.array("spec"), list(specs)))
-        names = [*_NUMBERS, *(name for name in CONTEXTS if name in base)]
+        rows = np.flatnonzero(np.isin(base["spec"], list(specs)))
+        names = ["estimate", *(name for name in CONTEXTS if name in base)]
         names += _VARIANCES if evaluator.with_variances else ()
-        columns = {name: np.full((times, len(rows)), np.nan) for name in names}
-        cells, levels = base.array(GROUP_CELL)[rows].astype(np.int64), base.array(LEVEL)[rows]
-        of_formulas, requested = Segments.of(base.array("requested")[rows]), list(evaluated.evaluator.tables)
+        for number in specs:
+            own = evaluated.specs[number].aggregate
+            if own and (own.reads_weight or own.compares_with_majority or isinstance(own, UserAggregate)):
+                names += [name for name in _SIZES if name not in names]
+        parts: dict[str, list[Floats]] = {name: [] for name in names}
+        computed: dict[tuple[Formula, Average], Values] = {}
+        cells, levels = base[GROUP_CELL][rows].astype(np.int64), base[LEVEL][rows]
+        of_formulas, requested = Segments.of(base["requested"][rows]), list(evaluated.evaluator.tables)
         for start, size in zip(of_formulas.starts.tolist(), of_formulas.sizes.tolist(), strict=True):
-            formula, run = requested[base.array("requested")[rows[start]]], slice(start, start + size)
-            values = evaluator.values(formula)
+            formula, run = requested[base["requested"][rows[start]]], slice(start, start + size)
+            # specs may have the same formula
+            key = formula.formula, formula.average
+            if key not in computed:
+                computed[key] = evaluator.values(formula)
+            values = computed[key]
             by, labels = evaluated.specs[formula.spec].by, values.estimate.shape[1]
             (first, groups), (shift, every) = (own.group_cells.spans[by] for own in (evaluated, evaluator))
-            label = evaluated.label_index(levels[run], labels, formula.average)
+            label: Integers = evaluated.label_index(levels[run], labels, formula.average)
+            index = (cells[run] - first) * labels + label
+            is_whole = len(index) == groups * labels and bool((index == np.arange(len(index))).all())
             for name in names:
                 numbers = values.extra[name] if name in values.extra else getattr(values, name, None)
-                if numbers is not None:
-                    of_replicates = numbers[shift : shift + every].reshape(times, groups, labels)
-                    columns[name][:, run] = of_replicates[:, cells[run] - first, label]
+                if numbers is None:
+                    parts[name].append(np.full((times, size), np.nan))
+                else:
+                    of_replicates = numbers[shift : shift + every].reshape(times, groups * labels)
+                    parts[name].append(of_replicates if is_whole else np.take(of_replicates, index, axis=1))
+        columns = {name: np.concatenate(own, axis=1) if own else np.empty((times, 0)) for name, own in parts.items()}
         # groups that are not compared in the data are not compared in replicates
-        columns["estimate"][:, np.isnan(base.array("estimate")[rows])] = np.nan
+        columns["estimate"][:, np.isnan(base["estimate"][rows])] = np.nan
         return cls(evaluated, rows, columns)
-
-    @classmethod
-    def of_values(
-        cls, evaluated: Evaluated, rows: Integers, values: Floats, contexts: Mapping[str, Floats]
-    ) -> Replicates:
-        """Other values of some groups, and other contexts of these: arrays of replicates by values."""
-        base, times = evaluated.values, len(values)
-        names = [*_NUMBERS[1:], *(name for name in CONTEXTS if name in base)]
-        columns = {name: np.tile(base.array(name)[rows], (times, 1)) for name in names}
-        return cls(evaluated, rows, {"estimate": values, **columns, **contexts})
 
     @property
     def values(self) -> Floats:
@@ -212,76 +197,119 @@ class Replicates:
     def _result(self) -> Integers:
         """The result that each value belongs to."""
         base = self.evaluated.values
-        return base.array("spec")[self.rows].astype(np.int64) * self._outers + base.array("outer")[self.rows]
+        return base["spec"][self.rows].astype(np.int64) * self._outers + base["outer"][self.rows]
 
     @cached_property
     def known(self) -> Integers:
         """The number of groups that have a value: an array of replicates by results."""
-        results = len(self.evaluated.specs) * self._outers
-        code = self._result + np.arange(self.times)[:, None] * results
-        known = np.bincount(code[~np.isnan(self.values)], minlength=self.times * results)
-        return known.reshape(self.times, results)
+        known = np.bincount(self._result, minlength=len(self.evaluated.specs) * self._outers)
+        known = np.tile(known, (self.times, 1))
+        unknown = np.isnan(self.values)
+        if unknown.any():
+            replicate, index = unknown.nonzero()
+            np.subtract.at(known, (replicate, self._result[index]), 1)
+        return known
 
     @cached_property
     def results(self) -> Floats:
         """The results: an array of replicates by all specs and outer groups of the evaluation."""
         outers, base, plan = self._outers, self.evaluated.values, self.evaluated.plan
         results = np.full((self.times, len(self.evaluated.specs) * outers), np.nan)
-        own = {int(number) for number in np.unique(base.array("spec")[self.rows])}
+        own = {int(number) for number in np.unique(base["spec"][self.rows])}
         aggregates = {number: aggregate for number, aggregate in plan.aggregates.items() if number in own}
         for disparities in compare(
             self._value_rows(), aggregates, undefined_is_null=False, tidy=frames_of(self.evaluated),
-            two_sided=plan.two_sided,
+            two_sided=plan.two_sided, with_carriers=False,
         ):  # fmt: skip
             replicate, outer = np.divmod(disparities.outer.astype(np.int64), outers)
             results[replicate, disparities.spec * outers + outer] = disparities.value
-        ordinary = ~np.isin(base.array("spec")[self.rows], list(aggregates))
+        ordinary = ~np.isin(base["spec"][self.rows], list(aggregates))
         results[:, self._result[ordinary]] = self.values[:, ordinary]
         return results
 
     def _value_rows(self) -> ValueRows:
         """The values of all replicates, spec by spec; outer groups are numbered one replicate after the other."""
         base, rows, times = self.evaluated.values, self.rows, self.times
-        specs = Segments.of(base.array("spec")[rows])
+        specs = Segments.of(base["spec"][rows])
 
         def in_order(values: Array) -> Array:
             """Values of one replicate, or of all, as one column."""
             every = np.broadcast_to(values, (times, len(rows)))
             return np.concatenate([own.ravel() for own in np.split(every, specs.starts[1:], axis=1)])
 
+        if times not in self.layouts:
+            repeated = {name: in_order(base[name][rows]) for name in _LAYOUT if name in base}
+            first_outer = np.arange(times)[:, None] * self._outers
+            repeated["outer"] = in_order(base["outer"][rows].astype(np.int64) + first_outer)
+            # groups with a value, whatever their status, have one in replicates
+            state = np.where(np.isnan(base["estimate"][rows]), base[STATE][rows], Status.OK.code)
+            repeated[STATE] = in_order(state.astype(np.int8))
+            self.layouts.clear()
+            outer = pl.Series("outer", repeated["outer"])
+            self.layouts[times] = ValueRows(repeated, lambda: base.frame[in_order(rows)].with_columns(outer))
+        layout = self.layouts[times]
         arrays: dict[str, Array] = {name: in_order(values) for name, values in self.columns.items()}
-        for name in ("spec", PART, GROUP_CELL, LEVEL, "metric", "is_reference"):
-            arrays[name] = in_order(base.array(name)[rows])
-        first_outer = np.arange(times)[:, None] * self._outers
-        arrays["outer"] = in_order(base.array("outer")[rows].astype(np.int64) + first_outer)
-        was_defined = ~np.isnan(base.array("estimate")[rows])
-        state = np.where(was_defined, Status.OK.code, base.array(STATE)[rows])
-        arrays[STATE] = np.where(np.isnan(arrays["estimate"]) & in_order(was_defined), UNDEFINED, in_order(state))
-
-        def frame() -> pl.DataFrame:
-            tiled = base.frame[in_order(rows)]
-            drawn = [pl.Series(name, arrays[name], nan_to_null=True) for name in self.columns if name in tiled.columns]
-            return tiled.with_columns(*drawn, pl.Series("outer", arrays["outer"]))
-
-        return ValueRows(arrays, frame)
+        unknown = np.isnan(arrays["estimate"])
+        if unknown.any():
+            arrays[STATE] = np.where(unknown & (layout[STATE] == Status.OK.code), UNDEFINED, layout[STATE])
+        return layout.with_columns(arrays)
 
 
-def _evaluator_of_groups(
-    evaluated: Evaluated, specs: Collection[int], by: By | None, tally: Tally
-) -> tuple[Evaluator, Copies | None]:
-    """The evaluator of a tally and, where groups overlap, the copies of its cells and rows for each group."""
-    members = copies = None
-    if by is not None and by.memberships is not None and not set(by.keys) <= {key.column for key in tally.keys}:
-        members = Members(tally, by)
-        copies = members.copies_by_group
-        tally = copies.tally
-    group_cells, cells = number_group_cells(tally, evaluated.labels, [by])
-    tables = {requested: table for requested, table in evaluated.evaluator.tables.items() if requested.spec in specs}
-    evaluator = replace(
-        evaluated.evaluator, tally=tally, tables=tables, with_variances=False, group_cells=group_cells, cells=cells,
-        members=members, pools={},
-    )  # fmt: skip
-    return evaluator, copies
+class ReplicatedGroups:
+    """The groups of some specs in the cells of a tally, of which replicates have other sums."""
+
+    def __init__(
+        self, evaluated: Evaluated, specs: Collection[int], by: By | None, tally: Tally, *, with_variances: bool = False
+    ) -> None:
+        """Number the groups; replicates have the variances of values, or what they follow from, if asked for."""
+        # groups that overlap have copies of the cells and rows of the tally
+        members = copies = None
+        if by is not None and by.memberships is not None and not set(by.keys) <= {key.column for key in tally.keys}:
+            members = Members(tally, by)
+            copies = members.copies_by_group
+            tally = copies.tally
+        group_cells, cells = number_group_cells(tally, evaluated.labels, [by])
+        tables = {own: table for own, table in evaluated.evaluator.tables.items() if own.spec in specs}
+        own = replace(
+            evaluated.evaluator, tally=tally, tables=tables, with_variances=with_variances, group_cells=group_cells,
+            cells=cells, members=members, pools={},
+        )  # fmt: skip
+        self._evaluated, self._specs, self._own, self._copies = evaluated, specs, own, copies
+        self._beside = list(own.beside(by))
+        self._layouts: dict[int, ValueRows] = {}
+        self._repeated: dict[Evaluator, GroupCells] = {}
+        self._times = 0
+
+    def replicates(self, sums: Mapping[str, Array], drawn: tuple[Integers, Integers] | None = None) -> Replicates:
+        """Values from arrays of replicates by cells of the tally, by the column of its cells.
+
+        Of specs that read rows, `drawn` are those of all replicates, by their indices in a tally that has kept them,
+        and the replicate of each.
+        """
+        times = len(next(iter(sums.values())))
+        if times != self._times:
+            every = [self._own, *(pool for _, pool, _ in self._beside)]
+            self._times, self._repeated = times, {own: own.group_cells.repeated(times) for own in every}
+        evaluator = self._evaluator(self._own, self._copies, sums, drawn)
+        for context, pool, copies in self._beside:
+            evaluator.pools[context] = self._evaluator(pool, copies, sums, drawn)
+        replicates = Replicates.by_evaluator(self._evaluated, self._specs, evaluator, times)
+        return replace(replicates, layouts=self._layouts)
+
+    def _evaluator(
+        self, own: Evaluator, copies: Copies | None, sums: Mapping[str, Array],
+        drawn: tuple[Integers, Integers] | None,
+    ) -> Evaluator:  # fmt: skip
+        """The evaluator of the replicates of the cells of another one."""
+        if copies is not None:
+            sums = {name: values[:, copies.cell] for name, values in sums.items()}
+        cells = RepeatedCells(own.tally, own.labels, own.cells, sums)
+        replicates = replace(own, group_cells=self._repeated[own], cells=cells, pools={})
+        if drawn is None:
+            return replicates
+        row, replicate = drawn if copies is None else _rows_of_copies(copies, *drawn)
+        columns: dict[str, Any] = {column.name: getattr(replicates, column.name) for column in fields(replicates)}
+        return _RowsDrawn(**columns, row=row, replicate=replicate, own=own)
 
 
 def _rows_of_copies(copies: Copies, row: Integers, replicate: Integers) -> tuple[Integers, Integers]:
@@ -305,6 +333,8 @@ class UnitsOfOneFeature:
         self._cells, self._starts = cells[order], Segments.of(code[order]).starts
         """The cells by unit, and the first of those that merge."""
         self._evaluated, self._unit, self._tally = evaluated, unit, replace(tally, cells=self._cells[self._starts])
+        specs = range(len(evaluated.specs))
+        self._groups = ReplicatedGroups(evaluated, specs, evaluated.specs[0].by, self._tally)
         self._sums: dict[str, Array] = {
             name: self._cells[name].to_numpy()
             for name in cells.columns[cells.columns.index("n") :]
@@ -314,17 +344,16 @@ class UnitsOfOneFeature:
     def replicates(self, times: Array) -> Replicates:
         """The values with each unit as often as `times` says: an array of replicates by units."""
         evaluated, tally = self._evaluated, self._tally
-        specs, by = range(len(evaluated.specs)), evaluated.specs[0].by
         drawn = np.take(times, self._cells[self._unit].to_numpy(), axis=1).astype(float)
         sums = {name: _merged(name, values, drawn, self._starts) for name, values in self._sums.items()}
         if tally.rows is None or not any(own.formula.is_of_rows for own in evaluated.evaluator.tables):
-            return Replicates.of_sums(evaluated, specs, by, tally, sums)
+            return self._groups.replicates(sums)
         of_rows = np.take(times, tally.rows[self._unit].to_numpy(), axis=1)
         replicate, row = np.nonzero(of_rows)
         drawn_rows = of_rows[replicate, row]
         if (drawn_rows > 1).any():
             row, replicate = np.repeat(row, drawn_rows), np.repeat(replicate, drawn_rows)
-        return Replicates.of_sums(evaluated, specs, by, tally, sums, (row, replicate))
+        return self._groups.replicates(sums, (row, replicate))
 
 
 def _merged(name: str, values: Array, drawn: Floats, starts: Integers) -> Array:

@@ -117,6 +117,10 @@ class Cells:
         """The rows, weights or squared weights of each cell; without weights always the rows."""
         return self.frame.get_column(name if self.weighted else "n").to_numpy()
 
+    def label_counts(self, index: GroupIndex, levels: Sequence[int]) -> LabelCounts:
+        """The cells by the groups of an index and by their labels."""
+        return LabelCounts(self.truth, self.estimate, index.of_cell, len(index), levels, self.complete)
+
     def complete_in(self, reads: frozenset[str]) -> Booleans:
         """The cells whose rows have a value in all roles that are read, such as `truth` and `probs`, as a mask."""
         # the key `SCORE` is null where some score is missing, and true elsewhere
@@ -148,7 +152,11 @@ class LabelReading:
 
 @dataclass(frozen=True, eq=False)
 class LabelCounts:
-    """Cells of a tally by group and label, whose measure (rows, weights or their squares) is summed."""
+    """Cells of a tally by group and label, whose measure (rows, weights or their squares) is summed.
+
+    A measure is an array of cells, or of replicates by cells; its sums are arrays of levels by groups, or of replicates
+    by levels by groups.
+    """
 
     truth: Integers
     """The true label of each cell as its index; -1 where it is missing."""
@@ -166,8 +174,15 @@ class LabelCounts:
         highest_true, highest_predicted = int(self.truth.max(initial=0)), int(self.estimate.max(initial=0))
         return 1 + max(highest_true, highest_predicted, *self.levels)
 
+    @cached_property
+    def _position(self) -> Integers:
+        """The position of each label among the levels; -1 for all others."""
+        position = np.full(self.labels, -1)
+        position[list(self.levels)] = range(len(self.levels))
+        return position
+
     def of(self, measure: Array) -> dict[str, Array]:
-        """The cells of the table of each label against the rest: arrays of levels by groups, by name.
+        """The cells of the table of each label against the rest, by name.
 
         If no truth or estimate is missing, only the four cells of rows with both.
         """
@@ -198,23 +213,22 @@ class LabelCounts:
         }
 
     def totals(self, measure: Array, chosen: Booleans) -> Array:
-        """The sum over chosen cells, which is the same for every label: levels by groups."""
-        return np.tile(self._summed(measure[chosen], self.group[chosen], self.groups), (len(self.levels), 1))
+        """The sum over chosen cells, which is the same for every label."""
+        sums = self._summed(measure, chosen, self.group, self.groups)
+        return sums[..., None, :].repeat(len(self.levels), axis=-2)
 
     def _by_label(self, measure: Array, chosen: Booleans, label: Integers) -> Array:
-        """The sum over chosen cells by their label: levels by groups."""
-        index = label[chosen] * self.groups + self.group[chosen]
-        sums = self._summed(measure[chosen], index, self.labels * self.groups)
-        return sums.reshape(self.labels, self.groups)[list(self.levels)]
+        """The sum over chosen cells by their label."""
+        level, shape = self._position[label], (len(self.levels), self.groups)
+        sums = self._summed(measure, chosen & (level >= 0), level * self.groups + self.group, math.prod(shape))
+        return sums.reshape(*measure.shape[:-1], *shape)
 
     def _rest(self, measure: Array, chosen: Booleans, labels: Sequence[Integers]) -> Array:
-        """The sum over chosen cells without a level in any of their labels: levels by groups."""
+        """The sum over chosen cells without a level in any of their labels."""
         if len(self.levels) <= 2:  # sums of the cells themselves cost no more than differences
-            sums = np.zeros((len(self.levels), self.groups), dtype=measure.dtype)
-            for index, level in enumerate(self.levels):
-                rest = chosen & _has_none(labels, level)
-                sums[index] = self._summed(measure[rest], self.group[rest], self.groups)
-            return sums
+            rests = [chosen & _has_none(labels, level) for level in self.levels]
+            sums = [self._summed(measure, rest, self.group, self.groups)[..., None, :] for rest in rests]
+            return np.concatenate(sums, axis=-2)
         # all cells without those that have the level as one of their labels
         own = sum(self._by_label(measure, chosen, label) for label in labels)
         if len(labels) > 1:
@@ -232,19 +246,29 @@ class LabelCounts:
         """
         few = counts < self.totals(measure, chosen) / 4
         levels = np.array(self.levels)
-        affected = few.any(axis=0)
-        first, last = np.argmax(few, axis=0), len(few) - 1 - np.argmax(few[::-1], axis=0)
+        affected = few.any(axis=-2, keepdims=True)
+        first = np.argmax(few, axis=-2, keepdims=True)
+        last = len(levels) - 1 - np.argmax(few[..., ::-1, :], axis=-2, keepdims=True)
         for index in (first, last):
-            level = np.where(affected, levels[index], -1)[self.group]
+            level = np.where(affected, levels[index], -1)[..., 0, self.group]
             rest = chosen & (level >= 0) & _has_none(labels, level)
-            sums = self._summed(measure[rest], self.group[rest], self.groups)
-            counts[index[affected], np.flatnonzero(affected)] = sums[affected]
+            sums = self._summed(np.where(rest, measure, 0), chosen, self.group, self.groups)[..., None, :]
+            anew = np.where(affected, sums, np.take_along_axis(counts, index, axis=-2))
+            np.put_along_axis(counts, index, anew, axis=-2)
 
     @staticmethod
-    def _summed(measure: Array, index: Integers, size: int) -> Array:
-        """Sums by index, exact for whole numbers."""
-        sums = np.zeros(size, dtype=measure.dtype)
-        np.add.at(sums, index, measure)
+    def _summed(measure: Array, chosen: Booleans, index: Integers, size: int) -> Array:
+        """Sums of chosen cells by index, exact for whole numbers."""
+        sums, (cells,) = np.zeros((*measure.shape[:-1], size), dtype=measure.dtype), chosen.nonzero()
+        if measure.ndim == 1:
+            np.add.at(sums, index[cells], measure[cells])
+            return sums
+        # cells that merge stand together
+        cells = cells[np.argsort(index[cells], kind="stable")]
+        merged, values = Segments.of(index[cells]), np.take(measure, cells, axis=-1)
+        if len(merged.starts) < merged.length:
+            values = np.add.reduceat(values, merged.starts, axis=-1)
+        sums[..., index[cells[merged.starts]]] = values
         return sums
 
 
@@ -274,7 +298,17 @@ def _label_sums(
     terms: frozenset[Statistic], cells: Cells, index: GroupIndex, reading: LabelReading
 ) -> dict[str, Array]:
     """The table of each label against the rest, counted in rows and in weights."""
-    counts = LabelCounts(cells.truth, cells.estimate, index.of_cell, len(index), reading.levels, cells.complete)
+    counts = cells.label_counts(index, reading.levels)
+    replicates = len(index) // max(1, counts.groups)
+
+    def by_group_cell(sums: Array) -> Array:
+        """Sums as an array of group cells, of one replicate after the other, by labels."""
+        return sums.swapaxes(-1, -2).reshape(-1, len(reading.levels))
+
+    def by_cell(measure: Array) -> Array:
+        """What is summed, with an axis of replicates if there are any."""
+        return measure.reshape(replicates, -1) if replicates > 1 else measure
+
     measures: dict[str, Literal["n", "w", "w2"]] = {ROWS: "n"}
     if cells.weighted:
         measures[""] = "w"
@@ -282,16 +316,16 @@ def _label_sums(
         measures[SQUARES] = "w2"
     sums: dict[str, Array] = {}
     for suffix, measure in measures.items():
-        values = cells.measure(measure)
+        values = by_cell(cells.measure(measure))
         by_name = counts.of(values)
         if reading.steps and suffix != SQUARES:
             by_name |= counts.steps(values)
         for name, by_level in by_name.items():
-            sums[name + suffix] = by_level.T
+            sums[name + suffix] = by_group_cell(by_level)
     for name in sorted(term.column for term in terms):
-        sums[name] = counts.totals(cells.frame[name].to_numpy(), counts.estimate >= 0).T
+        sums[name] = by_group_cell(counts.totals(by_cell(cells.frame[name].to_numpy()), counts.estimate >= 0))
     if HIDDEN in cells.frame.columns:
-        sums[HIDDEN] = counts.totals(cells.frame[HIDDEN].to_numpy(), counts.group >= 0).T
+        sums[HIDDEN] = by_group_cell(counts.totals(by_cell(cells.frame[HIDDEN].to_numpy()), counts.group >= 0))
     return sums
 
 

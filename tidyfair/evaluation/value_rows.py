@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 import polars as pl
@@ -53,6 +54,8 @@ class ValueRows(dict[str, Array]):
         """Functions make the frame and, where they need not be read from it, columns of texts."""
         super().__init__(columns)
         self._frame, self._texts = frame, texts
+        self.orders: dict[tuple[int, ...], Any] = {}
+        """The order in which groups of some specs are compared, once it is known; see `disparities`."""
 
     @classmethod
     def of(cls, frame: pl.DataFrame) -> ValueRows:
@@ -60,6 +63,17 @@ class ValueRows(dict[str, Array]):
         status = frame["status"].replace_strict(TEXTS, range(len(TEXTS)), default=UNDEFINED, return_dtype=pl.Int64)
         numbers = {column.name: column.to_numpy() for column in frame if column.dtype != pl.String}
         return cls({**numbers, STATE: status.to_numpy()}, lambda: frame)
+
+    def with_columns(self, columns: Mapping[str, Array]) -> ValueRows:
+        """The same rows, in the same order, with some other numbers."""
+
+        def frame() -> pl.DataFrame:
+            names = [name for name in columns if name in self.frame.columns]
+            return self.frame.with_columns(pl.Series(name, columns[name], nan_to_null=True) for name in names)
+
+        rows = ValueRows({**self, **columns}, frame, **self._texts)
+        rows.orders = self.orders
+        return rows
 
     @cached_property
     def frame(self) -> pl.DataFrame:
@@ -71,10 +85,6 @@ class ValueRows(dict[str, Array]):
         made = self._texts.get(name)
         values = self[name] = self.frame[name].to_numpy() if made is None else made()
         return values
-
-    def array(self, name: str) -> Array:
-        """A column."""
-        return self[name]
 
 
 def value_rows(

@@ -292,10 +292,10 @@ def compared_draws(
     The compared groups, their reference and their weights stay the observed ones.
     """
     base, times = evaluated.values, len(drawn[0])
-    rows = np.flatnonzero(base.array("outer") == outer)
-    names, cells = evaluated.rows["name"].to_numpy()[rows], base.array(GROUP_CELL)[rows]
+    rows = np.flatnonzero(base["outer"] == outer)
+    names, cells = evaluated.rows["name"].to_numpy()[rows], base[GROUP_CELL][rows]
     columns = [name for name in ("estimate", *CONTEXTS) if name in base]
-    tables: dict[str, Array] = {name: np.tile(base.array(name)[rows], (times + 1, 1)) for name in columns}
+    tables: dict[str, Array] = {name: np.tile(base[name][rows], (times + 1, 1)) for name in columns}
     for count, numerators in zip(counts, drawn, strict=True):
         index = np.flatnonzero((names == count.name) & np.isin(cells, count.group_cells))
         group = np.searchsorted(count.group_cells, cells[index])
@@ -313,8 +313,7 @@ def compared_draws(
     results, step = np.empty(times + 1), max(1, _MOST_VALUES // max(1, len(rows)))
     for first in range(0, times + 1, step):
         part = slice(first, first + step)
-        contexts = {name: table[part] for name, table in tables.items() if name != "estimate"}
-        replicates = Replicates.of_values(evaluated, rows, tables["estimate"][part], contexts)
+        replicates = Replicates(evaluated, rows, {name: table[part] for name, table in tables.items()})
         results[part] = replicates.results[:, outer]
     return results, cast("Aggregate", evaluated.specs[0].aggregate).severity(results)
 

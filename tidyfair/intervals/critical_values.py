@@ -19,8 +19,11 @@ _FARTHEST = 8.0
 """The standard errors beyond which nothing is summed."""
 _NODES = 81
 _LEAST = 1e-300
-"""A positive number in place of a probability of 0."""
-_FARTHEST_RANGE, _NODES_OF_RANGE, _HALVINGS = 6.5, 48, 7
+_LEAST_WITHIN = 1e-100
+"""Positive numbers in place of a probability of 0, alone and as a factor."""
+_FARTHEST_RANGE, _NODES_OF_RANGE = 6.5, 48
+_STEPS, _FIRST_STEP, _FALL = 128, 115.0, 0.033
+"""The steps in which the errors of a range are searched, the first one, and the usual fall of the excess in each."""
 _TERMS, _NEAREST, _FARTHEST_OF_MOTION = 40, 0.3, 40.0
 """The terms of the series of the range of a Brownian motion, and the ends of the ranges that occur."""
 _LEAST_DISTANCE = 0.1
@@ -108,20 +111,22 @@ def errors_needed(
     if not searched.any():
         return highest
     wrong = math.erfc(z / math.sqrt(2)) / 2
-
-    def is_excluded(middle: Floats) -> Booleans:
-        """Mask of the outer groups whose range intervals at so many standard errors exclude too often."""
-        limit = upper_end(np.where(searched, middle, z))[searched]
-        apart, equal = (
-            _all_below(descending[searched], near[searched], limit, middle[searched], distance)
-            for distance in (limit, np.zeros_like(limit))
-        )
-        below = np.zeros(outers)
-        below[searched] = apart / np.maximum(equal, _LEAST)
-        return below > wrong
-
-    _, high = bracket(is_excluded, np.zeros(outers), highest, _HALVINGS)
-    return np.where(searched, high, z)
+    # of the steps up to `z`, the last one where range intervals are known to exclude too often, and the next ones
+    excluded, allowed, step = np.zeros(outers), np.full(outers, float(_STEPS)), np.full(outers, _FIRST_STEP)
+    while (left := searched & (allowed - excluded > 1)).any():
+        middle = np.where(left, z * step / _STEPS, z)
+        limit, twice = upper_end(middle), np.tile(np.flatnonzero(left), 2)
+        distance = np.append(limit[left], np.zeros(left.sum()))
+        below = _all_below(descending[twice], near[twice], limit[twice], middle[twice], distance)
+        apart, equal = below.reshape(2, -1)
+        excess = np.full(outers, np.nan)
+        with np.errstate(divide="ignore"):
+            excess[left] = np.fmax(np.log(apart / np.maximum(equal, _LEAST) / wrong), -np.inf)
+        excluded, allowed = np.where(excess > 0, step, excluded), np.where(excess <= 0, step, allowed)
+        # the logarithm of the excess falls about evenly
+        guess = step + np.copysign(np.maximum(np.ceil(np.abs(excess) / _FALL), 1), excess)
+        step = np.where(guess > excluded, np.minimum(guess, allowed - 1), (excluded + allowed) // 2)
+    return np.where(searched, z * allowed / _STEPS, z)
 
 
 def _all_below(error: Floats, near: Booleans, limit: Floats, z: Floats, apart: Floats) -> Floats:
@@ -148,7 +153,8 @@ def _all_below(error: Floats, near: Booleans, limit: Floats, z: Floats, apart: F
     point = np.linspace(start, end, _NODES_OF_RANGE, axis=1)[:, None, :]
     low = (point - lowest[..., None]) / error[..., None]
     high = (point + limit[..., None] - (mean + above)[..., None]) / error[..., None]
-    within = np.where(near[..., None], np.log(np.maximum(ndtr(high) - ndtr(low), _LEAST)), 0.0)
+    within = np.where(near[..., None], np.maximum(ndtr(high) - ndtr(low), _LEAST_WITHIN), 1.0)
     density = np.where(near[..., None], np.exp(-(low**2) / 2) / (math.sqrt(2 * math.pi) * error[..., None]), 0.0)
-    summed = (density * np.exp(within.sum(axis=1, keepdims=True) - within)).sum(axis=(1, 2))
+    # the density of one of the groups, and the probability that all others are above it and near
+    summed = ((density / within).sum(axis=1) * within.prod(axis=1)).sum(axis=1)
     return summed * (end - start) / (_NODES_OF_RANGE - 1)

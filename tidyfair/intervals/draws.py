@@ -18,7 +18,7 @@ import numpy as np
 import polars as pl
 
 from tidyfair.errors import ArgumentError, ClusterWarning, UndefinedWarning, warn
-from tidyfair.evaluation import GROUP_CELL, Evaluated, KeyCodes, Replicates, number_group_cells
+from tidyfair.evaluation import GROUP_CELL, Evaluated, KeyCodes, ReplicatedGroups, Replicates, number_group_cells
 from tidyfair.intervals.comparisons import Intervals
 from tidyfair.intervals.estimates import Scale, Smooth
 from tidyfair.intervals.proportions import student, z_value
@@ -80,11 +80,12 @@ def replicates_of(evaluated: Evaluated, design: Design, options: Options) -> Ite
     if design.of_rows:
         rows = tally.rows if tally.rows is not None else pl.DataFrame()
         rows, parts = drawn_rows(tally, rows, columns, strata=strata, times=options.replicates_of_rows, seed=seed)
-        ordered, columns_of_sums = replace(tally, rows=rows), [name for name in _SUMS if name in tally.cells.columns]
+        columns_of_sums = [name for name in _SUMS if name in tally.cells.columns]
+        groups = ReplicatedGroups(evaluated, design.specs, design.by, replace(tally, rows=rows))
         for times in parts:
             replicate, row = np.divmod(np.repeat(np.arange(times.size), times.ravel()), max(1, len(rows)))
             sums = {name: np.tile(tally.cells[name].to_numpy(), (len(times), 1)) for name in columns_of_sums}
-            yield Replicates.of_sums(evaluated, design.specs, design.by, ordered, sums, (row, replicate))
+            yield groups.replicates(sums, (row, replicate))
         return
     if tally.cut is not None and tally.cut.point is not None:
         drawn = drawn_decisions(
@@ -95,8 +96,8 @@ def replicates_of(evaluated: Evaluated, design: Design, options: Options) -> Ite
     else:
         possible = possible_pairs(tally, options) if is_bayes else None
         drawn = drawn_labels(tally, columns, strata=strata, times=options.replicates, seed=seed, possible=possible)
-    for sums in drawn.parts:
-        yield Replicates.of_sums(evaluated, design.specs, design.by, drawn.tally, sums)
+    groups = ReplicatedGroups(evaluated, design.specs, design.by, drawn.tally)
+    yield from map(groups.replicates, drawn.parts)
 
 
 class Summary:
@@ -208,7 +209,7 @@ class Filled:
                 continue
             moved = self._moved(rows)
             if moved is not None:
-                compared = Replicates.of_values(evaluated, rows, moved, {}).results[:, result]
+                compared = Replicates(evaluated, rows, {"estimate": moved}).results[:, result]
                 finite = compared[np.isfinite(compared)]
                 if len(finite):
                     ends[:, position] = finite.min(), finite.max()
@@ -266,7 +267,7 @@ def _filled(
     cell = np.concatenate([empty, empty])
     added = np.concatenate([each[index[empty]] / number_of_empty[index[empty]], each[index[empty]]])
     count = min(int(replicate.max()) + 1, _MOST_FILLED)
-    step = max(1, MOST_CELLS // len(rows))
+    step, repeated = max(1, MOST_CELLS // len(rows)), ReplicatedGroups(evaluated, specs, by, cells)
     for start in range(0, count, step):
         size = min(step, count - start)
         own = (replicate >= start) & (replicate < start + size)
@@ -277,8 +278,7 @@ def _filled(
         # the weight of a group stays the same
         sums = np.stack([np.bincount(index, one, groups) for one in filled])
         filled *= np.nan_to_num(total / sums)[:, index]
-        drawn = {"n": occupied, "w": filled, "w2": filled * row[index]}
-        yield Replicates.of_sums(evaluated, specs, by, cells, drawn)
+        yield repeated.replicates({"n": occupied, "w": filled, "w2": filled * row[index]})
 
 
 def _weight_of_a_unit(tally: Tally, evaluated: Evaluated, by: By | None, row: Floats) -> Floats:

@@ -9,6 +9,7 @@ pattern leaves out what chance alone may add, because shrinking all groups alike
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 
 import numpy as np
 
@@ -46,7 +47,8 @@ class Spread:
                 [np.broadcast_to(part, len(own)) for part, own in zip(columns, estimates, strict=True)]
             )[order]
 
-        self._evaluated, self._number, self._rows = uncertainty.evaluated, number, rows[order]
+        self._number, self._rows = number, rows[order]
+        self._replicates = Replicates(uncertainty.evaluated, self._rows, {})
         self._options, self._outers = uncertainty.options, uncertainty.outers
         self._aggregate: Aggregate | None = uncertainty.evaluated.specs[number].aggregate
         self._error = in_order(own.error for own in estimates)
@@ -72,12 +74,12 @@ class Spread:
 
     def _distances(self, values: Floats) -> Floats:
         """The distances of groups with some values, larger for more spread: arrays of any number by outer groups."""
-        moved: dict[str, Floats] = {}
+        moved = {"estimate": values}
         for name, observed in self._contexts.items():
             # what groups are compared with moves as the mean of all groups, or of all others, does
             now, before = (self._of_context(name, own) for own in (values, self._value[None]))
             moved[name] = observed + now - before
-        results = Replicates.of_values(self._evaluated, self._rows, values, moved).results
+        results = replace(self._replicates, columns=moved).results
         own = results[:, self._number * self._outers : (self._number + 1) * self._outers]
         return -own if self._is_maximized else own
 

@@ -63,8 +63,9 @@ def wilson_with_few(share: Floats, rows: Floats, z: float | Floats) -> Limits:
         """The largest share for which so many hits, or more, have that probability."""
         few = (count > 0) & (count <= most)
         ends = np.full(few.shape, np.inf)
-        tails, sizes = (np.broadcast_to(own, few.shape)[few] for own in (tail, rows))
-        ends[few] = gammaincinv(count[few], tails) / sizes
+        if few.any():
+            tails, sizes = (np.broadcast_to(own, few.shape)[few] for own in (tail, rows))
+            ends[few] = gammaincinv(count[few], tails) / sizes
         return ends
 
     return np.minimum(lower, end(share * rows)), np.maximum(upper, 1 - end((1 - share) * rows))

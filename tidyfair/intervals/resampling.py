@@ -13,7 +13,8 @@ from __future__ import annotations
 
 import math
 import zlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -103,8 +104,9 @@ def drawn_labels(
     outer = placed(cells, outer_names)[0]
     of_strata = _runs_of(placed(cells, [*outer_names, *reduced.names(strata)])[0])
     first = outer[[own[0] for own in of_strata]]
-    randoms, noises = (_of_their_own(first, seed, f"{name} {bool(strata)}") for name in ("replicates", "weights"))
     rows, weighted = cells["n"].to_numpy(), "w" in cells.columns
+    randoms = _of_their_own(first, seed, f"replicates {bool(strata)}")
+    noises = _of_their_own(first, seed, f"weights {bool(strata)}") if weighted else []
     size = np.maximum(rows, 1)
 
     def shares(count: int) -> dict[str, Array]:
@@ -130,7 +132,7 @@ def drawn_labels(
         return {"n": drawn, "w": np.maximum(weight, 0), "w2": drawn * square}
 
     draw = counts if possible is None else shares
-    return DrawnCells(reduced, (draw(end - start) for start, end in runs_of_replicates(times, len(outer))))
+    return DrawnCells(reduced, _drawn_ahead(draw, runs_of_replicates(times, len(outer))))
 
 
 def with_pairs(tally: Tally, by: Sequence[Column], possible: pl.DataFrame | None) -> Tally:
@@ -473,6 +475,24 @@ def runs_of_replicates(times: int, size: int, doing: str = "resampling") -> Iter
     step = max(1, min(_MOST_DRAWN // size, max(_CACHED // size, _ENOUGH_AT_ONCE)))
     for start in in_progress(range(0, times, step), doing):
         yield start, min(start + step, times)
+
+
+def _drawn_ahead(
+    draw: Callable[[int], dict[str, Array]], runs: Iterator[tuple[int, int]]
+) -> Iterator[dict[str, Array]]:
+    """The sums of runs of replicates, each drawn in another thread while the one before is evaluated."""
+    drawn = None
+    # one run after the other, so that they follow from the seed; numpy draws without the lock of the interpreter
+    with ThreadPoolExecutor(1) as thread:
+        for start, end in runs:
+            if drawn is None:
+                drawn = draw(end - start)
+            else:
+                following = thread.submit(draw, end - start)
+                yield drawn
+                drawn = following.result()
+    if drawn is not None:
+        yield drawn
 
 
 def _runs_of(codes: Array) -> list[Array]:

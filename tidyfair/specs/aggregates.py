@@ -15,7 +15,7 @@ import polars as pl
 from tidyfair.errors import AggregateError, ArgumentError, in_short
 from tidyfair.escapes import visible
 from tidyfair.specs.arguments import is_list, number, one_of, text
-from tidyfair.specs.segments import TIE, Booleans, Floats, Integers, Segments
+from tidyfair.specs.segments import NO_ROW, TIE, Booleans, Floats, Integers, Segments
 from tidyfair.specs.signatures import refuse_unknown_settings
 
 __all__ = ["Aggregate", "new_aggregate"]
@@ -63,6 +63,8 @@ class GroupValues:
     """True if the user named the group as the reference."""
     contexts: Mapping[Context, Floats]
     """Value of all groups together, and of all other groups, for each group."""
+    with_carriers: bool = True
+    """False where nobody asks which groups carry the numbers."""
 
     @property
     def known(self) -> Booleans:
@@ -319,6 +321,9 @@ class UserAggregate(Aggregate):
 def of_extremes(groups: GroupValues, value: Floats) -> Reduced:
     """Numbers carried by the groups with the lowest and the highest value."""
     segments = groups.segments
+    if not groups.with_carriers:
+        nobody = np.full(len(segments.starts), NO_ROW)
+        return Reduced(value, nobody, nobody)
     return Reduced(value, segments.first_largest(-groups.estimate), segments.first_largest(groups.estimate))
 
 

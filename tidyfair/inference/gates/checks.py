@@ -221,7 +221,8 @@ class Gate(MetricSetOnData, CalledOnTallies):
         results = self.metrics.run.results_of(tally, replace(options, conf_level=1 - 2 * error))
         names = [(metric.name, metric.by.text if metric.by else None) for metric in self.metrics]
         numbers = [names.index(pair) for pair in results.select(".metric", ".by").rows()]
-        at_equality = [_is_at_equality(self.metrics.metrics[number], *self.limits[number]) for number in numbers]
+        of_metrics = [_is_at_equality(metric, *limit) for metric, limit in zip(self.metrics, self.limits, strict=True)]
+        at_equality = [of_metrics[number] for number in numbers]
         if any(at_equality):
             wider = self.metrics.run.results_of(tally, replace(_silent(options), conf_level=1 - error))
             two_sided = pl.Series(at_equality, dtype=pl.Boolean)

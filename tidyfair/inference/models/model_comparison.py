@@ -20,6 +20,7 @@ from tidyfair.evaluation import (
     Evaluated,
     JudgedEvaluator,
     KeyCodes,
+    ReplicatedGroups,
     Replicates,
     UnitsOfOneFeature,
     changes_by_judge,
@@ -617,11 +618,9 @@ class _Cells:
         return self._results(sides, [number], drawn)
 
     def _results(self, sides: Sequence[Evaluated], numbers: Sequence[int], drawn: DrawnCells) -> Floats:
-        by, pairs = sides[0].specs[numbers[0]].by, [*zip(sides, self.tallies_of_both(drawn.tally), strict=True)]
-        replicates = (
-            [Replicates.of_sums(side, numbers, by, tally, sums) for side, tally in pairs] for sums in drawn.parts
-        )
-        return _results_of(replicates)[:, :, numbers]
+        by, tallies = sides[0].specs[numbers[0]].by, self.tallies_of_both(drawn.tally)
+        groups = [ReplicatedGroups(side, numbers, by, tally) for side, tally in zip(sides, tallies, strict=True)]
+        return _results_of([own.replicates(sums) for own in groups] for sums in drawn.parts)[:, :, numbers]
 
     def tallies_of_both(self, tally: Tally) -> list[Tally]:
         """A tally with the second prediction among its keys, with either of them as the estimate."""

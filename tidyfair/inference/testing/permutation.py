@@ -18,7 +18,7 @@ import numpy as np
 import polars as pl
 
 from tidyfair.errors import ArgumentError, listed
-from tidyfair.evaluation import CELLS, GROUP_CELL, KeyCodes, Replicates
+from tidyfair.evaluation import CELLS, GROUP_CELL, KeyCodes, ReplicatedGroups, Replicates
 from tidyfair.inference.rate_tests import Case
 from tidyfair.intervals import (
     MOST_ROWS,
@@ -96,6 +96,7 @@ def permuted_labels(
         order = slice(None, None, None if by.memberships is None else -1)
         tables.append((places[np.ix_(groups_of_table, pairs_of_table)][order], table[order]))
     variants = 1 + places.shape[1] if varied else 1
+    replicated = ReplicatedGroups(evaluated, [0], by, drawn, with_variances=with_variances)
     for start, end in runs_of_replicates(times + 1, variants * len(unmoved), "shuffling"):
         counts, shuffled = np.tile(unmoved, (end - start, 1)), min(end, times) - start
         for cells, table in tables:
@@ -105,9 +106,7 @@ def permuted_labels(
         for variant in range(1, variants):
             varied_counts = counts[variant::variants, pairs == variant - 1]
             counts[variant::variants, pairs == variant - 1] += np.sqrt(varied_counts).round().astype(np.int64)
-        yield Permutations(
-            Replicates.of_sums(evaluated, [0], by, drawn, {"n": counts}, with_variances=with_variances), variants
-        )
+        yield Permutations(replicated.replicates({"n": counts}), variants)
 
 
 def _numbers_of_cells(tally: Tally, by: By, within: Sequence[Column]) -> tuple[Integers, Integers, Integers]:
@@ -189,6 +188,7 @@ def permuted_rows(
     if rows_read * (times + 1) > MOST_ROWS:
         msg = f"Permuting {rows} rows {times} times takes too long; reduce `times=`, or use fewer rows."
         raise ArgumentError(msg)
+    replicated = ReplicatedGroups(case.evaluated, [0], case.metric.by, copies.drawn, with_variances=with_variances)
     for start, end in runs_of_replicates(times + 1, max(rows_read, cells * (variants + parts)), "shuffling"):
         copy = copies.shuffled(end - start, min(end, times) - start, random)
         index = (np.arange(end - start)[:, None] * parts + part) * cells + copies.cell[copy]
@@ -203,10 +203,7 @@ def permuted_rows(
             chosen = copy[:, np.concatenate(kept)]
             replicate = np.arange(end - start)[:, None] * variants + variant
             drawn = chosen.ravel(), replicate.ravel()
-        replicates = Replicates.of_sums(
-            case.evaluated, [0], case.metric.by, copies.drawn, flat, drawn, with_variances=with_variances
-        )
-        yield Permutations(replicates, variants)
+        yield Permutations(replicated.replicates(flat, drawn), variants)
 
 
 class _Copies:
@@ -311,7 +308,7 @@ def _is_compared(case: Case, frame: pl.DataFrame) -> Array:
     if by.memberships is not None or by.sides:
         return is_known.to_numpy()
     group_cells, names = case.evaluated.group_cells, [*tally.outer_names, *features]
-    valued = np.unique(case.evaluated.values.array(GROUP_CELL)[~np.isnan(case.evaluated.values.array("estimate"))])
+    valued = np.unique(case.evaluated.values[GROUP_CELL][~np.isnan(case.evaluated.values["estimate"])])
     example = group_cells.indices[by].example[valued - group_cells.spans[by][0]]
     kept = tally.cells[names][pl.Series(example.astype(np.uint32))].with_columns(pl.lit(value=True).alias(_COPY))
     marked = frame[names].join(kept, on=names, how="left", nulls_equal=True, maintain_order="left") if names else kept

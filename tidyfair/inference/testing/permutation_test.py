@@ -71,15 +71,16 @@ class DisparityTest(RateTest):
         has_value = observed[".estimate"].is_not_null().any()
         for permutations in self._permutations(case, rates or odds, families, varied=is_distance) if has_value else ():
             values.append(permutations.results)
-            severity = families.distances(permutations) if is_distance else metric.aggregate.severity(values[-1])
-            severities.append(severity)
+            severities.append(
+                families.distances(permutations) if is_distance else metric.aggregate.severity(values[-1])
+            )
         if not values:
             yield from (self._row(case) for _ in rows)
             return
-        of_results, of_severities = np.concatenate(values), np.concatenate(severities)
         for outer, size in enumerate(rows):
-            drawn = of_results[:, outer], of_severities[:, outer]
-            yield self._row(case, *drawn, size, method, is_distance=is_distance)
+            # one outer group after the other, since all together may be many
+            value, severity = (np.concatenate([part[:, outer] for part in parts]) for parts in (values, severities))
+            yield self._row(case, value, severity, size, method, is_distance=is_distance)
 
     def _permutations(
         self, case: Case, shares: Sequence[Share], families: Families, *, varied: bool
@@ -188,11 +189,11 @@ def _odds_of_equal_rows(case: Case) -> list[Share]:
 def _rows_of_rates(evaluated: Evaluated, rates: Sequence[Share], outer: int) -> int:
     """The rows of the denominators of rates in an outer group; rates of the same rows share theirs."""
     values = evaluated.values
-    is_counted = (values.array("outer") == outer) & ~np.isnan(values.array("estimate"))
+    is_counted = (values["outer"] == outer) & ~np.isnan(values["estimate"])
     rows: dict[frozenset[str], int] = {}
     for number, share in enumerate(rates):
-        of_rate = is_counted & (values.array("requested") == number)
-        rows.setdefault(share.among, int(values.array("denominator")[of_rate].sum()))
+        of_rate = is_counted & (values["requested"] == number)
+        rows.setdefault(share.among, int(values["denominator"][of_rate].sum()))
     return sum(rows.values())
 
 

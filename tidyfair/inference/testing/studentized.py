@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 
@@ -47,32 +48,39 @@ class Families:
         return self.are_rates or (are_independent and all(formula.spreads or share_of(formula) for formula in formulas))
 
     @cached_property
-    def _indices(self) -> list[tuple[int, Array, list[int]]]:
-        """The outer group of each family, the indices of its values, and those among them that are the reference."""
+    def _alike(self) -> list[tuple[list[int], Array, tuple[int, ...]]]:
+        """Families of different outer groups that are alike: as many groups with the same references among them.
+
+        Their outer groups, the indices of their values, families by groups, and the references.
+        """
         outer, requested, level, size, estimate, is_reference = (
-            self.case.evaluated.values.array(name)
+            self.case.evaluated.values[name]
             for name in ("outer", "requested", LEVEL, "size", "estimate", "is_reference")
         )
         families, number = np.unique(np.stack([outer, requested, level]), axis=1, return_inverse=True)
-        indices: list[tuple[int, Array, list[int]]] = []
-        for family, outer_of_family in enumerate(families[0].tolist()):
+        alike: dict[tuple[Any, ...], list[tuple[int, Array]]] = {}
+        for family, (outer_of_family, *metric) in enumerate(families.T.tolist()):
             index = np.flatnonzero((number == family) & ~np.isnan(estimate))
             reference = is_reference[index].astype(bool)
             if self.case.metric.aggregate.compares_with_majority and len(index):
                 reference = size[index] == size[index].max()
-            indices.append((outer_of_family, index, np.flatnonzero(reference).tolist()))
-        return indices
+            key = *metric, len(index), tuple(np.flatnonzero(reference).tolist())
+            alike.setdefault(key, []).append((outer_of_family, index))
+        return [
+            ([own for own, _ in of_key], np.stack([index for _, index in of_key]), key[-1])
+            for key, of_key in alike.items()
+        ]
 
     def distances(self, permutations: Permutations) -> Array:
         """The distances of groups, in all and the largest one: permutations by outer groups by two."""
         value = permutations.column("estimate")
         outers = len(self.case.evaluated.group_cells.outer_keys)
         in_all = np.zeros((len(value), outers, 2))
-        for outer, index, reference in self._indices:
+        for outer, index, reference in self._alike:
             values = value[:, 0, index]
             if self.are_rates:
-                rows = self.case.evaluated.values.array("denominator")[index]
-                share = (values * rows).sum(axis=1) / max(1, rows.sum())
+                rows = self.case.evaluated.values["denominator"][index]
+                share = (values * rows).sum(axis=-1) / np.maximum(rows.sum(axis=-1), 1)
                 away = rate_distances(values * rows, rows, share, reference)
             else:
                 away = distances(values, self._variance(permutations, index), reference)
@@ -98,12 +106,14 @@ def rate_distances(hits: Array, rows: Array, share: Array | float, reference: Se
     """The distances of groups' rates in each draw, if `share` is the rate of all groups; as those of values."""
     # an empty group has no distance to others
     with np.errstate(divide="ignore", invalid="ignore"):
-        variance = np.reshape(share * (1 - share), (-1, 1)) / rows
+        variance = np.expand_dims(share * (1 - share), -1) / rows
         return distances(hits / rows, variance, reference)
 
 
 def distances(value: Array, variance: Array, reference: Sequence[int]) -> Array:
     """The distances of groups in each draw, in standard errors, in all and the largest one: draws by two columns.
+
+    Draws may have any number of axes before that of groups, such as one of families.
 
     Of each group from all others together; the root of the sum of squares is that of the Wald statistic of equality,
     which for rates is Pearson's chi-squared. With a reference, of each group from it. The variance of a group may be
@@ -111,29 +121,29 @@ def distances(value: Array, variance: Array, reference: Sequence[int]) -> Array:
     """
     if reference:
         with np.errstate(divide="ignore", invalid="ignore"):
-            from_each = [(value - value[:, [one]]) ** 2 / (variance + variance[:, [one]]) for one in reference]
-        squares = np.concatenate(from_each, axis=1)
+            from_each = [(value - value[..., [one]]) ** 2 / (variance + variance[..., [one]]) for one in reference]
+        squares = np.concatenate(from_each, axis=-1)
         squares = np.where(np.isnan(squares), 0.0, squares)
-        return np.sqrt(np.stack([squares.sum(axis=1), squares.max(axis=1, initial=0)], axis=1))
+        return np.sqrt(np.stack([squares.sum(axis=-1), squares.max(axis=-1, initial=0)], axis=-1))
     has_value = np.isfinite(value) & np.isfinite(variance)
     known = np.where(has_value, variance, 0.0)
     # values that do not vary are nearly certain
-    least = np.maximum(_LEAST_VARIANCE * known.max(axis=1, keepdims=True, initial=0), _NO_VARIANCE)
+    least = np.maximum(_LEAST_VARIANCE * known.max(axis=-1, keepdims=True, initial=0), _NO_VARIANCE)
     weight = has_value / np.maximum(known, least)
     value = np.where(has_value, value, 0.0)
-    total = weight.sum(axis=1, keepdims=True)
+    total = weight.sum(axis=-1, keepdims=True)
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
-        mean = (weight * value).sum(axis=1, keepdims=True) / total
+        mean = (weight * value).sum(axis=-1, keepdims=True) / total
         away = value - mean
         # the mean of equal values is rounded
         squares = weight * np.where(np.abs(away) <= _ROUNDED * np.abs(mean), 0.0, away) ** 2
         from_others = np.where(weight < total, squares * total / (total - weight), 0.0)
-    return np.sqrt(np.stack([squares.sum(axis=1), from_others.max(axis=1, initial=0)], axis=1))
+    return np.sqrt(np.stack([squares.sum(axis=-1), from_others.max(axis=-1, initial=0)], axis=-1))
 
 
 def all_distances(one: Array, other: Array) -> Array:
     """The distances of two families of groups taken together."""
-    return np.stack([np.hypot(one[:, 0], other[:, 0]), np.fmax(one[:, 1], other[:, 1])], axis=1)
+    return np.stack([np.hypot(one[..., 0], other[..., 0]), np.fmax(one[..., 1], other[..., 1])], axis=-1)
 
 
 def joint_ranks(tested: Array, by_chance: Array) -> Array:
