@@ -15,8 +15,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 
-# Missing predictions
-
 WITHOUT = pl.DataFrame({
     "race": ["Black"] * 10 + ["White"] * 40,
     "sex": ["f", "m"] * 25,

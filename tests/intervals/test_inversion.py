@@ -17,8 +17,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
 
-# Spreads of all groups
-
 RUNS = 60
 VALUE = pl.col(".estimate")
 RANGE = tf.new_aggregate(VALUE.max() - VALUE.min(), equal=0)
@@ -160,3 +158,17 @@ def test_between_group_distances_have_no_end_at_equality(name: str) -> None:
     assert verdict == "not enough evidence"
     most = min(5, metric.range[1])
     assert tf.check(metric, below=most)(people, "t", **call, times=100)[".verdict"].item() == "pass"
+
+
+def test_spread_of_groups_that_may_be_equal_reaches_equality() -> None:
+    hits = np.array([30, 33, 29, 35])
+    counts = np.stack([hits, 100 - hits], axis=1).ravel()
+    people = pl.DataFrame({"g": np.repeat(list("abcd"), 2), "e": [1, 0] * 4, "n": counts})
+    for aggregate, equality in ((tf.aggregates.standard_deviation(), 0), (RANGE, 0), (QUOTIENT, 1)):
+        lower, upper = ends(
+            tf.demographic_parity("g", aggregate=aggregate)(
+                people, estimate="e", frequency_weights="n", interval="auto"
+            )
+        )
+        assert equality in (lower, upper)
+        assert lower < upper
