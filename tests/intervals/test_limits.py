@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import polars as pl
 import pytest
-import scipy.optimize
 import scipy.stats
 from conftest import as_polars
 from inline_snapshot import snapshot
