@@ -619,7 +619,7 @@ def test_tests_and_comparisons_take_one_evaluation_time_and_gates_and_pairs_seve
     verdicts = gate(rows, TRUTH, "estimate", **options)
     assert verdicts.select(".eval_time", ".verdict").rows() == [(4.0, "pass"), (8.0, "pass"), (None, "pass")]
     analyses: list[tuple[Any, dict[str, Any]]] = [
-        (tf.inference.disparity_test(gap), {"times": 99}),
+        (tf.inference.disparity_test(gap), {"times": 20}),
         (tf.compare_groups(tf.survival.brier, by="group", to="a"), {}),
     ]
     for analysis, draws in analyses:
