@@ -174,14 +174,15 @@ def _of_metrics(
     segments, first = values.segments, values.segments.starts
     status = groups.column(STATE)
     is_present = (status != Status.LEFT_OUT.code) & (status != Status.UNKNOWN.code)
-    present, known = segments.sum(is_present), segments.sum(values.known)
+    has_value, equality = values.known, aggregate.equality
+    present, known = segments.sum(is_present), segments.sum(has_value)
     reduced = aggregate.reduce(values)
     spec, outer, part, level = (key[first] for key in groups.keys)
     of_sides = np.isin(spec, list(two_sided)) if two_sided else np.zeros(len(spec), dtype=bool)
     alone = (present == 1) & (known == 1) & reduced.referable & ~of_sides
     value = reduced.value
-    if aggregate.equality is not None:
-        value = np.where(alone, aggregate.equality, value)
+    if equality is not None:
+        value = np.where(alone, equality, value)
     # an aggregate of a single group is allowed if there are no others
     not_all = of_sides | (known < present) | (known == 0)
     too_few = (known < aggregate.groups_needed) & not_all
@@ -211,7 +212,7 @@ def _of_metrics(
         low=groups.carriers(reduced.low, defined),
         high=groups.carriers(reduced.high, defined),
         metric=groups.carriers(first, defined),
-        n=segments.sum(np.where(values.known, groups.column("n"), 0)).astype(np.int64),
+        n=segments.sum(np.where(has_value, groups.column("n"), 0)).astype(np.int64),
         partly=np.zeros(len(first), dtype=bool),
     )
 
