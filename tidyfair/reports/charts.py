@@ -724,6 +724,8 @@ _SIDES: Sequence[_Side] = [
     (align, dx, dy) for dy in (-8, 9, -22, 23, -36, 37, -50, 51) for align, dx in (("left", 9), ("right", -9))
 ]
 """Where a name can stand beside its point: how it is aligned, and how many pixels it is moved right and down."""
+_BELOW = 8
+"""How many pixels names may reach below the axis."""
 _MOST_NAMED = 12
 """The most models that all have their names beside them; of more, those on the frontier and the baseline have."""
 _LEAST_SQUARE, _LARGEST_SQUARE = 155, 420
@@ -942,7 +944,7 @@ def _sides_of_names(table: pl.DataFrame, across: Axes, axes: Axes) -> Iterator[t
         boxes = [(starts[align], y + dy - 7, starts[align] + size, y + dy + 7) for align, _, dy in _SIDES]
         free = (
             side for side, (left, top, right, bottom) in enumerate(boxes)
-            if left >= 0 and right <= across.length and bottom <= axes.length
+            if left >= 0 and right <= across.length and bottom <= axes.length + _BELOW
             and not any(left < box[2] and box[0] < right and top < box[3] and box[1] < bottom for box in covered)
         )  # fmt: skip
         side = next(free, int(x > across.length / 2))
