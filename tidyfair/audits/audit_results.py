@@ -28,6 +28,7 @@ from tidyfair.specs import (
     CUTS,
     SELECTIONS,
     By,
+    Contrast,
     Options,
     Policy,
     ReadOptions,
@@ -169,15 +170,8 @@ class AuditResults:
         margin = self.margin
         if margin is None and all(map(is_percent, parity.metrics)):
             margin = ALIKE_WITHIN
-        kind = parity.aggregate.kind
-        if margin is None or kind not in {"difference", "ratio", "log_ratio"}:
-            return None
-        if kind == "difference":
-            return -margin, margin
-        least = 1 - margin
-        if least <= 0:
-            return None
-        return (least, 1 / least) if kind == "ratio" else (math.log(least), -math.log(least))
+        aggregate = parity.aggregate
+        return aggregate.alike_within(margin) if margin is not None and isinstance(aggregate, Contrast) else None
 
     @property
     def margin_in_words(self) -> str:

@@ -85,6 +85,13 @@ class Contrast(Aggregate):
         """Limits of a relative contrast from those of the quotient of two groups."""
         return lower, upper
 
+    def alike_within(self, margin: float) -> tuple[float, float] | None:
+        """The values of groups that count as alike within a margin, of ratios a share; None where it allows any."""
+        if not self.is_relative:
+            return -margin, margin
+        one, least = np.array([1.0]), np.array([1 - margin])
+        return (self.contrast(least, one).item(), self.contrast(one, least).item()) if margin < 1 else None
+
     def unsigned_limits(self, lower: Floats, upper: Floats) -> tuple[Floats, Floats]:
         """Limits without a sign from those with one."""
         nearer, farther = np.minimum(abs(lower), abs(upper)), np.maximum(abs(lower), abs(upper))
