@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import inspect
 import pydoc
 import re
@@ -35,6 +36,17 @@ def test_the_door_is_short() -> None:
     shown = re.sub(".\x08", "", pydoc.render_doc(tf))
     assert len(shown.splitlines()) <= 120
     assert all(re.search(rf"\b{name}\b", shown) for name in dir(tf))
+
+
+def test_type_checkers_know_all_names_with_their_modules() -> None:
+    tree = ast.parse(Path(str(tf.__file__)).read_text("utf-8"))
+    (block,) = (node for node in tree.body if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING")
+    known: dict[str, str] = {}
+    for statement in (node for node in block.body if isinstance(node, ast.ImportFrom)):
+        known |= {str(name.asname): str(statement.module) for name in statement.names}
+    modules = vars(tf)["_MODULE_OF"] | vars(tf)["_MODULE_OF_ALIAS"]
+    of_families = dict.fromkeys(vars(tf)["_FAMILIES"], "tidyfair")
+    assert known == {name: f"tidyfair.{module}" for name, module in modules.items()} | of_families
 
 
 def test_names_of_families_are_modules_of_public_names() -> None:

@@ -297,6 +297,18 @@ def test_all_kinds_of_values_are_suppressed(metric: tf.types.Metric, call: dict[
         assert result[".estimate"].item() == (span if span is None else pytest.approx(span))
 
 
+def test_rows_that_are_hidden_are_not_known() -> None:
+    rows = pl.DataFrame(
+        {"y": [1, 0] * 10, "p": [1, 1, 0, 0] * 5, "g": ["a"] * 17 + ["b"] * 3, "fold": [1] * 2 + [2] * 18}
+    )
+    seen = tf.metric_set(tf.accuracy, tf.demographic_parity("g"))(
+        rows, "y", "p", group_by="fold", explain=True, suppress_below=5, on_undefined="ignore"
+    )
+    assert seen.filter(pl.col(".metric") == "accuracy").select("fold", ".n", ".status").rows()[0] == (
+        1, None, "suppressed",
+    )  # fmt: skip
+
+
 def test_notices_have_no_small_count() -> None:
     people = rare_people()
     unknown = pytest.warns(tf.errors.UnknownGroupWarning, match="unknown in some of 138 rows")

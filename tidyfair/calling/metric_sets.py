@@ -822,7 +822,7 @@ def _check_kinds(members: Sequence[Metric | GroupwiseMetric]) -> None:
 
 
 def _check_names(members: Sequence[Metric | GroupwiseMetric]) -> None:
-    """Refuse two metrics with the same name and `by`, and two features of memberships, or one and a column, alike."""
+    """Refuse two metrics with the same name and `by`, and memberships with the name of another feature."""
     seen: set[tuple[str, str | None]] = set()
     features: dict[str, object] = {}
     for member in members:

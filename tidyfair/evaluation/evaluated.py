@@ -74,7 +74,7 @@ class Evaluated:
         cls, evaluator: Evaluator, plan: EvaluationPlan, group_cells: GroupCells, labels: Labels, options: Options,
         cut: str | None = None,
     ) -> Evaluated:  # fmt: skip
-        """The values by an evaluator."""
+        """The values of the metrics of a plan, from an evaluator."""
         values = [evaluator.values(metric) for metric in plan.distinct]
         rows = value_rows(plan, values, group_cells, labels, na_rm=options.na_rm)
         return cls(rows, plan, group_cells, labels, evaluator, cut=cut)

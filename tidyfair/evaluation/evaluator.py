@@ -295,7 +295,7 @@ class Evaluator:
     members: Members | None = field(default=None, kw_only=True)
     """The groups that overlap, if those that are compared do."""
     pools: dict[Context, Evaluator] = field(default_factory=dict[Context, "Evaluator"], kw_only=True)
-    """Of groups that overlap, the evaluators of what each of them is compared with, for the same group cells."""
+    """Where groups overlap: the evaluators of what each group is compared with, for the same group cells."""
 
     def __post_init__(self) -> None:
         self._sums: dict[Table, dict[str, Array]] = {}
@@ -317,7 +317,7 @@ class Evaluator:
 
     @property
     def base_tally(self) -> Tally:
-        """The tally of the data, of whose cells and rows groups that overlap have copies."""
+        """The tally of the data; where groups overlap, `tally` has a copy of its cells and rows for each group."""
         return self.tally if self.members is None else self.members.base
 
     @property
@@ -328,7 +328,7 @@ class Evaluator:
     def beside(
         self, by: By | None, contexts: Sequence[Context] | None = None
     ) -> Iterator[tuple[Context, Evaluator, Copies]]:
-        """Of groups that overlap, what evaluates some contexts, or those that are needed, and the copies it reads."""
+        """Where groups overlap: each context (by default those needed), its evaluator, and the copies that it reads."""
         if by is None or self.members is None:
             return
         for context in self.contexts if contexts is None else contexts:

@@ -76,9 +76,9 @@ class GroupCells:
     outer_keys: pl.DataFrame
     """The keys of the outer groups; a single row without a name where the data are not grouped."""
     outer_rows: Array | None = None
-    """The rows of each outer group, if groups overlap, so that they are fewer than those of all groups together."""
+    """Where groups overlap, the number of rows of each outer group; the sum over groups would count some twice."""
     rows_in_groups: Array | None = None
-    """Those of them that are in some group."""
+    """The number of these rows that are in some group."""
 
     @cached_property
     def spans(self) -> dict[By | None, tuple[int, int]]:

@@ -63,7 +63,7 @@ class JudgedValues:
     of_error: Floats
     group: Integers
     size: Floats
-    """The number of independent rows of each unit, in effect."""
+    """The effective number of independent rows of each unit."""
     is_labelled: Booleans
     labelled_share: Floats
     """The share of the rows of each group that people labeled."""
@@ -120,7 +120,7 @@ class JudgedValues:
 
     @property
     def labelled_rows(self) -> Floats:
-        """The number of independent rows that people labelled, in effect."""
+        """The effective number of independent rows that people labeled."""
         return self.segments.sum(np.where(self.is_labelled, self.size, 0.0))[:, None]
 
     @cached_property
@@ -285,14 +285,14 @@ class _Strata:
     group: Integers
     weight: Floats
     size: Floats
-    """The number of independent rows of each unit, in effect."""
+    """The effective number of independent rows of each unit."""
     is_labelled: Booleans
     is_empty: Booleans
-    """The values of no groups."""
+    """Mask of the values that no group is part of."""
     segments: Segments
     """The units of each value."""
     strata: Segments
-    """Those of one group."""
+    """The units of each value that are of the same group."""
 
     @classmethod
     def of(cls, people: Evaluator, units: GroupIndex, by: By | None, scope: Scope) -> _Strata:

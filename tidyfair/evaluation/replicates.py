@@ -269,7 +269,7 @@ class Replicates:
 def _evaluator_of_groups(
     evaluated: Evaluated, specs: Collection[int], by: By | None, tally: Tally
 ) -> tuple[Evaluator, Copies | None]:
-    """The evaluator of a tally, and of groups that overlap the copies that they have of its cells and rows."""
+    """The evaluator of a tally and, where groups overlap, the copies of its cells and rows for each group."""
     members = copies = None
     if by is not None and by.memberships is not None and not set(by.keys) <= {key.column for key in tally.keys}:
         members = Members(tally, by)
@@ -293,7 +293,7 @@ def _rows_of_copies(copies: Copies, row: Integers, replicate: Integers) -> tuple
 
 
 class UnitsOfOneFeature:
-    """An evaluation of specs of one feature whose cells are counted by units, which replicates have so many times."""
+    """An evaluation of specs of one feature, from cells counted by unit; replicates have units several times."""
 
     def __init__(self, evaluated: Evaluated, unit: str) -> None:
         """Bring the cells in order; `unit` is the key that numbers the units."""
@@ -312,7 +312,7 @@ class UnitsOfOneFeature:
         }
 
     def replicates(self, times: Array) -> Replicates:
-        """The values with units so many times: an array of replicates by units."""
+        """The values with each unit as often as `times` says: an array of replicates by units."""
         evaluated, tally = self._evaluated, self._tally
         specs, by = range(len(evaluated.specs)), evaluated.specs[0].by
         drawn = np.take(times, self._cells[self._unit].to_numpy(), axis=1).astype(float)

@@ -135,7 +135,8 @@ class Results:
         if rows_in_groups is not None:
             # rows of several groups count once
             n = np.minimum(n, rows_in_groups[self._keys[1]])
-        n[self._index] = np.nan_to_num(evaluated.values["n"][self._rows])
+        rows, is_suppressed = evaluated.values["n"][self._rows], np.zeros(len(n), dtype=bool)
+        n[self._index], is_suppressed[self._index] = np.nan_to_num(rows), np.isnan(rows)
         metrics_left_out = no_names
         if self.metrics_left_out:
             names = [self.metrics_left_out.get(index, []) for index in range(len(self.value))]
@@ -143,7 +144,7 @@ class Results:
         # no disparity is about unknown groups
         is_left_out = ~pl.col("status").is_in([*VALUED, Status.UNKNOWN.value])
         columns = {
-            ".n": pl.Series(n),
+            ".n": pl.Series(n).set(pl.Series(is_suppressed), None),
             ".status": pl.Series(status, dtype=pl.String),
             ".group_min": _texts(texts, self._disparity_column("low", NO_ROW)),
             ".group_max": _texts(texts, self._disparity_column("high", NO_ROW)),

@@ -18,7 +18,7 @@ import polars as pl
 from tidyfair.evaluation import Evaluator, Level, Rows, rows_of, rows_with_weight, weight_shares
 from tidyfair.intervals.estimates import Estimates
 from tidyfair.intervals.proportions import Limits, bracket, student_limits
-from tidyfair.specs import MACRO_WEIGHTED, Array, Average, Booleans, By, Floats, Integers
+from tidyfair.specs import Array, Average, Booleans, By, Floats, Integers, MeanOfLabels
 from tidyfair.specs.formulas import RowExpression
 
 _MEAN = math.sqrt(2 / math.pi)
@@ -84,7 +84,7 @@ class CalibrationErrors(Estimates):
         scores = [_Scores(rows, rows.event(level.label), rows.score(level.score)) for level in levels]
         # an average over labels has the bins of all of them
         values = [[own] for own in scores] if average.by_label else [scores]
-        weighted = average is MACRO_WEIGHTED
+        weighted = isinstance(average, MeanOfLabels) and average.by_frequency
         groups, bins = len(rows.outer_of_group_cell), dict[str, Any](formula.options)["bins"]
         gap, errors = np.zeros((2, groups * len(values), len(values[0]) * bins))
         error, freedom = np.full((2, groups * len(values)), np.nan)

@@ -57,7 +57,7 @@ class Intervals:
     """The degrees of freedom of values from a survey, and the effect of its design on their variance."""
     design_effect: Floats
     name: str = ""
-    """The method of those that are set next."""
+    """The method of the results that `put` sets."""
 
     @classmethod
     def none(cls, count: int) -> Intervals:
@@ -66,7 +66,7 @@ class Intervals:
         return cls(lower, upper, error, np.full(count, None, dtype=object), freedom, design_effect)
 
     def named(self, name: str) -> Intervals:
-        """The same, of which those that are set next have some method."""
+        """The same intervals, in which `put` sets results of this method."""
         return replace(self, name=name)
 
     def put(self, index: Array, limits: Limits, error: Any = math.nan, words: str = "") -> None:
@@ -75,7 +75,7 @@ class Intervals:
         self.error[index], self.method[index] = error, self.name + words
 
     def part(self, index: slice) -> Intervals:
-        """The limits of some results, of which setting sets them here."""
+        """A view of the limits of some results: what is set there is set here."""
         return Intervals(
             self.lower[index], self.upper[index], self.error[index], self.method[index], self.freedom[index],
             self.design_effect[index],
@@ -440,7 +440,7 @@ def distance_at_once(families: Sequence[Family], level: float, outers: int) -> F
 
 
 def bands(families: Sequence[Family], aggregate: Contrast, level: float, results: Intervals) -> None:
-    """The same of very many groups, from limits of all groups at once (Šidák, 1967)."""
+    """Limits of the range of very many groups, from limits that hold for all groups at once (Šidák, 1967)."""
     outers = len(results.lower)
     q, z = z_of_groups(_total(families, "sizes"), level), np.full(outers, z_value(level))
     lower, upper = np.zeros(outers), np.zeros(outers)

@@ -513,7 +513,7 @@ class Draws:
 
 
 def _at_level_of(options: Options, groups: int) -> Options:
-    """The options at the level of one of some groups whose limits hold at once, with replicates beyond either end."""
+    """The options at the level of each of `groups` limits that hold at once, with replicates beyond either end."""
     level = options.conf_level ** (1 / groups)
     enough = math.ceil(_ENOUGH_BEYOND * 2 / (1 - level))
     if options.times is None and enough <= _MOST_REPLICATES:

@@ -31,7 +31,7 @@ from tidyfair.specs import Array, Booleans, Floats, Integers, Segments
 from tidyfair.specs.formulas import Formula, RowSums
 
 Side: TypeAlias = tuple[Floats, Floats]
-"""Where a limit is measured from, and the standard error on the scale of the range."""
+"""One side of an interval: the value its limit is measured from, and the standard error on the scale."""
 Counts: TypeAlias = tuple[Floats, Floats, Floats, Floats]
 """Counts of tp, fn, fp and tn."""
 
@@ -135,7 +135,7 @@ class Influences:
     sign: Floats
     """-1 where products are subtracted, as those of the means of strata are."""
     of: Integers
-    """The value that each estimate is."""
+    """The index of each estimate among the values."""
 
     @classmethod
     def of_units(
@@ -154,7 +154,7 @@ class Influences:
         return replace(self, of=self.of[index])
 
     def with_rests(self, rests: Influences) -> Influences:
-        """The same, and then those of the same units on other values."""
+        """These influences, and then those of the same units on the values of rests."""
         count = int(max(self.value.max(initial=-1), self.of.max(initial=-1))) + 1
         columns = {name: np.append(getattr(self, name), getattr(rests, name)) for name in ("unit", "amount", "sign")}
         value, of = np.append(self.value, rests.value + count), np.append(self.of, rests.of + count)
@@ -252,7 +252,7 @@ class Estimates(ABC):
         return np.where(self.error > 0, self.error, np.nan)
 
     def error_compared(self, one: Integers, other: Integers, scale: str) -> Floats:
-        """The standard errors of pairs on a scale; nan where limits do not rest on one: those of surveys always do."""
+        """The standard errors of comparisons of pairs on a scale; nan where their limits do not follow from one."""
         if scale != "difference":
             return np.full(len(one), np.nan)
         first, second = self.shown_error[one], self.shown_error[other]
@@ -303,7 +303,7 @@ class Estimates(ABC):
             return (low, high) if scale == "difference" else (np.exp(low), np.exp(high))
 
     def errors_of_limits(self, z: float, scale: str, outer: Integers | None = None) -> Floats:  # noqa: ARG002 - that of shares
-        """The standard errors that limits on a scale are of, in some outer groups, or in one."""
+        """The standard errors that limits on a scale amount to, in some outer groups, or in one."""
         value, (low, high) = self.on_scale(scale, z)
         with np.errstate(divide="ignore", invalid="ignore"):
             own = self.error / np.exp(value) if scale == "ratio" else self.error

@@ -23,7 +23,7 @@ _SPREADS = 9
 """The spreads at which distances are drawn."""
 _DRAWS = 400
 _BEYOND = 4
-"""The standard errors that the largest spread is beyond the observed one."""
+"""How many standard errors the largest spread that is tried lies beyond the observed one."""
 _MOST_NUMBERS = 2**22
 _ROUNDED = 1e-12
 """The relative difference of distances that are the same is smaller."""

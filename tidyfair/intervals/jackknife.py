@@ -39,7 +39,7 @@ from tidyfair.tallies import BLOCK, HIDDEN, Tally
 
 CELLS = ("tp", "fn", "fp", "tn")
 _ADDED_ROWS = 1.0
-"""A quarter of a row in each of the four cells of two labels."""
+"""The rows added in all: a quarter of a row in each of the four cells of two labels."""
 _MOST_LABELS_WITH_ADDED_ROWS = 10
 _MOST_NUMBERS = 2**22
 """The most numbers of an array at once."""
@@ -132,7 +132,7 @@ class _LeftOut:
         self.share: Floats = (weight / segments.to_rows(segments.sum(weight)))[:, None]
         """The share of each unit in the weight of its group."""
         self.unseen: UnseenRows | None = None
-        """Parts of rows that few rows do not show; what compares rows with others does not know of any."""
+        """Parts of rows added for what few rows do not show; None for formulas that compare rows with others."""
         if table.kind != "class":
             self.unseen = unseen_rows(evaluator, table, requested, index, (sums, weight, segments))
         elif not self.formula.all_terms:

@@ -113,7 +113,7 @@ def result_intervals(
 
 
 def _kept_rows(uncertainty: Uncertainty, metrics_left_out: Mapping[int, Collection[str]]) -> Booleans:
-    """Mask of the values that results count: those of metrics that are left out of a result do not."""
+    """Mask of the values that results use: not those of metrics that are left out of a result."""
     names = np.array([requested.name for requested in uncertainty.requested], dtype=object)
     spec, outer = uncertainty.column("spec"), uncertainty.column("outer")
     name, kept = names[uncertainty.column("requested")], np.ones(len(spec), dtype=bool)
@@ -255,7 +255,7 @@ class _Comparison:
         return put
 
     def _adds_up(self, family: Family) -> Booleans:
-        """Mask of the outer groups in which groups are compared with their rests, or with these and the groups."""
+        """Mask of the outer groups whose rests, or all rows, have the values that means over groups give."""
         aggregate: Any = self.spec.aggregate
         groups, rests = np.split(family.values.value, 2)
         share, segments = family.share, Segments.of(family.outer)

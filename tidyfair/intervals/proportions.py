@@ -32,7 +32,7 @@ def _tail(z: float | Floats) -> Any:
 
 
 def z_value(level: Any) -> Any:
-    """The standard deviations to both sides of the mean that hold a share, or shares, of a normal distribution."""
+    """How many standard deviations to either side of the mean hold a share of a normal distribution."""
     from scipy.special import ndtri
 
     # the largest number below 1, where rounding would reach it
@@ -50,7 +50,7 @@ def wilson(share: Floats, rows: Floats, z: float | Floats) -> Limits:
 
 
 def wilson_with_few(share: Floats, rows: Floats, z: float | Floats) -> Limits:
-    """The same, with ends of Poisson's distribution at three hits or misses or less, where these are too narrow.
+    """Wilson's limits, widened to those of Poisson's distribution where there are three hits or misses or fewer.
 
     Brown, Cai and DasGupta (2001), Interval estimation for a binomial proportion.
     """

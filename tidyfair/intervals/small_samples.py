@@ -22,7 +22,7 @@ from tidyfair.specs.formulas import ROWS, Formula, RowSums, Table
 _HALF_A_ROW = 0.5
 _FEW_ERRORS = 3
 _FARTHEST = 2.5
-"""Limits are so many times as far as those without skewness at most."""
+"""The largest factor by which skewness moves a limit away from its value."""
 _ROUNDED = 1e-8
 
 
@@ -92,7 +92,7 @@ class UnseenRows:
     variance: Floats
     """The variance that they add to values: that of parts, left out one at a time."""
     is_above: bool = False
-    """True if they are of errors, which only the limit above allows for."""
+    """True if they are rows with large errors, which only the upper limit allows for."""
 
 
 def unseen_rows(

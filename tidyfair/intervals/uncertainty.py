@@ -127,7 +127,7 @@ class Uncertainty:
 
     @cached_property
     def rests(self) -> Uncertainty:
-        """The same of the people outside of each group, if groups overlap."""
+        """The uncertainty of the values of all people outside of each group, where groups overlap."""
         return Uncertainty(self.evaluated.rests(self.options), self.options)
 
     @cached_property
@@ -161,7 +161,7 @@ class Uncertainty:
         return replace(values, sampling="shared")
 
     def _shares(self, rows: Integers) -> Shares:
-        """Shares of rows, or of as many as weights leave of them."""
+        """Shares of rows; with weights, of the effective number of rows."""
         value, denominator = self.column("estimate")[rows], self.column("denominator")[rows].astype(float)
         if "effective" not in self.evaluated.values:
             return Shares(value, denominator)
@@ -169,7 +169,7 @@ class Uncertainty:
         return Shares(value, effective, (denominator, even))
 
     def _areas(self, requested: RequestedFormula, rows: Integers) -> Smooth:
-        """Areas, with as many rows of each class as clusters leave of them."""
+        """Areas under curves; with clusters, with the effective number of rows of each class."""
         value, variance, events, others = (
             self.column(name)[rows] for name in ("estimate", "variance", "events", "others")
         )
@@ -225,7 +225,7 @@ class Uncertainty:
         return MadeOfShares.of(values, made_of)
 
     def _index_of_groups(self, requested: RequestedFormula, rows: Integers, count: int) -> Integers:
-        """The indices of rows among the values, of which there are so many, of all groups of a feature by labels."""
+        """The indices of some rows among the `count` values of all groups of a feature by labels."""
         first, groups = self.evaluated.group_cells.spans[self.evaluated.specs[requested.spec].by]
         labels = count // max(1, groups)
         group = self.column(GROUP_CELL)[rows].astype(np.int64) - first

@@ -24,7 +24,7 @@ from tidyfair.metrics import at_cut, capitalized, in_prose, short_title, title_o
 from tidyfair.metrics.catalog import comparison_named, metric_named
 from tidyfair.reports.plots import listed_names
 from tidyfair.reports.tables import in_unit, interval_in_words, left_out_in_words, number_in_digits, reason
-from tidyfair.specs import CUTS, Aggregate, By, RowKey, cut_of_row, key_of
+from tidyfair.specs import CUTS, OVER_LABELS, Aggregate, By, RowKey, cut_of_row, key_of
 from tidyfair.tallies import ESTIMATE, TRUTH
 
 _SELECTED, _EVENTS, _RIGHT = frozenset({"tp", "fp"}), frozenset({"tp", "fn"}), frozenset({"tp", "tn"})
@@ -318,7 +318,7 @@ def _margin_in_words(audit: AuditResults, parity: GroupwiseMetric) -> str:
 
 def _meaning(metric: Metric, row: Mapping[str, Any], audit: AuditResults) -> str:
     """The metric of a disparity in the words of the data; an average over labels has no rows of its own."""
-    if row.get(".level") is None and row[".estimator"] in {"macro", "macro_weighted", "micro"}:
+    if row.get(".level") is None and row[".estimator"] in OVER_LABELS:
         return f"the {in_prose(metric.name)}, averaged over the labels,"
     return at_cut(DataWords.of(audit).meaning(metric, row.get(".level")), row)
 

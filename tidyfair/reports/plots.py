@@ -394,7 +394,7 @@ def span_column(spans: Iterable[Span]) -> pl.Series:
 
 
 def scale_of_metric() -> pl.Expr:
-    """The `scale` that panels have in common whose axis is the same, because their metric and its scale are."""
+    """The `scale` of each row: its metric and its scale. Panels with the same `scale` share an axis."""
     return pl.concat_str(".metric", ".scale", separator=" ", ignore_nulls=True).alias("scale")
 
 

@@ -57,7 +57,7 @@ _LABELS = {
 }  # fmt: skip
 """Columns of results in words; others lose their dot."""
 WITH_INTERVAL = (".disparity", ".adjusted", ".change", ".difference", ".estimate")
-"""Columns of values, the first of which in a result is what its interval is about."""
+"""Columns of values; the interval of a result is that of the first of these that it has."""
 _OF_MODELS = (".one", ".other")
 """The values of two models; of pairs, `.other` is a group."""
 _HIDDEN = {

@@ -8,8 +8,8 @@ from tidyfair.specs.arguments import (
     flag, how_often, is_list, is_value, number, one_of, plain, proper_share, share_of_percent, string, text, whole,
 )  # fmt: skip
 from tidyfair.specs.averages import (
-    AVERAGES, Average, BINARY, DISTRIBUTION_BY_LABEL, MACRO, MACRO_WEIGHTED, MICRO, MULTICLASS, MeanOfLabels,
-    ONE_LABEL, ONE_VS_REST,
+    AVERAGES, Average, BINARY, DISTRIBUTION_BY_LABEL, MACRO, MICRO, MULTICLASS, MeanOfLabels,
+    ONE_LABEL, ONE_VS_REST, OVER_LABELS,
 )  # fmt: skip
 from tidyfair.specs.columns import (
     Column, ColumnLike, EXACT, Frame, are_columns, are_told_apart, blaming_expressions, check_features, is_at_quantiles,

@@ -13,7 +13,7 @@ from tidyfair.specs.segments import Array, Booleans
 
 @dataclass(frozen=True, eq=False)
 class Average:
-    """The value of each label by itself or, as here, of all labels together by a formula that reads all of them."""
+    """A way from labels to values: each label by itself, or all together by a formula that reads all of them."""
 
     name: str
     """What `.estimator` shows and, where it may be asked for, `estimator=` takes."""
@@ -68,6 +68,8 @@ HAND_TILL = MeanOfLabels("hand_till", of_pairs=True)
 """The mean over pairs of labels (Hand and Till, 2001)."""
 
 AVERAGES = {average.name: average for average in (BINARY, MACRO, MACRO_WEIGHTED, MICRO, HAND_TILL, ONE_VS_REST)}
-"""Those that calls may ask for."""
+"""The averages that `estimator=` may name."""
+OVER_LABELS = (MACRO.name, MACRO_WEIGHTED.name, MICRO.name)
+"""The names of the averages over all labels, which any metric of one label has."""
 ONE_LABEL = (BINARY.name, ONE_VS_REST.name, STANDARD.name)
-"""The names of those that read one label against the rest, or no labels."""
+"""The names of the averages of one label against the rest, or of no labels."""

@@ -12,10 +12,10 @@ from tidyfair.specs.averages import (
     BINARY,
     HAND_TILL,
     MACRO,
-    MACRO_WEIGHTED,
     MICRO,
     MULTICLASS,
     ONE_VS_REST,
+    OVER_LABELS,
     Average,
 )
 from tidyfair.specs.formulas import Formula, Kind
@@ -124,5 +124,5 @@ def average_of(spec: MetricSpec, formula: Formula, requested: str | None, *, one
         raise ArgumentError(msg)
     if formula.over_levels:
         return MULTICLASS
-    name = requested if requested in (MACRO.name, MACRO_WEIGHTED.name, MICRO.name) else formula.average
+    name = requested if requested in OVER_LABELS else formula.average
     return AVERAGES[name or MACRO.name]

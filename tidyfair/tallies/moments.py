@@ -36,7 +36,7 @@ Quantity: TypeAlias = tuple[str, str, Any]
 
 Reduction: TypeAlias = Literal["sum", "min", "max", "first"]
 EXTREMES: dict[Reduction, Any] = {"min": np.fmin, "max": np.fmax}
-"""The functions of arrays for extremes, of which nothing is none."""
+"""The functions of arrays that take extremes, and skip nan."""
 ACTUAL, PREDICTED = "actual", "predicted"
 """Truth and estimate where they are numbers."""
 SCORE = "score"
@@ -58,7 +58,7 @@ KNOWN_REPLICATES = "known replicates"
 """The rows of a cell that have all replicate weights."""
 _LEAST, _MOST = "least ", "most "
 _HARDLY = 1e-12
-"""Weight of an incomplete cell, as a share of its own, when a center is chosen."""
+"""The factor of the weight of an incomplete cell when a center is chosen."""
 _LOST = 1e4
 """Largest squared distance of a mean from the center, in variances, without a relevant loss of digits."""
 

@@ -140,9 +140,9 @@ class _Groups:
     hidden: Booleans
     is_known: Booleans
     parents: Integers
-    """The groups that are shown where each is: itself, or the two that share its people."""
+    """For each group the two with which it is hidden: itself twice, or the two groups that share its people."""
     examples: list[tuple[int, Array]] = field(default_factory=list[tuple[int, Array]])
-    """The labels and counts of cells by which small counts might be something else."""
+    """A label, and counts of cells that agree with all that is shown, in which small counts are something else."""
     is_protected: bool = True
     """False if others know some small count, whatever is hidden."""
 

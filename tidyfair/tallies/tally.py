@@ -55,7 +55,7 @@ THRESHOLD = "\0threshold"
 """The column of the value of a list of cuts, among the keys."""
 LabelSource: TypeAlias = Literal["people", "judge", "judge of all"]
 SOURCES: tuple[LabelSource, ...] = get_args(LabelSource)
-"""Those whose labels a judged tally has: people, the judge on the rows that they labeled, and the judge on all."""
+"""The sources of the labels of a judged tally: people, the judge on the rows they labeled, the judge on all."""
 _OUTER = ("outer", "threshold")
 """The roles of keys of outer groups."""
 _MEASURES = ("w", "w2", WEIGHT, SQUARED)
@@ -289,7 +289,7 @@ class Tally:
         return drawn
 
     def with_rivals(self, rival: Column) -> tuple[Tally, Tally]:
-        """The tallies with the estimate and with a rival of it, a key, whose cells are told apart by both."""
+        """Two tallies with the same cells: with the estimate, and with a rival of it, a key, as the estimate."""
         keys = [replace(key, role="judged") if key.column == rival else key for key in self.keys]
         own, (name,) = f"k{len(keys)}", self.names([rival])
         cells = self.cells.select(*key_names(keys), pl.col(ESTIMATE).alias(own), pl.exclude(key_names(keys)))
@@ -375,7 +375,7 @@ class Tally:
         return replace(margin, cells=pl.concat([margin.cells.filter(~is_hidden), hidden.unique()]))
 
     def suppressed_as_counted(self, by: By | None) -> Tally:
-        """A margin whose groups without rows are those that are suppressed; as it is, if none are."""
+        """A margin that marks its groups without rows as suppressed; unchanged where nothing is suppressed."""
         if self.suppression is None:
             return self
         hidden = replace(self, cells=self.cells.filter(pl.col("n") == 0))

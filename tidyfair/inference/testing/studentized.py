@@ -151,7 +151,7 @@ def joint_ranks(tested: Array, by_chance: Array) -> Array:
 
 
 def slack(values: Array) -> Array:
-    """The distance up to which other values are ties: differences of small numbers are small, too."""
+    """The distance up to which other values are ties with each of these; of small values it is smaller."""
     size = np.abs(np.where(np.isfinite(values), values, 0))
     return _SAME * np.maximum(min(1, size.max(initial=0)), size)
 

@@ -43,7 +43,7 @@ def formula_of(
 
 
 def settings_of(type_of_formula: type[Formula], settings: Mapping[str, Any]) -> dict[str, Any]:
-    """Those of some settings that a type of formula has."""
+    """The settings that a type of formula has, out of all that were given."""
     names = {item.name for item in fields(type_of_formula)} - {"function", "kind", "options", "metric"}
     return {name: value for name, value in settings.items() if name in names}
 
