@@ -15,12 +15,10 @@ from polars.testing import assert_frame_equal
 
 import tidyfair as tf
 from tidyfair.tallies import row_counts
-from tidyfair.tallies.key_encoding import Levels
+from tidyfair.tallies.key_encoding import Levels, Packing
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
-
-    from tidyfair.tallies.key_encoding import Packing
+    from collections.abc import Callable, Iterable, Mapping
 
 ROWS = 60_000
 RANDOM = np.random.default_rng(7)
@@ -82,8 +80,16 @@ def crossed(monkeypatch: pytest.MonkeyPatch) -> list[int]:
 
 @pytest.fixture
 def at_once(monkeypatch: pytest.MonkeyPatch) -> list[int]:
-    """The tables of few rows."""
-    return spied(monkeypatch, "_counted_at_once")
+    """The tables of few rows, whose codes are all made at once."""
+    sizes: list[int] = []
+    codes = Packing.codes
+
+    def recorded(packing: Packing, columns: Mapping[str, pl.Series]) -> Any:
+        sizes.append(packing.size)
+        return codes(packing, columns)
+
+    monkeypatch.setattr(Packing, "codes", recorded)
+    return sizes
 
 
 @pytest.mark.parametrize("lazy", [False, True])

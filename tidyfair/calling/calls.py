@@ -32,8 +32,8 @@ from tidyfair.specs.result_kinds import with_level
 from tidyfair.tallies import PolarsFrame, Tally, check_tally, frame_of_arrays
 
 INTERNAL = frozenset({
-    "comparison_by", "constant_averages", "definition", "explained", "explained_call", "formulas", "label_by_label",
-    "least_rows", "meaning_with", "of_all_rows", "of_distances", "of_kind", "others", "otherwise",
+    "comparison_by", "constant_averages", "definition", "described_as", "explained", "explained_call", "formulas",
+    "label_by_label", "least_rows", "meaning_with", "of_all_rows", "of_distances", "of_kind", "others", "otherwise",
     "own_direction", "range_of", "reading", "readings", "run", "several", "specs", "subtracted", "tweaked",
     "with_policy", "with_readings",
 })  # fmt: skip

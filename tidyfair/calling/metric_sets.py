@@ -388,12 +388,14 @@ class GroupwiseMetric(Evaluable):
     @property
     def explained(self) -> str:
         """Description of the groupwise metric, of the metrics that are compared, and of its call."""
+        return "\n\n".join([*self.described_as(f"{self.name} by {self.by.text}"), self.explained_call("metric")])
+
+    def described_as(self, subject: str) -> list[str]:
+        """Paragraphs on what it says, under some name, on the metrics that are compared, and on its source."""
         low, high = self.range
-        paragraphs = [f"{self.name} by {self.by.text}: {self.meaning} {low:g} to {high:g}, {self.better}."]
+        paragraphs = [f"{subject}: {self.meaning} {low:g} to {high:g}, {self.better}."]
         paragraphs += [f"{metric.name}: {metric.meaning}" for metric in (*self.metrics, *self.less) if metric.meaning]
-        if self.source:
-            paragraphs.append(f"Source: {self.source}.")
-        return "\n\n".join([*paragraphs, self.explained_call("metric")])
+        return [*paragraphs, f"Source: {self.source}."] if self.source else paragraphs
 
     def range_of(self, name: str) -> tuple[float, float]:
         """The range of the values of one of its metrics."""
@@ -524,9 +526,9 @@ class GroupwiseFactory(Comparable[GroupwiseMetric]):
         of_aggregate = {option: value for option, value in options.items() if option in used.options}
         if of_aggregate:
             used = replace(used, **of_aggregate)
-        metrics = tuple(_with(metric, options) for metric in self.metrics)
-        less = tuple(_with(metric, options) for metric in self.less)
-        otherwise = tuple(_with(metric, options) for metric in self.otherwise)
+        metrics, less, otherwise = (
+            tuple(_with(metric, options) for metric in own) for own in (self.metrics, self.less, self.otherwise)
+        )
         return GroupwiseMetric(name, metrics, By.of(by, name, policy), used, direction, less, source, otherwise)
 
     def comparison_by(
@@ -552,18 +554,10 @@ class GroupwiseFactory(Comparable[GroupwiseMetric]):
     @property
     def explained(self) -> str:
         """Description of the groupwise metric that it makes, and of the metrics that are compared."""
-        example = self.typical
-        low, high = example.range
-        paragraphs = [f"{self.name}: {example.meaning} {low:g} to {high:g}, {example.better}."]
-        paragraphs += [f"{metric.name}: {metric.meaning}" for metric in (*self.metrics, *self.less) if metric.meaning]
-        if self.source:
-            paragraphs.append(f"Source: {self.source}.")
-        paragraphs.append(
-            f'Call it with the feature, then call the result with the data: `{self.name}("column")(data, …)`.'
-        )
-        paragraphs.append(call_in_words(self.name, self.signature))
-        paragraphs.append(inspect.cleandoc(str(GroupwiseFactory.__call__.__doc__)))
-        return "\n\n".join(paragraphs)
+        call = f'Call it with the feature, then call the result with the data: `{self.name}("column")(data, …)`.'
+        arguments = inspect.cleandoc(str(GroupwiseFactory.__call__.__doc__))
+        described = self.typical.described_as(self.name)
+        return "\n\n".join([*described, call, call_in_words(self.name, self.signature), arguments])
 
     @property
     def signature(self) -> inspect.Signature:

@@ -44,6 +44,11 @@ class EvaluationPlans:
         parts = evaluated_apart(self.specs)
         return [self] if len(parts) == 1 else [EvaluationPlans(tuple(specs)) for specs in parts]
 
+    def at_risk(self, cut: Cut) -> list[MetricSpec]:
+        """The metrics that weigh errors by the odds of the threshold."""
+        specs = self.specs if cut.option == "threshold" else ()
+        return [spec for spec in specs if any(formula.follows_threshold for formula in formulas_of(spec))]
+
     def plan(self, estimator: str | None, *, one_event: bool) -> EvaluationPlan:
         """The plan for an estimator, and for labels of which one is the event or all are read."""
         if (estimator, one_event) not in self._plans:
@@ -159,11 +164,21 @@ def _check_risks(specs: Sequence[MetricSpec], cut: Cut) -> None:
 
 def evaluated_apart(specs: Sequence[MetricSpec]) -> list[list[MetricSpec]]:
     """The metrics of each feature of overlapping groups, which read other rows, and all others."""
-    specs_of: dict[By | None, list[MetricSpec]] = {}
+
+    def overlapping(spec: MetricSpec) -> By | None:
+        return spec.by if spec.by is not None and spec.by.memberships is not None else None
+
+    return [*_by_feature(specs, overlapping).values()]
+
+
+def _by_feature(
+    specs: Sequence[MetricSpec], feature_of: Callable[[MetricSpec], By | None]
+) -> dict[By | None, list[MetricSpec]]:
+    """The metrics by what a function gives as their feature."""
+    grouped: dict[By | None, list[MetricSpec]] = {}
     for spec in specs:
-        by = spec.by if spec.by is not None and spec.by.memberships is not None else None
-        specs_of.setdefault(by, []).append(spec)
-    return [*specs_of.values()]
+        grouped.setdefault(feature_of(spec), []).append(spec)
+    return grouped
 
 
 def evaluate_specs(
@@ -175,68 +190,63 @@ def evaluate_specs(
     all values are null. `plans` are those of these metrics, if they are kept for several calls.
     """
     plans = EvaluationPlans(tuple(specs)) if plans is None else plans
-    if tally.margins or len(plans.apart) > 1:
-        parts = [(tally, own) for own in plans.apart]
-        if tally.margins:
-            # each feature on the tally of that feature alone
-            specs_of: dict[By | None, list[MetricSpec]] = {}
-            for spec in specs:
-                specs_of.setdefault(spec.by, []).append(spec)
-            parts = [
-                (replace(tally.of_feature(by), margins={}), EvaluationPlans(tuple(own))) for by, own in specs_of.items()
-            ]
+    parts = [(tally, own) for own in plans.apart]
+    if tally.margins:
+        # each feature on the tally of that feature alone
+        by_feature = _by_feature(specs, lambda spec: spec.by)
+        parts = [
+            (replace(tally.of_feature(by), margins={}), EvaluationPlans(tuple(own))) for by, own in by_feature.items()
+        ]
+    if tally.margins or len(parts) > 1:
         return [*itertools.chain(*(evaluate_specs(counted, own.specs, options, own) for counted, own in parts))]
-    cut = tally.cut
-    at_risk: list[MetricSpec] = []
-    if cut is not None and cut.option == "threshold":
-        _check_risks(specs, cut)
-        at_risk = [spec for spec in specs if any(formula.follows_threshold for formula in formulas_of(spec))]
+    if tally.cut is not None and tally.cut.option == "threshold":
+        _check_risks(specs, tally.cut)
     labels = NUMBERS
     if not tally.needs.numbers:
         labels = read_labels(tally, options, any_event=plans.any_event, allow_unseen=True)
-    if tally.forecast is not None or (cut is not None and cut.several):
-        return _evaluate_at_each(tally, specs, at_risk, labels, options)
-    if cut is not None and at_risk:
-        plans = EvaluationPlans(plans.specs, *cut.values)
+    if tally.forecast is not None or (tally.cut is not None and tally.cut.several):
+        return _evaluate_at_each(tally, plans, labels, options)
+    if tally.cut is not None and plans.at_risk(tally.cut):
+        plans = EvaluationPlans(plans.specs, *tally.cut.values)
     return [_evaluate(tally, plans, labels, options)]
 
 
-def _evaluate_at_each(
-    tally: Tally, specs: Sequence[MetricSpec], at_risk: Sequence[MetricSpec], labels: Labels, options: Options
-) -> list[Evaluated]:
-    """Evaluate metrics at each of several cuts, or points of predictions, and once those of all of them together.
-
-    Those `at_risk` weigh errors by the odds of the threshold.
-    """
-    axis, problem = None, "metrics at each of several points and over all of them; compare them apart"
-    points = tally.forecast.points if tally.forecast is not None else ()
-    if tally.cut is not None:
-        axis = f".{tally.cut.option}"
-        problem = f"metrics of labels and of scores, so it accepts only one {tally.cut.option} at a time"
-    for spec in specs:
-        if len({_is_at_each(formula) for formula in formulas_of(spec)}) > 1:
-            msg = f"{spec.name} combines {problem}."
-            raise ArgumentError(msg)
-    at_each = [spec for spec in specs if any(map(_is_at_each, formulas_of(spec)))]
-    others = [spec for spec in specs if spec not in at_each]
-    if at_each and tally.forecast is not None:
-        axis = tally.forecast.axis
-    if at_each and len(points) == 1:
-        # the average over a single point is that of the point
-        of_point = _evaluate(tally.at_each_cut(), EvaluationPlans(tuple(specs)), labels, options, axis)
-        return [replace(of_point, point=points[0])]
+def _evaluate_at_each(tally: Tally, plans: EvaluationPlans, labels: Labels, options: Options) -> list[Evaluated]:
+    """Evaluate metrics at each of several cuts, or points of predictions, and once those of all of them together."""
+    _refuse_mixtures(tally, plans.specs)
+    at_each = [spec for spec in plans.specs if any(map(_is_at_each, formulas_of(spec)))]
+    others = [spec for spec in plans.specs if spec not in at_each]
     parts: list[tuple[Tally, list[MetricSpec], float | None]] = []
-    if at_each:
-        cells = tally.at_each_cut()
-        parts.append((cells, [spec for spec in at_each if spec not in at_risk], None))
-        for threshold in tally.cut.values if tally.cut is not None and at_risk else ():
-            parts.append((cells.at_threshold(threshold), [*at_risk], threshold))
+    axis, forecast, cut = None, tally.forecast, tally.cut
+    if forecast is not None and at_each:
+        axis = forecast.axis
+        if len(forecast.points) == 1:
+            # the average over a single point is that of the point
+            of_point = _evaluate(tally.at_each_point(), EvaluationPlans(plans.specs), labels, options, axis)
+            return [replace(of_point, point=forecast.points[0])]
+        parts.append((tally.at_each_point(), at_each, None))
+    elif cut is not None:
+        axis = f".{cut.option}"
+        at_cuts, at_risk = tally.at_each_cut() if at_each else tally, plans.at_risk(cut)
+        parts.append((at_cuts, [spec for spec in at_each if spec not in at_risk], None))
+        parts += [(at_cuts.at_threshold(value), at_risk, value) for value in cut.values if at_risk]
     parts.append((tally.over_points(), others, None))
     return [
         _evaluate(counted, EvaluationPlans(tuple(own), threshold), labels, options, axis)
         for counted, own, threshold in parts
         if own
     ]
+
+
+def _refuse_mixtures(tally: Tally, specs: Sequence[MetricSpec]) -> None:
+    """Refuse a comparison of metrics at each of several cuts, or points, with metrics of all of them together."""
+    problem = "metrics at each of several points and over all of them; compare them apart"
+    if tally.cut is not None:
+        problem = f"metrics of labels and of scores, so it accepts only one {tally.cut.option} at a time"
+    for spec in specs:
+        if len({_is_at_each(formula) for formula in formulas_of(spec)}) > 1:
+            msg = f"{spec.name} combines {problem}."
+            raise ArgumentError(msg)
 
 
 def _is_at_each(formula: Formula) -> bool:

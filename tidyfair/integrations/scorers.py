@@ -316,14 +316,15 @@ class FairnessScorer(Scorer):
         """The columns of a frame or a mapping by their labels, which can be numbers."""
         is_pandas = type(data).__module__.partition(".")[0] == "pandas"
         has_labels = is_pandas or not hasattr(data, "columns")
-        present: Any = data if has_labels else open_frame(data).columns
+        source: Any = data if has_labels else open_frame(data)
+        present: Any = data if has_labels else source.columns
         labels = {name: dict(self.numbers).get(name, name) for name in names}
         for label in labels.values():
             if label not in present:
                 error = ColumnError.missing(label, "by", list(present))
                 raise ColumnError(f"{error}{_ONLY_IN_ARRAYS}") if isinstance(label, int) else error
         if not has_labels:
-            read = open_frame(data).read({name: ("by", Column(name)) for name in names})
+            read: list[pl.Series] = source.read({name: ("by", Column(name)) for name in names})
             return {column.name: column for column in read}
         features = {name: data[label] for name, label in labels.items()}
         for name, values in features.items():

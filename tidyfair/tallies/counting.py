@@ -371,7 +371,7 @@ def _as_numbers(frame: pl.LazyFrame, plan: CountPlan) -> tuple[pl.LazyFrame, fro
     """
     tally = plan.tally
     schema = frame.collect_schema()
-    casts = _weights_as_numbers(tally, schema)
+    casts: list[pl.Expr] = []
     exact: set[str] = set()
     for name in plan.numbers:
         role, column = plan.columns[name]
@@ -382,6 +382,7 @@ def _as_numbers(frame: pl.LazyFrame, plan: CountPlan) -> tuple[pl.LazyFrame, fro
         if dtype.is_integer() or dtype.is_decimal():
             exact.add(name)
         casts.append(pl.col(name).cast(pl.Float64))
+    casts += _weights_as_numbers(tally, schema)
     if tally.judge is not None:
         judged, *probability = tally.names(tally.judge.columns)
         casts += [pl.col(judged).round(_DECIMALS)] if schema[judged].is_float() else []
