@@ -153,8 +153,7 @@ def compare(
     `rows` hold the values of the groups: `spec`, `outer`, `part`, `level`, `metric`, `name`, `group_cell`, `text`,
     `estimate`, `n`, `weight`, `size`, `status`, `is_reference`, and the contexts of the aggregates; those of other
     specs do not count. With only one side present, a `two_sided` spec has no disparity. `tidy` makes the frame passed
-    to a user's function. Without carriers it is not told which groups carry
-    disparities.
+    to a user's function. Without carriers it is not told which groups carry them.
     """
     by_aggregate: dict[Aggregate, list[int]] = {}
     for spec, aggregate in aggregates.items():
