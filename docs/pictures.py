@@ -16,7 +16,8 @@ import polars as pl
 
 import tidyfair as tdf
 from tidyfair.datasets import lending
-from tidyfair.reports.svg import svg_of_two_themes
+from tidyfair.reports.svg import themed_svg
+from tidyfair.reports.theme import DARK, variables
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -178,6 +179,12 @@ def themed(chart: Any, ink: str, muted: str, rule: str) -> Any:
     ).configure_title(
         color=ink, subtitleColor=muted, anchor="start", fontSize=15, fontWeight=600, subtitleFontSize=13, offset=12
     ).configure_legend(labelColor=ink, labelFontSize=12).configure_view(stroke=None)  # fmt: skip
+
+
+def svg_of_two_themes(chart: Any) -> str:
+    """An SVG file that is light, or dark where its address ends in `#only-dark`."""
+    start, _, rest = themed_svg(chart, "only-dark").partition(">")
+    return f'{start} id="only-dark"><style>#only-dark:target {{ {variables(DARK)} }}</style>{rest}'
 
 
 def gallery(end: str = "") -> Iterator[tuple[str, Any]]:

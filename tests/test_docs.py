@@ -27,6 +27,7 @@ from tidyfair.datasets import lending
 from tidyfair.errors import Status
 from tidyfair.intervals.methods import METHODS
 from tidyfair.metrics.other_names import places
+from tidyfair.reports.theme import DARK
 from tidyfair.specs.result_columns import RESERVED
 from tidyfair.specs.result_kinds import KINDS as KINDS_OF_RESULTS
 
@@ -444,7 +445,8 @@ def test_gallery_shows_every_picture_in_both_themes() -> None:
         title = chart.to_dict(validate=False)["title"]["text"]
         first = title if isinstance(title, str) else title[0]
         assert f">{first}<" in written, "run `python docs/pictures.py`"
-        assert "#only-dark:target" in written
+        assert f"#only-dark:target {{ --ink: {DARK['ink']};" in written
+        assert fromstring(written).get("id") == "only-dark"  # noqa: S314 - drawn here
 
 
 def test_pictures_match_the_script_and_have_alt_text() -> None:

@@ -378,14 +378,14 @@ def test_groups_are_seldom_said_to_differ_from_equal_others(to: str) -> None:
 
 @pytest.mark.simulation
 def test_permutation_tests_keep_their_level() -> None:
-    random, times, rows, rejected = np.random.default_rng(9), 400, 200, 0
-    test = inference.disparity_test(tf.selection_rate.difference(tf.memberships("a", "b", "c"), to="rest"))
-    for _ in range(times):
-        shared = random.random(rows) < 0.5
-        groups = {name: np.where(random.random(rows) < 0.6, shared, random.random(rows) < 0.4) for name in "abc"}
-        data = pl.DataFrame({**groups, "p": random.random(rows) < 0.3})
-        rejected += test(data, estimate="p", times=199)[".p_value"].item() <= 0.05
-    assert rejected / times <= 0.08
+    random, times, rows = np.random.default_rng(9), 400, 400 * 200
+    shared = random.random(rows) < 0.5
+    groups = {name: np.where(random.random(rows) < 0.6, shared, random.random(rows) < 0.4) for name in "abc"}
+    data = pl.DataFrame({**groups, "p": random.random(rows) < 0.3, "run": np.arange(rows) % times})
+    difference = tf.selection_rate.difference(tf.memberships("a", "b", "c"), to="rest")
+    p_values = inference.disparity_test(difference, adjust="none")(data, estimate="p", group_by="run", times=199)
+    assert len(p_values) == times
+    assert (p_values[".p_value"] <= 0.05).mean() <= 0.08
 
 
 def test_each_group_against_those_outside_of_it() -> None:
@@ -476,6 +476,11 @@ def resampled(data: pl.DataFrame, times: int) -> list[pl.DataFrame]:
     return [data[random.integers(0, len(data), len(data))] for _ in range(times)]
 
 
+def resamples(data: pl.DataFrame, times: int) -> pl.DataFrame:
+    """The same samples as the outer groups of one call."""
+    return pl.concat(sample.with_columns(draw=draw) for draw, sample in enumerate(resampled(data, times)))
+
+
 def shared_half() -> pl.DataFrame:
     """Asian people, of whom many are Black, too; those have larger numbers."""
     data = PEOPLE.drop_nulls().with_columns(asian=pl.col("asian") | (pl.col("black") & (pl.col("score") < 0.6)))
@@ -485,26 +490,28 @@ def shared_half() -> pl.DataFrame:
 @pytest.mark.simulation
 @pytest.mark.parametrize("options", [{}, {"spread": "reference", "case_weights": "weight"}], ids=str)
 def test_errors_of_standardized_differences_are_those_of_resampled_people(options: dict[str, Any]) -> None:
-    def compared(data: pl.DataFrame) -> pl.DataFrame:
+    def compared(data: pl.DataFrame, **outer: Any) -> pl.DataFrame:
         feature = tf.memberships("black", "asian")
-        table = audits.standardized_differences(data, "number", by=feature, to="asian", **options)
+        table = audits.standardized_differences(data, "number", by=feature, to="asian", **options, **outer)
         return table.filter(pl.col(".group") == "black")
 
     data = shared_half()
-    values = [compared(sample)[".disparity"].item() for sample in resampled(data, 300)]
-    assert compared(data)[".std_error"].item() == pytest.approx(float(np.std(values)), rel=0.12)
+    values = compared(resamples(data, 300), group_by="draw")[".disparity"]
+    assert len(values) == 300
+    assert compared(data)[".std_error"].item() == pytest.approx(float(np.std(values.to_numpy())), rel=0.12)
 
 
 @pytest.mark.simulation
 def test_limits_of_quantile_ratios_are_those_of_resampled_people() -> None:
-    def compared(data: pl.DataFrame) -> dict[str, Any]:
-        table = audits.quantile_ratios(data, "pay", by=tf.memberships("black", "asian"), to="asian")
-        return table.row(0, named=True)
+    def compared(data: pl.DataFrame, **outer: Any) -> pl.DataFrame:
+        table = audits.quantile_ratios(data, "pay", by=tf.memberships("black", "asian"), to="asian", **outer)
+        return table.filter(pl.col(".group") == "black")
 
     data = shared_half()
-    row = compared(data)
+    row = compared(data).row(0, named=True)
     error = np.log(row[".upper"] / row[".lower"]) / (2 * 1.959964)
-    values = [np.log(compared(sample)[".disparity"]) for sample in resampled(data, 300)]
+    values = np.log(compared(resamples(data, 300), group_by="draw")[".disparity"].to_numpy())
+    assert len(values) == 300
     # medians of samples have ties, so that they vary in steps
     assert error == pytest.approx(float(np.std(values)), rel=0.2)
 

@@ -145,8 +145,10 @@ def test_bands_hold_the_whole_curve(seed: int) -> None:
     at = np.linspace(20, 78, 30)
     true = 1 / (1 + np.exp(-(at - 30) / 15))
     held = 0
-    for number in range(200):
-        curve = feature_curve(tf.sens, "age", at=at.tolist())(people(1_000 * seed + number, 2_000), "y", "e")
+    samples = pl.concat(people(1_000 * seed + number, 2_000).with_columns(run=number) for number in range(200))
+    curves = feature_curve(tf.sens, "age", at=at.tolist())(samples, "y", "e", group_by="run")
+    assert curves["run"].n_unique() == 200
+    for curve in curves.partition_by("run"):
         lower, upper = (curve[end].to_numpy() for end in (".lower", ".upper"))
         held += bool(((lower <= true) & (true <= upper)).all())
     assert 0.91 <= held / 200 <= 0.99

@@ -252,8 +252,10 @@ def test_events_from_tau_on_are_left_out_of_harrells_concordance() -> None:
     assert whole.drop(".metric").equals(plain.drop(".metric"))
     # the error of the jackknife of single rows
     many = people(250, seed=2).with_row_index("row")
-    left_out = [to_six(many.filter(pl.col("row") != row), TRUTH, "estimate")[".estimate"].item() for row in range(250)]
+    without = pl.concat(many.filter(pl.col("row") != row).with_columns(without=row) for row in range(250))
+    left_out = to_six(without, TRUTH, "estimate", group_by="without")[".estimate"].to_numpy()
     error = to_six(many, TRUTH, "estimate", interval="auto")[".std_error"].item()
+    assert len(left_out) == 250
     assert error == pytest.approx(np.std(left_out) * 249**0.5, rel=0.03)
 
 
@@ -616,14 +618,14 @@ def test_tests_and_comparisons_take_one_evaluation_time_and_gates_and_pairs_seve
     gate: Any = tf.check(gap, below=0.9)
     verdicts = gate(rows, TRUTH, "estimate", **options)
     assert verdicts.select(".eval_time", ".verdict").rows() == [(4.0, "pass"), (8.0, "pass"), (None, "pass")]
-    analyses: list[Any] = [
-        tf.inference.disparity_test(gap),
-        tf.compare_groups(tf.survival.brier, by="group", to="a"),
-    ]  # fmt: skip
-    for analysis in analyses:
+    analyses: list[tuple[Any, dict[str, Any]]] = [
+        (tf.inference.disparity_test(gap), {"times": 20}),
+        (tf.compare_groups(tf.survival.brier, by="group", to="a"), {}),
+    ]
+    for analysis, draws in analyses:
         message = refusal(analysis, TRUTH, "estimate", rows=rows, **options)
         assert "does not accept several evaluation times as `probs=` for brier_survival; give one." in message
-        at_four = analysis(rows, TRUTH, "estimate", probs={4: "s4"})
+        at_four = analysis(rows, TRUTH, "estimate", probs={4: "s4"}, **draws)
         assert not {column for column in at_four.columns if "threshold" in column}
     both: Any = tf.metric_set(tf.survival.brier, tf.survival.concordance)
     one = both(rows, TRUTH, "estimate", probs={4: "s4"})

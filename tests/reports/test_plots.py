@@ -18,7 +18,7 @@ from conftest import CHROMIUM, in_a_browser
 import tidyfair as tf
 from tidyfair.datasets import lending
 from tidyfair.reports.charts import Picture, lines
-from tidyfair.reports.svg import svg_of_two_themes, themed_svg
+from tidyfair.reports.svg import themed_svg
 from tidyfair.reports.theme import DARK, LIGHT
 
 if TYPE_CHECKING:
@@ -849,11 +849,7 @@ def test_themed_svg_takes_its_colours_from_the_page() -> None:
         assert "Sensitivity" in written or "Selection rate" in written or "pass" in written
 
 
-def test_one_file_serves_both_themes() -> None:
-    written = svg_of_two_themes(tf.autoplot(RESULTS["verdicts"]()))
-    root = ET.fromstring(written)  # noqa: S314 - drawn here
-    assert root.get("id") == "only-dark"
-    assert f"#only-dark:target {{ --ink: {DARK['ink']};" in written
+def test_both_themes_have_the_same_colors() -> None:
     assert LIGHT.keys() == DARK.keys()
     assert len(set(LIGHT.values())) == len(LIGHT)
 
@@ -1091,3 +1087,11 @@ def test_titles_of_axes_leave_out_brackets_where_there_is_no_room() -> None:
     assert axis_titles(tf.autoplot(alone, width=640)) == {"Coverage (share of rows decided about)"}
     assert axis_titles(tf.autoplot(alone, width=240)) == {"Coverage"}
     assert axis_titles(tf.autoplot(curve, width=240)) == {"Coverage of all groups together"}
+
+
+def test_pictures_of_judged_models_say_who_is_left_out() -> None:
+    parity = tf.demographic_parity("race", min_n=100)
+    gate = tf.check(tf.compare_models(parity), below=0.05)
+    judged = gate(LOANS, "repaid", one="approved", other=OTHER, pos_label="yes", times=20)
+    notes = " ".join(tf.autoplot(judged).to_dict()["title"]["subtitle"])
+    assert "left out: Native (selection rate: too few rows)" in notes

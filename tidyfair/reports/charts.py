@@ -20,7 +20,7 @@ import polars.selectors as cs
 
 from tidyfair.errors import ArgumentError
 from tidyfair.escapes import visible_texts, without_tags
-from tidyfair.reports.tables import in_unit
+from tidyfair.reports.tables import in_unit, value_in_words
 from tidyfair.reports.theme import FONT, LIGHT, SERIES
 
 MOST_PANELS, MOST_POINTS = 30, 5_000
@@ -63,7 +63,7 @@ _THEME: dict[str, Any] = {
     "view": {"stroke": None},
     "axis": {
         "domain": False, "ticks": False, "grid": True, "gridColor": RULE, "labelColor": MUTED,
-        "labelFontSize": SMALL, "labelPadding": 6, "labelSeparation": 6, "titleColor": MUTED,
+        "labelFontSize": SMALL, "labelPadding": 6, "labelSeparation": 10, "titleColor": MUTED,
         "titleFontSize": SMALL, "titleFontWeight": "normal", "titlePadding": 6,
     },
     "legend": {
@@ -397,11 +397,12 @@ def with_points(table: pl.DataFrame) -> pl.DataFrame:
 
 def number_text(value: float | None, unit: str = "") -> str:
     """A value as it is written beside a mark, rounded as in tables; nothing where there is none."""
-    if value is None:
-        return ""
-    text = f"{value}".replace("inf", "\N{INFINITY}") if math.isinf(value) else in_unit(value, unit)
-    # the minus of axes
-    return text.replace("-", "\N{MINUS SIGN}")
+    return "" if value is None else _as_on_axes(in_unit(value, unit))
+
+
+def _as_on_axes(text: str) -> str:
+    """A number with the minus of axes, or with the sign of infinity."""
+    return text.replace("-", "\N{MINUS SIGN}").replace("inf", "\N{INFINITY}")
 
 
 def _described(table: pl.DataFrame) -> str:
@@ -439,7 +440,6 @@ _WITH_VALUES = 560
 """The least width of a picture with values written beside their rows."""
 _OF_ONE = {"Metrics": "Value", "Differences": "Difference", "Ratios": "Ratio", "Disparities": "Disparity"}
 """The title of the axis of a single panel, where that is no metric."""
-_MORE = "\N{HORIZONTAL ELLIPSIS}"
 _DRAWN = ("estimate", "lower", "upper", "limit", "expected_lower", "expected_upper", "raw", "mean")
 
 
@@ -480,21 +480,11 @@ def _layout_of(table: pl.DataFrame, width: float, parts: int = 1) -> _Layout:
 
 def _values_of(table: pl.DataFrame) -> list[str]:
     """Values with their intervals as text."""
-    texts: list[str] = []
-    for row in table.iter_rows(named=True):
-        unit = row.get("unit", "")
-        text = number_text(row["estimate"], unit)
-        # ends of intervals leave the unit to their value
-        low, high = (number_text(row.get(end), unit).removesuffix(unit).rstrip() for end in ("lower", "upper"))
-        if text and (low or high):
-            # ends that are not included
-            low, high = (
-                "> " * row.get("above", False) + (low or _MORE),
-                "< " * row.get("below", False) + (high or _MORE),
-            )
-            text = f"{text}  ({low} to {high})"
-        texts.append(text)
-    return texts
+    rows = table.select(pl.col("estimate"), *(
+        pl.col(name) if name in table.columns else pl.lit(default).alias(name)
+        for name, default in (("unit", ""), ("lower", None), ("upper", None), ("above", False), ("below", False))
+    ))  # fmt: skip
+    return [_as_on_axes(value_in_words(*row) or "").replace(" (", "  (") for row in rows.rows()]
 
 
 def _both_of(table: pl.DataFrame) -> list[str]:
@@ -730,7 +720,6 @@ def _channels_of_verdicts(table: pl.DataFrame, width: float) -> Vega:
 
 _LEAST_LINES = 250
 _Side: TypeAlias = tuple[str, int, int]
-_Box: TypeAlias = tuple[float, float, float, float]
 _SIDES: Sequence[_Side] = [
     (align, dx, dy) for dy in (-8, 9, -22, 23, -36, 37, -50, 51) for align, dx in (("left", 9), ("right", -9))
 ]
@@ -949,28 +938,19 @@ def _sides_of_names(table: pl.DataFrame, across: Axes, axes: Axes) -> Iterator[t
     sides: list[int] = []
     for name, (x, y) in zip(points["series"], places, strict=True):
         size = min(text_width(name), across.length / 2)
-        boxes = [
-            (start, y + dy - 7, start + size, y + dy + 7)
-            for align, dx, dy in _SIDES
-            for start in [x + dx - (size if align == "right" else 0)]
-        ]
-
-        def is_free(box: _Box) -> bool:
-            """Check that a name stands in the panel, and covers nothing."""
-            is_inside = box[0] >= 0 and box[2] <= across.length and box[3] <= axes.length
-            return is_inside and not any(_overlap(box, other) for other in covered)
-
-        side = next((side for side, box in enumerate(boxes) if is_free(box)), int(x > across.length / 2))
+        starts = {"left": x + 9, "right": x - 9 - size}
+        boxes = [(starts[align], y + dy - 7, starts[align] + size, y + dy + 7) for align, _, dy in _SIDES]
+        free = (
+            side for side, (left, top, right, bottom) in enumerate(boxes)
+            if left >= 0 and right <= across.length and bottom <= axes.length
+            and not any(left < box[2] and box[0] < right and top < box[3] and box[1] < bottom for box in covered)
+        )  # fmt: skip
+        side = next(free, int(x > across.length / 2))
         sides.append(side)
         covered.append(boxes[side])
     for number, side in enumerate(_SIDES):
         if number in sides:
             yield side, points.filter(pl.Series(sides) == number)
-
-
-def _overlap(one: _Box, other: _Box) -> bool:
-    """True for boxes, from left and above to right and below, that have a point in common."""
-    return one[0] < other[2] and other[0] < one[2] and one[1] < other[3] and other[1] < one[3]
 
 
 # Cells

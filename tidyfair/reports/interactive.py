@@ -104,9 +104,7 @@ def explorer_of(
     compared = metric_set(*rates, *differences(rates, features))
     if tally.scores is not None and not tally.scores.several:
         own = {float(start)} if isinstance(start, int | float) else set[float]()
-        options = {name: call[name] for name in _VALUE_OPTIONS if name in call}
-        options["threshold"] = sorted({*thresholds_of(tally), *own})
-        options |= {"interval": "auto" if audit.level is not None else None, "on_undefined": "ignore"}
+        options = _options_at_thresholds(audit, call, own)
         groups = open_frame(compared.by_group(data, **options)).to_polars()
         gaps = open_frame(compared(data, **options)).to_polars()
         note = f"Rows whose score is at or above the threshold are selected. {note}"
@@ -123,6 +121,14 @@ def explorer_of(
     bys = [first, *(by for by in features if by != first)]
     made = explorer(values, bys, min_n=min_n, start=start, note=note, gaps=gaps)
     return [] if made is None else [made]
+
+
+def _options_at_thresholds(audit: AuditResults, call: Mapping[str, Any], own: set[float]) -> dict[str, Any]:
+    """The options of values at thresholds, those of the call among them."""
+    options = {name: call[name] for name in _VALUE_OPTIONS if name in call}
+    interval = "auto" if audit.level is not None else None
+    thresholds = sorted({*thresholds_of(audit.tally), *own})
+    return {**options, "threshold": thresholds, "interval": interval, "on_undefined": "ignore"}
 
 
 def _is_rate_of_predictions(metric: Metric) -> bool:

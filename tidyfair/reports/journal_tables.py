@@ -175,11 +175,7 @@ class _Table:
         *heads, stub = [name for name in self.names if not name.is_shared] or self.names[-1:]
         shared = "".join(name.shared for name in self.names if name.is_shared and name is not stub)
         caption = self.caption or shared.strip(_BETWEEN)
-        table, notes = self._cells(stub)
-        if heads:
-            joined = pl.select(pl.concat_str([name.captions for name in heads])).to_series()
-            texts = [capitalized(visible(text.strip(_BETWEEN))) or None for text in joined]
-            table = table.with_columns(pl.Series("heads", texts, dtype=pl.String))
+        table, notes = self._cells(heads, stub)
         published = gt.GT(table, rowname_col="cells 0", groupname_col="heads" if heads else None)
         labels = {f"cells {place}": _label(gt, column.heading) for place, column in enumerate(self.columns, 1)}
         published = published.cols_label(labels).tab_stubhead(_label(gt, capitalized(stub.heading)))
@@ -191,7 +187,7 @@ class _Table:
         lines = [visible(text) for text in (title, capitalized(caption)) if text]
         return published.tab_header(*lines) if lines else published
 
-    def _cells(self, stub: _Name) -> tuple[pl.DataFrame, list[str]]:
+    def _cells(self, heads: Sequence[_Name], stub: _Name) -> tuple[pl.DataFrame, list[str]]:
         """The names of rows and the texts of columns with the marks of notes, and the notes with theirs."""
         columns = [stub.texts.fill_null(_EVERYBODY), *(column.texts for column in self.columns)]
         texts, marks = [column.fill_null(NOTHING).to_list() for column in columns], dict[str, str]()
@@ -205,6 +201,10 @@ class _Table:
         if stub.heading == _GROUP:
             known = table["cells 0"].str.replace_all(_MISSING, "${1}unknown")
             table = table.with_columns(pl.Series("cells 0", map(capitalized, known), dtype=pl.String))
+        if heads:
+            joined = pl.select(pl.concat_str([name.captions for name in heads])).to_series()
+            above = [capitalized(visible(text.strip(_BETWEEN))) or None for text in joined]
+            table = table.with_columns(pl.Series("heads", above, dtype=pl.String))
         return table, notes
 
 

@@ -442,8 +442,21 @@ _LARGEST_CROSSING = 400
 """The number of cells of a heat map that can still be read."""
 
 
-def _with_note(picture: Picture, start: str, entries: Sequence[Mapping[str, Any]]) -> Picture:
-    """A picture with a note on the groups that are left out, if there are any."""
+def _with_left_out(picture: Picture, plot: PlotInput) -> Picture:
+    """A picture with a note on the groups that disparities leave out, or that are drawn and not compared."""
+    several, start = plot.frame[".by"].drop_nulls().n_unique() > 1, "left out"
+    entries: Sequence[Mapping[str, Any]] = [
+        {**entry, "group": f"{by_words(by)} {entry['group']}" if several else entry["group"]}
+        for by, left_out in plot.frame.select(".by", ".left_out").rows()
+        for entry in left_out or ()
+    ]
+    if PICTURES[plot.kind] is groups_plot:
+        is_small = pl.col(".status").cast(pl.String).is_in([Status.BELOW_MIN_N.value, Status.BELOW_MIN_SHARE.value])
+        small = plot.frame.filter(is_small & pl.col(".estimate").is_not_null())
+        start, entries = (
+            "not compared",
+            small.select(group=GROUP, metric=".metric", level=".level", status=".status").to_dicts(),
+        )
     left_out = left_out_in_words(entries, metric=in_prose)
     return replace(picture, notes=[*picture.notes, f"{start}: {left_out}"]) if left_out else picture
 
@@ -462,18 +475,7 @@ def _number_of_sure(frame: pl.DataFrame) -> int:
 
 
 def results_plot(plot: PlotInput) -> Picture:
-    """Metrics, disparities and verdicts, with the groups that these leave out."""
-    several = plot.frame[".by"].drop_nulls().n_unique() > 1
-    entries = [
-        {**entry, "group": f"{by_words(by)} {entry['group']}" if several else entry["group"]}
-        for by, left_out in plot.frame.select(".by", ".left_out").rows()
-        for entry in left_out or ()
-    ]
-    return _with_note(_picture_of_results(plot), "left out", entries)
-
-
-def _picture_of_results(plot: PlotInput) -> Picture:
-    """Metrics and disparities: one value each, or one for each threshold or outer group."""
+    """Metrics, disparities and verdicts: one value each, or one for each threshold or outer group."""
     cut, judged = plot.cut, plot.kind is not kinds.METRICS
     at_points = judged and cut in POINTS
     if cut and not at_points:
@@ -519,14 +521,6 @@ def _verdicts_in_words(frame: pl.DataFrame) -> list[str]:
 
 
 def groups_plot(plot: PlotInput) -> Picture:
-    """Values of groups, with those that are drawn and not compared."""
-    is_small = pl.col(".status").cast(pl.String).is_in([Status.BELOW_MIN_N.value, Status.BELOW_MIN_SHARE.value])
-    small = plot.frame.filter(is_small & pl.col(".estimate").is_not_null())
-    entries = small.select(group=GROUP, metric=".metric", level=".level", status=".status").to_dicts()
-    return _with_note(_picture_of_groups(plot), "not compared", entries)
-
-
-def _picture_of_groups(plot: PlotInput) -> Picture:
     """Values of groups around the value of all, over thresholds, crossed, or in strips of outer groups."""
     frame = plot.frame.drop_nulls(".by")
     if frame.is_empty():
@@ -793,7 +787,8 @@ def comparison_plot(plot: PlotInput) -> Picture:
         why=pl.when(is_reference).then(pl.lit("reference")).otherwise(reason(".disparity")),
         **{"limit": pl.lit(0.8)} if plot.kind is kinds.FOUR_FIFTHS else {},
     )  # fmt: skip
-    titles = with_shorter(subject_of(frame), f", compared with {plot.reference or 'a reference'}")
+    compared = f"compared with {plot.reference or 'a reference'}"
+    titles = [f"{subject}, {compared}" for subject in (subject_of(frame), listed_titles(frame[METRIC]))]
     x = f"{plot.scale} {'to' if plot.is_ratio else 'from'} {plot.reference}" if plot.reference else plot.scale
     return Picture(dots, table, titles, [counted, f"lines: {plot.limits}"], limit="four fifths,", x=x)
 
@@ -1201,7 +1196,7 @@ def picture_of(
     marked = None if at is None else number("at", at, -math.inf)
     names = _names_of(models, plot.frame)
     plot = replace(plot.with_units(units), form=kind, at=marked, models=names)
-    return draw(plot if beside is None else _with_expected(plot, beside, draw))
+    return _with_left_out(draw(plot if beside is None else _with_expected(plot, beside, draw)), plot)
 
 
 def _pixels_of(width: int | str | None) -> float:

@@ -34,7 +34,6 @@ from tidyfair.reports.findings import (
 )
 from tidyfair.reports.tables import (
     NOTHING,
-    WORSE,
     Note,
     Units,
     as_p_value,
@@ -46,6 +45,7 @@ from tidyfair.reports.tables import (
     remarks_on_all_rows,
     too_few,
     with_interval,
+    worse_groups,
 )
 from tidyfair.specs import CUTS, By, Column, Forecast, RowKey, cut_of_row, key_of, keys_of, names_of
 from tidyfair.tallies import ESTIMATE, SCORE, TRUTH, Tally, ends_of, open_frame, presence_key
@@ -349,21 +349,15 @@ class GroupValues:
             return f"{count}."
         if self.worst is None or self.worst.filter(pl.col(".by") == by.text).is_empty():
             return f"{count}. {self._spread(finding, shown)}"
-        worse = self._worse(by, values)
+        worse: dict[str, list[str]] = {}
+        worse_rows = worse_groups(self.worst, self.values).filter(pl.col(".by") == by.text)
+        for group, metric in worse_rows.select(".group", ".metric").rows():
+            worse.setdefault(group_in_sentence(by, group), []).append(metric)
         if not worse:
             return f"{count}. None is significantly worse than all rows together."
         parts = [f"{group} ({', '.join(map(in_prose, metrics))})" for group, metrics in list(worse.items())[:4]]
         more = f", and {len(worse) - len(parts)} more" if len(worse) > len(parts) else ""
         return f"{count}. Significantly worse than all rows together: {'; '.join(parts)}{more}."
-
-    def _worse(self, by: By, values: pl.DataFrame) -> dict[str, list[str]]:
-        """The metrics in which groups are worse than all rows."""
-        overall = self.values.filter(pl.col(".by").is_null())
-        table, notes = groups_side_by_side(pl.concat([overall, values]), self.worst, self.min_n)
-        worse: dict[str, list[str]] = {}
-        for column, row in [(column, row) for column, row, text in notes if text == WORSE]:
-            worse.setdefault(group_in_sentence(by, table[".group"][row]), []).append(column)
-        return worse
 
     def _spread(self, finding: Finding, shown: pl.DataFrame) -> str:
         """The lowest and the highest value of the leading metric."""

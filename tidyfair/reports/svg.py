@@ -8,7 +8,7 @@ from xml.etree import ElementTree as ET
 
 from tidyfair.errors import ArgumentError
 from tidyfair.escapes import visible
-from tidyfair.reports.theme import DARK, FONT, LIGHT, variables
+from tidyfair.reports.theme import FONT, LIGHT
 
 _SVG = "http://www.w3.org/2000/svg"
 _VARIABLE_OF = {value: f"var(--{name}, {value})" for name, value in LIGHT.items()}
@@ -27,21 +27,6 @@ def themed_svg(chart: Any, name: str) -> str:
     Raises:
         ArgumentError: Where vl-convert-python is not installed.
     """
-    return ET.tostring(_themed(chart, name), encoding="unicode")
-
-
-def svg_of_two_themes(chart: Any) -> str:
-    """An SVG file that is light, or dark where its address ends in `#only-dark`."""
-    root = _themed(chart, "only-dark")
-    root.set("id", "only-dark")
-    style = ET.Element(f"{{{_SVG}}}style")
-    style.text = f"#only-dark:target {{ {variables(DARK)} }}"
-    root.insert(0, style)
-    return ET.tostring(root, encoding="unicode")
-
-
-def _themed(chart: Any, name: str) -> ET.Element:
-    """The elements of a chart, without what a page does not need."""
     specification = chart.to_dict(validate=False)
     root = ET.fromstring(_drawn(specification))  # noqa: S314 - drawn here
     ET.register_namespace("", _SVG)
@@ -59,7 +44,7 @@ def _themed(chart: Any, name: str) -> ET.Element:
         # as wide as asked, where marks do not fill the picture
         root.set("width", f"{wanted:g}")
         root.set("viewBox", f"0 0 {wanted:g} {root.get('height')}")
-    return root
+    return ET.tostring(root, encoding="unicode")
 
 
 def _drawn(specification: dict[str, Any]) -> str:

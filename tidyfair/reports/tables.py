@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any, TypeAlias
 
@@ -165,7 +165,7 @@ def groups_side_by_side(
         rows = noted.select(".metric", _ROW, ".status").rows()
         notes += [(columns[metric], row, reason_in_note(status)) for metric, row, status in rows]
     if worst is not None:
-        worse = _worse(open_frame(worst).to_polars(), frame, outer)
+        worse = worse_groups(open_frame(worst).to_polars(), frame, outer)
         marked = worse.join(index, on=[*outer, ".by", ".group"], how="inner", nulls_equal=True)
         for metric, row in marked.select(".metric", _ROW).rows():
             if metric in columns:
@@ -174,7 +174,7 @@ def groups_side_by_side(
     return wide.drop(_NTH), notes
 
 
-def _worse(worst: pl.DataFrame, frame: pl.DataFrame, outer: list[str]) -> pl.DataFrame:
+def worse_groups(worst: pl.DataFrame, frame: pl.DataFrame, outer: Sequence[str] = ()) -> pl.DataFrame:
     """The groups whose simultaneous interval leaves out the value of all rows, on its bad side."""
     if not {*outer, ".metric", ".by", ".group", ".lower", ".upper", ".worst"} <= set(worst.columns):
         msg = "`worst` is what `worst_groups(…)` has given for the same groups."
@@ -239,19 +239,22 @@ def with_interval(
 ) -> pl.Series:  # fmt: skip
     """Values with their intervals, if there are any, as text."""
     units_of_rows = [units.get(name, "") for name in frame[".metric"]] if units else [""] * len(frame)
-    texts = [None if one is None else in_unit(one, unit) for one, unit in zip(frame[value], units_of_rows, strict=True)]
-    if limits is None or not set(limits) <= set(frame.columns):
-        return pl.Series(value, texts, dtype=pl.String)
-    texts_with_intervals: list[str | None] = []
-    method = [".method"] if limits[0] == ".lower" else []
-    open_masks = open_ends(frame.select(*limits, pl.col(method) if ".method" in frame.columns else []))
-    rows = zip(texts, *(frame[name] for name in limits), *open_masks, units_of_rows, strict=True)
-    for text, low, high, is_above, is_below, unit in rows:
-        lower, upper = (None if end is None else in_unit(end, unit, is_end=True) for end in (low, high))
-        # an end that is not included has a sign
-        interval = ends_in_words(f"> {lower}" if is_above else lower, f"< {upper}" if is_below else upper)
-        texts_with_intervals.append(f"{text} ({interval})" if text is not None and interval else text)
-    return pl.Series(value, texts_with_intervals, dtype=pl.String)
+    ends = [frame[name] for name in limits] if limits and set(limits) <= set(frame.columns) else []
+    masks = open_ends(frame) if ends and limits == (".lower", ".upper") else ()
+    rows = zip(frame[value], units_of_rows, *ends, *masks, strict=True)
+    return pl.Series(value, [value_in_words(*row) for row in rows], dtype=pl.String)
+
+
+def value_in_words(
+    value: float | None, unit: str, low: float | None = None, high: float | None = None,
+    is_above: bool = False, is_below: bool = False,  # noqa: FBT001, FBT002 - rows of columns
+) -> str | None:  # fmt: skip
+    """A value in its unit with its interval, if there is any, whose ends have a sign where they are not included."""
+    if value is None:
+        return None
+    lower, upper = (None if end is None else in_unit(end, unit, is_end=True) for end in (low, high))
+    interval = ends_in_words(f"> {lower}" if is_above else lower, f"< {upper}" if is_below else upper)
+    return f"{in_unit(value, unit)} ({interval})" if interval else in_unit(value, unit)
 
 
 def interval_in_words(low: float | None, high: float | None, unit: str) -> str:

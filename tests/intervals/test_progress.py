@@ -111,7 +111,7 @@ def test_interrupted_loop_leaves_no_progress_behind(terminal: Terminal) -> None:
 
 @pytest.mark.usefixtures("seconds")
 def test_tests_show_their_progress(terminal: Terminal) -> None:
-    many = lending(2_400).with_columns(group=pl.int_range(pl.len()) // 2)
+    many = lending(300).with_columns(group=pl.int_range(pl.len()) // 2)
     disparity_test(demographic_parity("group"))(many, estimate="approved", pos_label="yes")
     assert "shuffling: " in terminal.getvalue()
 
