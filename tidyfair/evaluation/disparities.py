@@ -153,8 +153,7 @@ def compare(
     `rows` hold the values of the groups: `spec`, `outer`, `part`, `level`, `metric`, `name`, `group_cell`, `text`,
     `estimate`, `n`, `weight`, `size`, `status`, `is_reference`, and the contexts of the aggregates; those of other
     specs do not count. With only one side present, a `two_sided` spec has no disparity. `tidy` makes the frame passed
-    to a user's function. Without carriers, what is not asked for is not computed: the groups that carry disparities,
-    and how many rows these have.
+    to a user's function. Without carriers it is not told which groups carry them.
     """
     by_aggregate: dict[Aggregate, list[int]] = {}
     for spec, aggregate in aggregates.items():
@@ -183,10 +182,10 @@ def _of_metrics(
     """The number of each metric, and the reason where it is undefined."""
     values = groups.values
     segments, first = values.segments, values.segments.starts
-    status, is_known = groups.column(STATE), values.known
+    status = groups.column(STATE)
     is_present = (status != Status.LEFT_OUT.code) & (status != Status.UNKNOWN.code)
-    present, known = segments.sum(is_present), segments.sum(is_known)
-    equality = aggregate.equality
+    has_value, equality = values.known, aggregate.equality
+    present, known = segments.sum(is_present), segments.sum(has_value)
     reduced = aggregate.reduce(values)
     spec, outer, part, level = (key[first] for key in groups.keys)
     of_sides = np.isin(spec, list(two_sided)) if two_sided else np.zeros(len(spec), dtype=bool)
@@ -223,9 +222,7 @@ def _of_metrics(
         low=groups.carriers(reduced.low, defined),
         high=groups.carriers(reduced.high, defined),
         metric=groups.carriers(first, defined),
-        n=segments.sum(np.where(is_known, groups.column("n"), 0)).astype(np.int64)
-        if values.with_carriers
-        else np.zeros(len(first), dtype=np.int64),
+        n=segments.sum(np.where(has_value, groups.column("n"), 0)).astype(np.int64),
         partly=np.zeros(len(first), dtype=bool),
     )
 
