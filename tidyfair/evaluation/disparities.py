@@ -235,7 +235,7 @@ def _worst_metric(
     of_all = undefined_is_null or aggregate.across == "mean" or isinstance(aggregate, UserAggregate)
     unusable = segments.any(np.isin(numbers.reason, [Status.MISSING_VALUES.code, Status.SUPPRESSED.code]))
     enough = np.where(of_all | unusable, segments.all(numbers.known), segments.any(numbers.known))
-    settled = _settle(numbers, segments, enough, aggregate)
+    settled = _worst_or_mean(numbers, segments, enough, aggregate)
     left_out: dict[int, list[str]] = {}
     (not_compared,) = (~numbers.known & segments.to_rows(enough)).nonzero()
     if len(not_compared):
@@ -249,7 +249,7 @@ def _worst_level(numbers: Disparities, aggregate: Aggregate, *, undefined_is_nul
     """Combine the numbers of several labels: the worst of the defined ones, or their mean."""
     segments = Segments.of(numbers.spec, numbers.outer, numbers.part)
     enough = segments.all(numbers.known) if undefined_is_null else segments.any(numbers.known)
-    settled = _settle(numbers, segments, enough, aggregate)
+    settled = _worst_or_mean(numbers, segments, enough, aggregate)
     partly = settled.known & ~segments.all(numbers.known)
     return replace(settled, partly=partly, left_out=_merged_names(numbers.left_out, segments.runs))
 
@@ -263,7 +263,7 @@ def _merged_names(left_out: Mapping[int, list[str]], run: Integers) -> dict[int,
     return combined
 
 
-def _settle(numbers: Disparities, segments: Segments, enough: Booleans, aggregate: Aggregate) -> Disparities:
+def _worst_or_mean(numbers: Disparities, segments: Segments, enough: Booleans, aggregate: Aggregate) -> Disparities:
     """The worst or the mean of the numbers of each run; undefined, with the reason, where they are not `enough`."""
     averaged, first = aggregate.across == "mean", segments.starts
     worst = segments.first_largest(aggregate.severity(numbers.value))

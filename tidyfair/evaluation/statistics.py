@@ -368,7 +368,7 @@ def _score_sums(
             events = (cells.truth != level) if side else (cells.truth == level)
             sums = _counts_of_events(cells, index, events & counted, counted)
             for term in terms:
-                values = _of_score(term, cells, events, level, side, reading, cumulative=not table.sides)
+                values = _sums_by_event(term, cells, events, level, side, reading, cumulative=not table.sides)
                 sums[term.column] = _of_cells(values, index, counted)
             for name, values in sums.items():
                 columns.setdefault(name, []).append(values)
@@ -390,7 +390,7 @@ def _counts_of_events(cells: Cells, index: GroupIndex, events: Booleans, counted
     return sums
 
 
-def _of_score(
+def _sums_by_event(
     term: Statistic, cells: Cells, events: Booleans, level: int, side: str, reading: LabelReading, *, cumulative: bool
 ) -> Array:
     """The sum of a quantity in each cell, of the two that were counted: with the event, and without it."""
@@ -543,7 +543,7 @@ def statistics_of(table: Table, sums: Mapping[str, Array]) -> Statistics:
         return _of_distributions(table.given, sums)
     if table.kind == "class":
         return _of_labels(sums)
-    return _of_scores(sums) if table.kind == "prob" else _of_numbers(sums)
+    return _score_statistics(sums) if table.kind == "prob" else _of_numbers(sums)
 
 
 def _of_distributions(given: Given, sums: Mapping[str, Array]) -> Statistics:
@@ -592,7 +592,7 @@ def _with_margins(sums: Mapping[str, Array], suffix: str) -> dict[str, Array]:
     return counts
 
 
-def _of_scores(sums: Mapping[str, Array]) -> Statistics:
+def _score_statistics(sums: Mapping[str, Array]) -> Statistics:
     """The statistics of scores, whose sums are not numbers of rows."""
     shape = sums["instances"].shape
     weights: dict[str, Array] = {"rank": np.arange(float(shape[-1]))}

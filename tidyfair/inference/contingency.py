@@ -41,8 +41,8 @@ def fisher(hits: Counts, rows: Counts, other_hits: Counts, other_rows: Counts, *
         is_lower = np.multiply(*one, dtype=float) < np.multiply(*other, dtype=float)
         falling = [np.where(is_lower, second, first) for first, second in zip(one, other, strict=True)]
         rising = [np.where(is_lower, first, second) for first, second in zip(one, other, strict=True)]
-        every, unlikely, ties = _walked(falling, rising)
-        tail, _, _ = _walked(rising, falling)
+        every, unlikely, ties = _sums_of_next_tables(falling, rising)
+        tail, _, _ = _sums_of_next_tables(rising, falling)
         # probabilities are relative to that of the table itself
         unlikely = 1 + tail + unlikely - ((1 + ties) / 2 if mid_p else 0)
         p_values[block] = unlikely / (1 + tail + every)
@@ -50,7 +50,7 @@ def fisher(hits: Counts, rows: Counts, other_hits: Counts, other_rows: Counts, *
 
 
 @np.errstate(over="ignore", invalid="ignore")
-def _walked(falling: list[Array], rising: list[Array]) -> tuple[Array, Array, Array]:
+def _sums_of_next_tables(falling: list[Array], rising: list[Array]) -> tuple[Array, Array, Array]:
     """The sums of the probabilities of the next tables, relative to that of each: all, those no likelier, and ties.
 
     In each step the cells of one diagonal fall and those of the other rise, until probabilities are negligible, or so
@@ -228,7 +228,7 @@ class Strata:
             variance = (hits / self.total).sum() / (above * below * self.mantel_haenszel.sum() ** 2)
         else:
             variance = self.variances[0] / above**2 + self.variances[1] / below**2
-        return _about(above / below, z * math.sqrt(variance))
+        return _ratio_with_limits(above / below, z * math.sqrt(variance))
 
     @cached_property
     def _concordant(self) -> tuple[Array, Array]:
@@ -248,7 +248,7 @@ class Strata:
         agree = (self.hits + self.other_rows - self.other_hits) / self.total
         mixed = (agree * across + (1 - agree) * along).sum() / (2 * above * below)
         variance = (agree * along).sum() / (2 * above**2) + mixed + ((1 - agree) * across).sum() / (2 * below**2)
-        return _about(above / below, z * math.sqrt(variance))
+        return _ratio_with_limits(above / below, z * math.sqrt(variance))
 
     def equal_rates(self) -> ChiSquared:
         """Test of no difference of standardized rates: by default that of Cochran, and Mantel and Haenszel (1959)."""
@@ -311,7 +311,7 @@ class Strata:
         return columns
 
 
-def _about(value: float, half: float) -> tuple[float, float, float]:
+def _ratio_with_limits(value: float, half: float) -> tuple[float, float, float]:
     """A ratio with its limits, `half` to either side on the logarithmic scale."""
     return float(value), float(value * math.exp(-half)), float(value * math.exp(half))
 

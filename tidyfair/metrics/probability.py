@@ -334,8 +334,8 @@ def _influence_on_precision(sample: Sample, units: Array | None, *, trapezoids: 
         own = (precision + np.append(1.0, precision[:-1])) / 2
         counted = (hits + np.append(hits[1:], 0.0)) / 2
     area = float(hits @ own) / events
-    of_event = (own - area + _from_here_on(counted * (selected - true_positives) / selected**2)) / events
-    of_other = -_from_here_on(counted * true_positives / selected**2) / events
+    of_event = (own - area + _sums_from_each_on(counted * (selected - true_positives) / selected**2)) / events
+    of_other = -_sums_from_each_on(counted * true_positives / selected**2) / events
     unit = np.arange(len(weight)) if units is None else units
     numbers = [_effective(np.bincount(unit, weight * rows)) for rows in (event, ~event)]
     of_unit = np.zeros(int(unit.max()) + 1)
@@ -349,7 +349,7 @@ def _influence_on_precision(sample: Sample, units: Array | None, *, trapezoids: 
     return Influence(of_unit, math.inf if units is None else max(1.0, numbers[0] - 1), unseen=(centre, error))
 
 
-def _from_here_on(values: Array) -> Array:
+def _sums_from_each_on(values: Array) -> Array:
     """The sum of each number and all after it."""
     return np.cumsum(values[::-1])[::-1]
 
@@ -488,7 +488,7 @@ def _influence_on_risk(sample: Sample, units: Array | None) -> Influence:
     covered = np.cumsum(rows)
     risk = np.cumsum(errors) / covered
     area = rows @ risk / covered[-1]
-    by_error, by_row = _from_here_on(rows / covered), _from_here_on(rows * risk / covered)
+    by_error, by_row = _sums_from_each_on(rows / covered), _sums_from_each_on(rows * risk / covered)
     of_row = weight * (risk[threshold] - area + error * by_error[threshold] - by_row[threshold]) / covered[-1]
     of_unit = of_row if units is None else np.bincount(units, of_row)
     number = _effective(weight if units is None else np.bincount(units, weight))

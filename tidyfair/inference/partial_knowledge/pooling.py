@@ -177,7 +177,7 @@ class BetaBinomial(PooledRates):
             mean = share_of_logit(logit)
             a, b = strength * mean[:, None], strength * (1 - mean)[:, None]
             slope = strengths * (_slopes(hits, a) - _slopes(misses, b)).sum(axis=1)
-            bend = strengths**2 * (_bends(hits, a) + _bends(misses, b)).sum(axis=1)
+            bend = strengths**2 * (_curvatures(hits, a) + _curvatures(misses, b)).sum(axis=1)
             spread = mean * (1 - mean)
             gradient = slope * spread + prior * (1 - 2 * mean)
             curvature = bend * spread**2 + 2 * prior * spread
@@ -187,7 +187,7 @@ class BetaBinomial(PooledRates):
                 break
         mean = share_of_logit(logit)
         a, b = strength * mean[:, None], strength * (1 - mean)[:, None]
-        likelihood = (_rises(hits, a) + _rises(misses, b) - _rises(hits + misses, strength)).sum(axis=1)
+        likelihood = (_slopes(hits, a) + _slopes(misses, b) - _slopes(hits + misses, strength)).sum(axis=1)
         slopes = a * _slopes(hits, a) + b * _slopes(misses, b) - strength * _slopes(hits + misses, strength)
         return _Profile(logit, curvature, likelihood + prior * np.log(mean * (1 - mean)), slopes.sum(axis=1))
 
@@ -381,7 +381,7 @@ def share_of_logit(logit: Array) -> Array:
 # Differences of the gamma function: Γ(x + n) / Γ(x) is x (x + 1) … (x + n - 1)
 
 
-def _rises(counts: Array, start: Array) -> Array:
+def _slopes(counts: Array, start: Array) -> Array:
     """The logarithm of the product of so many numbers that rise by 1 from a start."""
     from scipy.special import gammaln
 
@@ -389,14 +389,14 @@ def _rises(counts: Array, start: Array) -> Array:
 
 
 def _slopes(counts: Array, start: Array) -> Array:
-    """The derivative of `_rises` by its start."""
+    """The derivative of `_slopes` by its start."""
     from scipy.special import psi
 
     return psi(start + counts) - psi(start)
 
 
-def _bends(counts: Array, start: Array) -> Array:
-    """The second derivative of `_rises` by its start, with the sign changed."""
+def _curvatures(counts: Array, start: Array) -> Array:
+    """The second derivative of `_slopes` by its start, with the sign changed."""
     from scipy import special
 
     # the trigamma function
