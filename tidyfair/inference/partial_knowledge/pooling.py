@@ -187,7 +187,11 @@ class BetaBinomial(PooledRates):
                 break
         mean = share_of_logit(logit)
         a, b = strength * mean[:, None], strength * (1 - mean)[:, None]
-        likelihood = (_slopes(hits, a) + _slopes(misses, b) - _slopes(hits + misses, strength)).sum(axis=1)
+        likelihood = (
+            _log_rising_factorials(hits, a)
+            + _log_rising_factorials(misses, b)
+            - _log_rising_factorials(hits + misses, strength)
+        ).sum(axis=1)
         slopes = a * _slopes(hits, a) + b * _slopes(misses, b) - strength * _slopes(hits + misses, strength)
         return _Profile(logit, curvature, likelihood + prior * np.log(mean * (1 - mean)), slopes.sum(axis=1))
 
@@ -381,7 +385,7 @@ def share_of_logit(logit: Array) -> Array:
 # Differences of the gamma function: Γ(x + n) / Γ(x) is x (x + 1) … (x + n - 1)
 
 
-def _slopes(counts: Array, start: Array) -> Array:
+def _log_rising_factorials(counts: Array, start: Array) -> Array:
     """The logarithm of the product of so many numbers that rise by 1 from a start."""
     from scipy.special import gammaln
 
@@ -389,14 +393,14 @@ def _slopes(counts: Array, start: Array) -> Array:
 
 
 def _slopes(counts: Array, start: Array) -> Array:
-    """The derivative of `_slopes` by its start."""
+    """The derivative of `_log_rising_factorials` by its start."""
     from scipy.special import psi
 
     return psi(start + counts) - psi(start)
 
 
 def _curvatures(counts: Array, start: Array) -> Array:
-    """The second derivative of `_slopes` by its start, with the sign changed."""
+    """The second derivative of `_log_rising_factorials` by its start, with the sign changed."""
     from scipy import special
 
     # the trigamma function
