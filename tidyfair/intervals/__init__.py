@@ -6,7 +6,7 @@ from tidyfair.intervals.comparisons import (
 )  # fmt: skip
 from tidyfair.intervals.critical_values import brownian_range_quantile, brownian_range_tail
 from tidyfair.intervals.draws import (
-    Draws, Summary, clusters_of, designs_of, is_stratified, replicates_of, warn_of_few_clusters,
+    Draws, Summary, clusters_of, shared_draws, is_stratified, replicates_of, warn_of_few_clusters,
 )  # fmt: skip
 from tidyfair.intervals.estimates import Estimates, Shares
 from tidyfair.intervals.limits import families, group_intervals, of_all_outer_groups, result_intervals

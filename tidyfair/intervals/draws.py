@@ -52,7 +52,7 @@ _MOST_FILLED = 10_000
 
 
 @dataclass(frozen=True, eq=False)
-class Design:
+class SharedDraws:
     """Specs that share their replicates: those of the same groups, drawn in the same way."""
 
     by: By | None
@@ -61,27 +61,27 @@ class Design:
     specs: tuple[int, ...]
 
 
-def designs_of(specs: Sequence[MetricSpec], numbers: Iterable[int]) -> list[Design]:
-    """The designs by which the replicates of some specs are drawn."""
-    by_design: dict[tuple[By | None, bool, bool], list[int]] = {}
+def shared_draws(specs: Sequence[MetricSpec], numbers: Iterable[int]) -> list[SharedDraws]:
+    """Some specs, by how their replicates are drawn."""
+    by_draws: dict[tuple[By | None, bool, bool], list[int]] = {}
     for number in numbers:
         spec = specs[number]
-        by_design.setdefault((spec.by, is_stratified(spec), _reads_rows(spec)), []).append(number)
-    return [Design(*key, tuple(own)) for key, own in by_design.items()]
+        by_draws.setdefault((spec.by, is_stratified(spec), _reads_rows(spec)), []).append(number)
+    return [SharedDraws(*key, tuple(own)) for key, own in by_draws.items()]
 
 
-def replicates_of(evaluated: Evaluated, design: Design, options: Options) -> Iterator[Replicates]:
-    """Replicates of the specs of a design, in parts that fit into memory."""
+def replicates_of(evaluated: Evaluated, shared: SharedDraws, options: Options) -> Iterator[Replicates]:
+    """Replicates of the specs that share them, in parts that fit into memory."""
     # groups that overlap are drawn by their combinations
-    tally, columns = evaluated.evaluator.base_tally.in_few_parts(), design.by.columns if design.by else ()
+    tally, columns = evaluated.evaluator.base_tally.in_few_parts(), shared.by.columns if shared.by else ()
     is_bayes, seed = options.interval == "bayes", options.seed
     # a prior of one group says nothing about another
-    strata = columns if design.stratified or is_bayes else ()
-    if design.of_rows:
+    strata = columns if shared.stratified or is_bayes else ()
+    if shared.of_rows:
         rows = tally.rows if tally.rows is not None else pl.DataFrame()
         rows, parts = drawn_rows(tally, rows, columns, strata=strata, times=options.replicates_of_rows, seed=seed)
         columns_of_sums = [name for name in _SUMS if name in tally.cells.columns]
-        groups = ReplicatedGroups(evaluated, design.specs, design.by, replace(tally, rows=rows))
+        groups = ReplicatedGroups(evaluated, shared.specs, shared.by, replace(tally, rows=rows))
         for times in parts:
             replicate, row = np.divmod(np.repeat(np.arange(times.size), times.ravel()), max(1, len(rows)))
             sums = {name: np.tile(tally.cells[name].to_numpy(), (len(times), 1)) for name in columns_of_sums}
@@ -96,7 +96,7 @@ def replicates_of(evaluated: Evaluated, design: Design, options: Options) -> Ite
     else:
         possible = possible_pairs(tally, options) if is_bayes else None
         drawn = drawn_labels(tally, columns, strata=strata, times=options.replicates, seed=seed, possible=possible)
-    groups = ReplicatedGroups(evaluated, design.specs, design.by, drawn.tally)
+    groups = ReplicatedGroups(evaluated, shared.specs, shared.by, drawn.tally)
     yield from map(groups.replicates, drawn.parts)
 
 
@@ -309,13 +309,15 @@ class Draws:
 
     uncertainty: Uncertainty
 
-    def _designs(self, specs: Sequence[int], options: Options) -> Iterator[tuple[Design, Iterator[Replicates], Filled]]:
-        """The designs of some specs, the replicates of each in parts, and its values with filled cells."""
+    def _shared_draws(
+        self, specs: Sequence[int], options: Options
+    ) -> Iterator[tuple[SharedDraws, Iterator[Replicates], Filled]]:
+        """Some specs by how they are drawn, their replicates in parts, and their values with filled cells."""
         evaluated, z = self.uncertainty.evaluated, z_value(options.conf_level)
         check_drawn(self.uncertainty.tally, [evaluated.specs[number] for number in specs], options)
-        for design in designs_of(evaluated.specs, specs):
-            replicates = replicates_of(evaluated, design, options)
-            yield design, replicates, Filled(self.uncertainty, design.specs, z)
+        for shared in shared_draws(evaluated.specs, specs):
+            replicates = replicates_of(evaluated, shared, options)
+            yield shared, replicates, Filled(self.uncertainty, shared.specs, z)
 
     def _summary(self, values: Floats, level: float, outer: Integers) -> Summary:
         """The summary of numbers in some outer groups."""
@@ -333,7 +335,7 @@ class Draws:
 
     def _values(self, specs: Sequence[int], options: Options) -> Iterator[_Drawn]:
         """The values of some specs."""
-        for _, parts, filled in self._designs(specs, options):
+        for _, parts, filled in self._shared_draws(specs, options):
             drawn = list(parts)
             rows, values = drawn[0].rows, np.concatenate([own.values for own in drawn])
             summary = self._summary(values, options.conf_level, self.uncertainty.column("outer")[rows])
@@ -375,7 +377,7 @@ class Draws:
         evaluated, outers = self.uncertainty.evaluated, self.uncertainty.outers
         options, spec = _at_level_of(self.uncertainty.options, 1), np.arange(len(left)) // outers
         drawn: list[_Drawn] = []
-        for design, parts, filled in self._designs(np.unique(spec[left]).tolist(), options):
+        for shared, parts, filled in self._shared_draws(np.unique(spec[left]).tolist(), options):
             results: list[Floats] = []
             known: list[Integers] = []
             rows, lowest, highest = np.zeros(0, dtype=np.int64), np.array(np.nan), np.array(np.nan)
@@ -387,7 +389,7 @@ class Draws:
             values, groups = np.concatenate(results), np.concatenate(known)
             # a comparison of fewer groups is another one
             values = np.where(groups == groups.max(axis=0, initial=0), values, np.nan)
-            index = np.flatnonzero(left & np.isin(spec, design.specs))
+            index = np.flatnonzero(left & np.isin(spec, shared.specs))
             summary = self._summary(values[:, index], options.conf_level, index % outers)
             low, high = filled.of_results(index)
             low, high = np.fmin(low, value[index]), np.fmax(high, value[index])

@@ -77,7 +77,7 @@ class Spread:
         moved = {"estimate": values}
         for name, observed in self._contexts.items():
             # what groups are compared with moves as the mean of all groups, or of all others, does
-            now, before = (self._of_context(name, own) for own in (values, self._value[None]))
+            now, before = (self._means_of_context(name, own) for own in (values, self._value[None]))
             moved[name] = observed + now - before
         results = replace(self._replicates, columns=moved).results
         own = results[:, self._number * self._outers : (self._number + 1) * self._outers]
@@ -88,7 +88,7 @@ class Spread:
         """True if more spread means a smaller number."""
         return self._aggregate is not None and self._aggregate.direction == "maximize"
 
-    def _of_context(self, name: str, values: Floats) -> Floats:
+    def _means_of_context(self, name: str, values: Floats) -> Floats:
         """The mean of all groups, or of all other groups of the family."""
         mean = self._means(values)
         if name == "overall":

@@ -13,8 +13,7 @@ from __future__ import annotations
 
 import math
 import zlib
-from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -105,8 +104,8 @@ def drawn_labels(
     of_strata = _runs_of(placed(cells, [*outer_names, *reduced.names(strata)])[0])
     first = outer[[own[0] for own in of_strata]]
     rows, weighted = cells["n"].to_numpy(), "w" in cells.columns
-    randoms = _of_their_own(first, seed, f"replicates {bool(strata)}")
-    noises = _of_their_own(first, seed, f"weights {bool(strata)}") if weighted else []
+    randoms = _generators_of_strata(first, seed, f"replicates {bool(strata)}")
+    noises = _generators_of_strata(first, seed, f"weights {bool(strata)}") if weighted else []
     size = np.maximum(rows, 1)
 
     def shares(count: int) -> dict[str, Array]:
@@ -132,7 +131,8 @@ def drawn_labels(
         return {"n": drawn, "w": np.maximum(weight, 0), "w2": drawn * square}
 
     draw = counts if possible is None else shares
-    return DrawnCells(reduced, _drawn_ahead(draw, runs_of_replicates(times, len(outer))))
+    runs = runs_of_replicates(times, len(outer))
+    return DrawnCells(reduced, (draw(end - start) for start, end in runs))
 
 
 def with_pairs(tally: Tally, by: Sequence[Column], possible: pl.DataFrame | None) -> Tally:
@@ -273,7 +273,7 @@ def drawn_rows(
     unit = placed(rows, [*outer_names, *(clusters or tally.names(strata))])[0]
     units = _runs_of(unit)
     outer_of_unit = outer[[own[0] for own in units]]
-    randoms = _of_their_own(outer_of_unit, seed, f"replicates {bool(strata)}")
+    randoms = _generators_of_strata(outer_of_unit, seed, f"replicates {bool(strata)}")
 
     def of_clusters(count: int) -> Array:
         drawn = [_drawn_evenly(len(own), count, randoms[int(own[0])]) for own in _runs_of(outer_of_unit)]
@@ -477,31 +477,13 @@ def runs_of_replicates(times: int, size: int, doing: str = "resampling") -> Iter
         yield start, min(start + step, times)
 
 
-def _drawn_ahead(
-    draw: Callable[[int], dict[str, Array]], runs: Iterator[tuple[int, int]]
-) -> Iterator[dict[str, Array]]:
-    """The sums of runs of replicates, each drawn in another thread while the one before is evaluated."""
-    drawn = None
-    # one run after the other, so that they follow from the seed; numpy draws without the lock of the interpreter
-    with ThreadPoolExecutor(1) as thread:
-        for start, end in runs:
-            if drawn is None:
-                drawn = draw(end - start)
-            else:
-                following = thread.submit(draw, end - start)
-                yield drawn
-                drawn = following.result()
-    if drawn is not None:
-        yield drawn
-
-
 def _runs_of(codes: Array) -> list[Array]:
     """The indices of each code, in the order of the codes."""
     order = np.argsort(codes, kind="stable")
     return np.split(order, np.flatnonzero(np.diff(codes[order])) + 1) if len(codes) else []
 
 
-def _of_their_own(outer: Array, seed: int, name: str) -> list[np.random.Generator]:
+def _generators_of_strata(outer: Array, seed: int, name: str) -> list[np.random.Generator]:
     """A random generator for each stratum, from its number in its outer group; outer groups are in order."""
     position = np.arange(len(outer)) - np.searchsorted(outer, outer)
     return [generator(seed, f"{name} {number}") for number in position.tolist()]

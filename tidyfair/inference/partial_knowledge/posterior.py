@@ -17,7 +17,7 @@ from tidyfair.inference.on_data import MetricSetOnData
 from tidyfair.inference.partial_knowledge.pooling import Pooling, check_pooling, pooled
 from tidyfair.inference.rate_tests import Case, CountedRate, groupwise, rate_counts
 from tidyfair.inference.testing import compared_draws, drawn_together
-from tidyfair.intervals import designs_of, is_of_labels, replicates_of
+from tidyfair.intervals import is_of_labels, replicates_of, shared_draws
 from tidyfair.specs import Array, Options, formulas_of, key_columns, refuse_unknown_keywords
 from tidyfair.specs.result_kinds import PROBABILITIES, ResultKind
 from tidyfair.tallies import Tally
@@ -71,8 +71,8 @@ class ProbabilityOf(MetricSetOnData):
         """The share of posterior draws of each result on the good side of the limit."""
         results = len(evaluated.specs) * len(evaluated.group_cells.outer_keys)
         within, drawn = np.zeros((2, results), dtype=np.int64)
-        for design in designs_of(evaluated.specs, range(len(evaluated.specs))):
-            for replicates in replicates_of(evaluated, design, options):
+        for shared in shared_draws(evaluated.specs, range(len(evaluated.specs))):
+            for replicates in replicates_of(evaluated, shared, options):
                 within += self._is_within(replicates.results).sum(axis=0)
                 drawn += (~np.isnan(replicates.results)).sum(axis=0)
         with np.errstate(invalid="ignore"):
