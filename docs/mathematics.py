@@ -110,8 +110,8 @@ class _Formula:
                 name in self.defaults
             ):
                 return self.defaults[name] == value
-            case ast.Compare(ops=[ast.Is()], comparators=[ast.Constant(value=None)]):
-                return False  # a formula is shown with its options given
+            case ast.Compare(ops=[ast.Eq()], comparators=[ast.Constant(value="threshold")]):
+                return False  # a formula is shown with a risk
             case _:
                 raise NoMathematics
 

@@ -743,6 +743,13 @@ def test_people_who_are_outside_of_a_group_belong_to_its_rest() -> None:
     assert rows.select(".group", ".n", ".denominator_reference").rows() == [("a", 3, 2), ("b", 2, 3)]
 
 
+@pytest.mark.parametrize("to", ["overall", "rest"])
+def test_without_rows_there_is_no_value(to: str) -> None:
+    nobody = pl.DataFrame(schema={"y": pl.String, "e": pl.String, "a": pl.Boolean, "b": pl.Boolean})
+    gap = tf.accuracy.difference(tf.memberships("a", "b"), to=to)
+    assert gap(nobody, "y", "e", interval="auto")[".estimate"].to_list() == [None]
+
+
 def test_people_in_no_group_are_no_reference() -> None:
     for call in (tf.accuracy.difference(RACE, to="none"), tf.compare_groups(tf.accuracy, by=RACE, to="none")):
         with pytest.raises(tf.errors.AggregateError, match=r'people in none of the groups of .*write `to="rest"`'):

@@ -192,8 +192,8 @@ def test_treating_all_counts_the_rows_that_the_model_counts() -> None:
         ([], r"`threshold` must not repeat a value: nothing"),
         ([0.1, 0.1], r"`threshold` must not repeat a value"),
         ([0.1, 0.0], r"`threshold`: .* between 0 and 1, .* not `threshold=\[0.1, 0.0\]`"),
-        (1.0, r"`threshold`: .* between 0 and 1, .* not `threshold=\[1.0\]`"),
-        (1.5, r"`threshold`: .* between 0 and 1, .* not `threshold=\[1.5\]`"),
+        (1.0, r"`threshold`: .* between 0 and 1, .* not `threshold=1.0`"),
+        (1.5, r"`threshold`: .* between 0 and 1, .* not `threshold=1.5`"),
         ([0.1, None], r"`threshold` is a number"),
         ("0.1", r"`threshold` is a number"),
     ],
@@ -271,6 +271,22 @@ def test_net_benefit_refuses_thresholds_other_than_its_risk(metric: tdf.types.Me
             metric(seen, "event", probs="risk", threshold=threshold)
 
 
+def test_an_option_of_a_user_that_is_called_at_is_the_users() -> None:
+    @tdf.class_metric(direction="maximize")
+    def credit(tp: Any, positives: Any, *, at: float | None = None) -> Any:
+        """Share of events found, times an option."""
+        return tp * (1 if at is None else 100 * at), positives
+
+    seen = pl.DataFrame({"y": [1, 0, 1, 1], "p": [0.9, 0.2, 0.4, 0.7]})
+    assert credit(seen, "y", probs="p", threshold=0.5)[".estimate"].item() == pytest.approx(2 / 3)
+
+
+def test_without_rows_net_benefits_have_their_rows() -> None:
+    nobody = pl.DataFrame(schema={"y": pl.Int64, "p": pl.Float64, "g": pl.String})
+    filed = tdf.audit("clinical_tripod_ai", nobody, "y", probs="p", by="g", threshold=0.3)
+    assert filed.tables["net_benefit"].select(".threshold", ".estimate").unique().rows() == [(0.3, None)]
+
+
 def test_a_decision_curve_is_one_call() -> None:
     loans, risks = tdf.datasets.lending(800), [0.2, 0.5, 0.8]
     call: dict[str, Any] = {"truth": "repaid", "probs": "score", "pos_label": "yes"}
@@ -299,6 +315,9 @@ def test_a_decision_curve_is_one_call() -> None:
         rows = loans.filter(sex=sex)
         model, _, _ = by_arithmetic([label == "yes" for label in rows["repaid"]], rows["score"].to_list(), risk)
         assert value == pytest.approx(model)
+    mixed = tdf.metric_set(tdf.accuracy, tdf.net_benefit)(loans, threshold=[0.8, 0.2], **call)
+    assert mixed[".threshold"].to_list() == [0.2, 0.8] * 2
+    assert tdf.threshold_curve(tdf.net_benefit)(loans, **call)[".threshold"].to_list()[::98] == [0.01, 0.99]
     tally = curves.tally(loans, "repaid", probs="score", threshold=risks)
     assert_frame_equal(curves.compute(tally, pos_label="yes"), whole)
 

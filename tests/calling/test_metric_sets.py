@@ -290,6 +290,18 @@ def test_durations_may_be_groups(loans: DataFrame) -> None:
     assert groups[".group"].to_list() == ["1d", "2d"]
 
 
+def test_the_order_of_groups_does_not_depend_on_other_metrics() -> None:
+    rows = pl.DataFrame({
+        "y": ["a", "b", "c"] * 40, "e": ["a", "c", "b", "b"] * 30, "g": ["u", "v"] * 60, "fold": [1] * 60 + [2] * 60,
+        "one": [True] * 120, "two": [True, False, False] * 40,
+    })  # fmt: skip
+    call: dict[str, Any] = {"group_by": "fold", "estimator": "one_vs_rest"}
+    alone = tf.sens.difference("g").by_group(rows, "y", "e", **call)
+    shared = tf.accuracy.difference(tf.memberships("one", "two", name="both"))
+    beside = tf.metric_set(tf.sens.difference("g"), shared).by_group(rows, "y", "e", **call)
+    assert_frame_equal(beside.filter(pl.col(".by") == "g").select(alone.columns), alone)
+
+
 def test_pandas_intervals_are_groups_in_order() -> None:
     data: Any = pd.DataFrame({"t": [1, 0, 1, 0], "e": [1, 0, 0, 1], "age": [9, 70, 25, 30]})
     data["band"] = pd.cut(data["age"], [0, 10, 40, 100])

@@ -68,8 +68,10 @@ FORKS: dict[str, tuple[str, list[str]]] = {
         in_a_fork(lambda: tf.accuracy.compute(counted)); in_a_fork(lambda: counted + counted)
         in_a_fork(lambda: tf.save_state(counted, 'nowhere.parquet'))
         in_a_fork(lambda: seen.update(people)); in_a_fork(seen.compute)
+        fresh = tf.Accumulator(tf.accuracy, 'y', 'p')
+        in_a_fork(lambda: fresh.update(people)); in_a_fork(lambda: fresh.merge(counted)); in_a_fork(lambda: seen.state)
         tell(metric())
-        """, ["0.66", *["ForkError"] * 9, "0.66"],
+        """, ["0.66", *["ForkError"] * 12, "0.66"],
     ),
 }  # fmt: skip
 

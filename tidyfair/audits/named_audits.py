@@ -6,7 +6,6 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from functools import partial
-from numbers import Real
 from typing import Any, ClassVar, Literal, Self, cast
 
 import polars as pl
@@ -316,10 +315,6 @@ class ValuesTable(AuditTable):
         comparisons = [metric.difference(*by, **groups) for metric in self.metrics for by in features]
         members: list[Any] = [*self.metrics, *comparisons]
         metrics_of_groups = metric_set(*members)
-        threshold = call.counting.get("threshold")
-        if "threshold" in self.needs and isinstance(threshold, Real):
-            # one threshold has a column, too
-            call = replace(call, counting={**call.counting, "threshold": [threshold]})
         is_of_decisions = not {"estimate", "threshold"}.isdisjoint(self.needs)
         tally = call.tally(members, without=() if is_of_decisions else CUT_OPTIONS)
         options = Options(**call.reading)
@@ -335,6 +330,9 @@ class ValuesTable(AuditTable):
         metrics_of_groups.run.check_occurs(tally, options)
         frame = metrics_of_groups.compute_by_group(tally, **call.reading, interval="auto", on_undefined="ignore")
         if "threshold" in self.needs:
+            if ".threshold" not in frame.columns:
+                threshold = pl.lit(call.counting["threshold"], pl.Float64)
+                frame = frame.insert_column(frame.columns.index(".estimate"), threshold.alias(".threshold"))
             frame = frame.sort(".threshold", maintain_order=True)
         statuses = frame[".status"].unique().to_list()
         reasons = {status: f"undefined ({Status.text_of(status)})" for status in statuses}

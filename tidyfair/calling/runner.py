@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -455,12 +456,15 @@ def _together(parts: Sequence[pl.DataFrame], metrics: Sequence[tuple[str, By | N
     order: dict[tuple[str, str | None], int] = {}
     for name, by in metrics:
         order.setdefault((name, by.text if by else None), len(order))
-    indices = [order[pair] for pair in frame.select(".metric", ".by").rows()]
-    places = [pl.Series(indices, dtype=pl.Int64)]
-    if outer := key_columns(frame):
-        # a metric may have a part for each threshold
-        rows = frame.select(outer).with_row_index("\0row")
-        places.append(rows.select(pl.col("\0row").min().over(outer)).to_series())
+    pairs = frame.select(".metric", ".by").rows()
+    places = [pl.Series([order[pair] for pair in pairs], dtype=pl.Int64)]
+    parts_of_pair = Counter(pair for part in parts for pair in set(part.select(".metric", ".by").rows()))
+    outer = key_columns(frame)
+    if outer and max(parts_of_pair.values(), default=1) > 1:
+        # thresholds stand within outer groups, also where a metric has a part for each of them
+        rows = frame.select(outer).with_row_index("\0row").select(pl.col("\0row").min().over(outer)).to_series()
+        is_divided = pl.Series([parts_of_pair[pair] > 1 for pair in pairs], dtype=pl.Boolean)
+        places.append(rows.set(~is_divided, 0))
     return frame.sort(places, maintain_order=True)
 
 

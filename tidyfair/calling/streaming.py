@@ -108,6 +108,7 @@ class Accumulator:
         if counted is None:
             msg = "Nothing has been counted; update the accumulator with a batch first."
             raise ArgumentError(msg)
+        check_threads(os.getpid())
         return self.metrics.reading(counted.given).run.suppressed(counted, self._asked)
 
     def update(
@@ -164,10 +165,12 @@ class Accumulator:
 
     def _count(self, batch: object, options: Options) -> None:
         """Count a batch with the variants of the metrics for the given columns."""
+        check_threads(os.getpid())
         self._add(self.metrics.reading(options.given).run.tally(batch, options))
 
     def merge(self, other: Accumulator | Tally) -> Self:
         """Add the counts of another accumulator or of a tally, which is not changed."""
+        check_threads(os.getpid())
         if not isinstance(other, Accumulator | Tally):  # pyright: ignore[reportUnnecessaryIsInstance] - user input
             msg = f"An accumulator can be merged with another accumulator or a tally, not with {in_short(other)}."
             raise ArgumentError(msg)

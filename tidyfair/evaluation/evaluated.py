@@ -148,7 +148,7 @@ def _check_risks(specs: Sequence[MetricSpec], cut: Cut) -> None:
     thresholds = {*cut.values, *(value for _, value in cut.groups)}
     for name, formula in named_formulas(specs):
         risk = dict(formula.options).get("at")
-        if formula.kind == "class" and risk is not None and thresholds != {risk}:
+        if formula.kind == "class" and risk not in (None, "threshold") and thresholds != {risk}:
             msg = (
                 f"`threshold`: {name} weighs errors by the odds of the risk at={risk}, so it needs that threshold and "
                 "no other; leave `at` out for that of the call."
@@ -229,7 +229,7 @@ def _evaluate_at_each(tally: Tally, plans: EvaluationPlans, labels: Labels, opti
         axis = f".{cut.option}"
         at_cuts, at_risk = tally.at_each_cut() if at_each else tally, plans.at_risk(cut)
         parts.append((at_cuts, [spec for spec in at_each if spec not in at_risk], None))
-        parts += [(at_cuts.at_threshold(value), at_risk, value) for value in cut.values if at_risk]
+        parts += [(at_cuts.at_threshold(value), at_risk, value) for value in sorted(cut.values) if at_risk]
     parts.append((tally.over_points(), others, None))
     return [
         _evaluate(counted, EvaluationPlans(tuple(own), threshold), labels, options, axis)

@@ -328,6 +328,8 @@ class FairnessScorer(Scorer):
             return {column.name: column for column in read}
         features = {name: data[label] for name, label in labels.items()}
         for name, values in features.items():
+            if is_pandas and data.columns.nlevels > 1:
+                raise ColumnError.missing(labels[name], "by", list(data))
             if is_pandas and values.ndim > 1:
                 msg = f"X has several columns {labels[name]!r}; give them distinct names."
                 raise ColumnError(msg)

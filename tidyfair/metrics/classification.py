@@ -7,7 +7,7 @@ alone, `selected` and `unselected` by estimate alone, `instances` all rows. A pa
 from __future__ import annotations
 
 import math
-from typing import Literal
+from typing import Literal, TypeAlias
 
 import numpy as np
 
@@ -85,6 +85,9 @@ __all__ = [
     "true_positive_share",
     "true_positives",
 ]
+
+Risk: TypeAlias = float | Literal["threshold"]
+"""A risk at which one acts, or that of the threshold of the call."""
 
 
 # Rates of the confusion table
@@ -522,7 +525,7 @@ def f_meas(precision: Number, recall: Number, *, beta: float = 1) -> Number:
 
 
 @class_metric(range=(-math.inf, 1))
-def net_benefit(tp: Number, fp: Number, fn: Number, tn: Number, *, at: float | None = None) -> Rate:
+def net_benefit(tp: Number, fp: Number, fn: Number, tn: Number, *, at: Risk = "threshold") -> Rate:
     """Share of true positives minus that of false positives, weighted by the odds of the risk threshold `at`.
 
     `at` is the risk at or above which one acts: with 0.1, a risk of 10 percent, nine false positives cost as much as
@@ -536,7 +539,7 @@ def net_benefit(tp: Number, fp: Number, fn: Number, tn: Number, *, at: float | N
 
 
 @class_metric(range=(-math.inf, 1))
-def standardized_net_benefit(tp: Number, fp: Number, positives: Number, *, at: float | None = None) -> Rate:
+def standardized_net_benefit(tp: Number, fp: Number, positives: Number, *, at: Risk = "threshold") -> Rate:
     """Net benefit as a share of the largest possible, which is the share of events; null without events.
 
     It allows comparisons of groups with different event rates. Kerr et al. (2016), Journal of Clinical
@@ -549,7 +552,7 @@ def standardized_net_benefit(tp: Number, fp: Number, positives: Number, *, at: f
 
 
 @class_metric(range=(-math.inf, 1), constant_average=True)
-def net_benefit_of_treating_all(tp: Number, fp: Number, fn: Number, tn: Number, *, at: float | None = None) -> Rate:
+def net_benefit_of_treating_all(tp: Number, fp: Number, fn: Number, tn: Number, *, at: Risk = "threshold") -> Rate:
     """Net benefit of selecting all rows that the model has a risk for, beside which a decision curve is drawn.
 
     >>> net_benefit_of_treating_all.formula(tp=30, fp=20, fn=10, tn=40)
@@ -559,7 +562,7 @@ def net_benefit_of_treating_all(tp: Number, fp: Number, fn: Number, tn: Number, 
 
 
 @class_metric(range=(-math.inf, 1))
-def net_benefit_of_untreated(tp: Number, fp: Number, fn: Number, tn: Number, *, at: float | None = None) -> Rate:
+def net_benefit_of_untreated(tp: Number, fp: Number, fn: Number, tn: Number, *, at: Risk = "threshold") -> Rate:
     """Share of true negatives minus that of false negatives over the odds of the risk threshold `at`.
 
     It is what the model gains over treating all, over the odds: the interventions that it avoids without a loss, as a
@@ -576,7 +579,12 @@ interventions_avoided = net_benefit_of_untreated.alias("interventions_avoided")
 
 @class_metric(range=(-math.inf, 1))
 def net_benefit_at_prevalence(
-    sens: Number, fall_out: Number, base_rate: Number, *, prevalence: float | None = None, at: float | None = None
+    sens: Number,
+    fall_out: Number,
+    base_rate: Number,
+    *,
+    prevalence: float | None = None,
+    at: Risk = "threshold",
 ) -> Number:
     """Net benefit where the share of events is another one, `prevalence`, such as that of the population.
 
@@ -589,9 +597,9 @@ def net_benefit_at_prevalence(
     return sens * share - fall_out * (1 - share) * _odds(at)
 
 
-def _odds(at: float | None) -> float:
-    """The odds of a risk, 1 if none is given."""
-    if at is None:
+def _odds(at: Risk) -> float:
+    """The odds of a risk; 1 for that of labels without a threshold."""
+    if at == "threshold":
         return 1.0
     number("at", at, 0, 1, inside=True)
     return at / (1 - at)

@@ -34,6 +34,7 @@ from tidyfair.specs import (
     ColumnLike,
     Frame,
     Options,
+    formulas_of,
     is_list,
     proper_share,
     refuse_unknown_keywords,
@@ -526,7 +527,7 @@ def threshold_curve(
 
     Args:
         metrics: A metric of labels, or a set; its metrics of scores have a null `.threshold`.
-        thresholds: Thresholds of the scores, by default 0 to 1 in steps of 0.01.
+        thresholds: Thresholds of the scores, by default 0 to 1 in steps of 0.01, of net benefits without both ends.
 
     >>> import polars as pl
     >>> from tidyfair import demographic_parity
@@ -538,9 +539,12 @@ def threshold_curve(
     if isinstance(metrics, GroupwiseFactory) or not isinstance(metrics, Metric | GroupwiseMetric | MetricSet):  # pyright: ignore[reportUnnecessaryIsInstance] - user input
         msg = f"threshold_curve() takes a metric or a metric set, not {in_short(metrics)}."
         raise ArgumentError(msg)
+    metrics = metric_set(metrics)
     if thresholds is None:
-        thresholds = [step / _STEPS for step in range(_STEPS + 1)]
+        # the odds of 0 and of 1 weigh nothing
+        ends = any(formula.follows_threshold for formula in formulas_of(*metrics.specs))
+        thresholds = [step / _STEPS for step in range(int(ends), _STEPS + 1 - int(ends))]
     elif not is_list(thresholds):
         msg = f"threshold_curve() takes a list of thresholds, not {in_short(thresholds)}."
         raise ArgumentError(msg)
-    return ThresholdCurve(metrics if isinstance(metrics, MetricSet) else metric_set(metrics), tuple(thresholds))
+    return ThresholdCurve(metrics, tuple(thresholds))

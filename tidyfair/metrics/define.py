@@ -85,6 +85,7 @@ def class_metric(
     its keyword-only parameters are options; the prefix `overall_` means all groups together, `rest_` all other groups.
     Parameters are numpy arrays of groups by labels (plain floats in `.formula(…)`), and so is the result: a number for
     each, or numerator and denominator. `row_weight`, Σw² / Σw, is the weight of one of the effective rows of a group.
+    The option `at="threshold"` is the threshold of the call.
 
     Args:
         direction: The better values: `"maximize"`, `"minimize"`, or near `"zero"` or `"one"`.

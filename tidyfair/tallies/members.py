@@ -63,7 +63,8 @@ class Members:
         patterns, combinations = self._patterns, self._combinations
         known = self._is_known
         groups = self.copies_by_group.tally.cells[[self._key, *self._others]].unique(maintain_order=True)
-        parts: list[tuple[Integers, Integers]] = []
+        nobody = np.zeros(0, dtype=np.int64)
+        parts: list[tuple[Integers, Integers]] = [(nobody, nobody)]
         for number, (name, *values) in enumerate(groups.rows()):
             chosen = known
             if context == "rest" and name != NO_GROUP:

@@ -285,8 +285,8 @@ class Formula:
 
     @property
     def follows_threshold(self) -> bool:
-        """True if it weighs errors by the odds of the threshold of the call, because no risk `at` is given."""
-        return self.kind == "class" and dict(self.options).get("at", 0) is None
+        """True if its option `at`, a risk, is the threshold of the call."""
+        return self.kind == "class" and ("at", "threshold") in self.options
 
     def at_threshold(self, threshold: float | None) -> Self:
         """The same formula at a threshold of the call, if it follows that."""
