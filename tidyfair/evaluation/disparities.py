@@ -187,7 +187,7 @@ def _of_metrics(
     has_value, equality = values.known, aggregate.equality
     present, known = segments.sum(is_present), segments.sum(has_value)
     reduced = aggregate.reduce(values)
-    spec, outer, part, level = (key[first] for key in groups.keys)
+    spec, outer, part, level = [key[first] for key in groups.keys]
     of_sides = np.isin(spec, list(two_sided)) if two_sided else np.zeros(len(spec), dtype=bool)
     alone = (present == 1) & (known == 1) & reduced.referable & ~of_sides
     value = reduced.value

@@ -281,7 +281,7 @@ def _listed_labels(columns: Sequence[_LabelColumn], labels: Sequence[object]) ->
 def _seen_labels(tally: Tally, columns: Sequence[_LabelColumn], pos_label: object) -> list[Any]:
     """The labels that dtypes declare, else those that occur in truth or estimate."""
     levels = [column.levels for column in columns if column.levels]
-    distinct = set[Any]().union(*(column.seen for column in columns))
+    distinct = set[Any]().union(*[column.seen for column in columns])
     if distinct == {*_PAIRS[0]} and not levels:
         # nothing is in doubt
         return sorted(distinct)

@@ -177,7 +177,7 @@ class LabelCounts:
     @cached_property
     def _position(self) -> Integers:
         """The position of each label among the levels; -1 for all others."""
-        position = np.full(self.labels, -1)
+        position = np.zeros(self.labels, dtype=np.int64) - 1
         position[list(self.levels)] = range(len(self.levels))
         return position
 
@@ -219,15 +219,17 @@ class LabelCounts:
 
     def _by_label(self, measure: Array, chosen: Booleans, label: Integers) -> Array:
         """The sum over chosen cells by their label."""
-        level, shape = self._position[label], (len(self.levels), self.groups)
-        sums = self._summed(measure, chosen & (level >= 0), level * self.groups + self.group, math.prod(shape))
-        return sums.reshape(*measure.shape[:-1], *shape)
+        level, levels = self._position[label], len(self.levels)
+        sums = self._summed(measure, chosen & (level >= 0), level * self.groups + self.group, levels * self.groups)
+        return sums.reshape(*measure.shape[:-1], levels, self.groups)
 
     def _rest(self, measure: Array, chosen: Booleans, labels: Sequence[Integers]) -> Array:
         """The sum over chosen cells without a level in any of their labels."""
         if len(self.levels) <= 2:  # sums of the cells themselves cost no more than differences
-            rests = [chosen & _has_none(labels, level) for level in self.levels]
-            sums = [self._summed(measure, rest, self.group, self.groups)[..., None, :] for rest in rests]
+            sums = [
+                self._summed(measure, chosen & _has_none(labels, level), self.group, self.groups)[..., None, :]
+                for level in self.levels
+            ]
             return np.concatenate(sums, axis=-2)
         # all cells without those that have the level as one of their labels
         own = sum(self._by_label(measure, chosen, label) for label in labels)
@@ -259,11 +261,12 @@ class LabelCounts:
     @staticmethod
     def _summed(measure: Array, chosen: Booleans, index: Integers, size: int) -> Array:
         """Sums of chosen cells by index, exact for whole numbers."""
-        sums, (cells,) = np.zeros((*measure.shape[:-1], size), dtype=measure.dtype), chosen.nonzero()
+        sums = np.zeros((*measure.shape[:-1], size), dtype=measure.dtype)
         if measure.ndim == 1:
-            np.add.at(sums, index[cells], measure[cells])
+            np.add.at(sums, index[chosen], measure[chosen])
             return sums
         # cells that merge stand together
+        (cells,) = chosen.nonzero()
         cells = cells[np.argsort(index[cells], kind="stable")]
         merged, values = Segments.of(index[cells]), np.take(measure, cells, axis=-1)
         if len(merged.starts) < merged.length:
@@ -303,7 +306,7 @@ def _label_sums(
 
     def by_group_cell(sums: Array) -> Array:
         """Sums as an array of group cells, of one replicate after the other, by labels."""
-        return sums.swapaxes(-1, -2).reshape(-1, len(reading.levels))
+        return sums.swapaxes(-1, -2).reshape(-1, sums.shape[-2]) if replicates > 1 else sums.T
 
     def by_cell(measure: Array) -> Array:
         """What is summed, with an axis of replicates if there are any."""

@@ -305,7 +305,7 @@ class FairnessScorer(Scorer):
         names = self._source_columns
         if not names:
             return {}
-        if hasattr(cast("Any", type(data)), "toarray"):
+        if hasattr(type(data), "toarray"):  # pyright: ignore[reportUnknownArgumentType] - anything
             msg = "X is sparse, but a scorer reads groups from a frame or a dense array; convert it with `X.toarray()`."
             raise ColumnError(msg)
         if hasattr(data, "columns") or isinstance(data, Mapping):
@@ -328,9 +328,9 @@ class FairnessScorer(Scorer):
             return {column.name: column for column in read}
         features = {name: data[label] for name, label in labels.items()}
         for name, values in features.items():
-            if is_pandas and data.columns.nlevels > 1:
-                raise ColumnError.missing(labels[name], "by", list(data))
             if is_pandas and values.ndim > 1:
+                if data.columns.nlevels > 1:
+                    raise ColumnError.missing(labels[name], "by", list(data))
                 msg = f"X has several columns {labels[name]!r}; give them distinct names."
                 raise ColumnError(msg)
         return features

@@ -151,7 +151,7 @@ def _from_array(name: str, values: Any) -> pl.Series:
     """An array, a list or a series as a column."""
     if isinstance(values, pl.Series):
         return values if values.name == name else values.alias(name)
-    own = cast("type[object]", type(values))
+    own = type(values)  # pyright: ignore[reportUnknownVariableType] - anything
     kind, is_array = own.__module__.partition(".")[0], own is np.ndarray
     if not is_array and isinstance(values, str | bytes | Real | Mapping | AbstractSet):
         msg = f"`{name}` must be an array of one plain value per row, not {values!r}."

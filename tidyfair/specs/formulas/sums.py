@@ -86,7 +86,7 @@ class SumFormula(Formula):
             result = self.result(arguments)
             match result:
                 case tuple() if len(pair := cast("tuple[Any, ...]", result)) == 2:
-                    numerator, denominator = (self._as_numbers(part) for part in pair)
+                    numerator, denominator = map(self._as_numbers, pair)
                     return np.where(denominator == 0, np.nan, numerator / denominator), denominator
                 case np.ndarray() | np.floating():
                     return self._as_numbers(result), None
