@@ -149,7 +149,7 @@ def test_groups_that_overlap_are_hidden_with_the_people_that_they_share() -> Non
         table = tf.compare_groups(tf.selection_rate, by=by, to="c")(data, **call)
         assert table.filter(pl.col(".status") == "suppressed")[".n"].to_list() == [None]
     unsure = people.with_columns(a=pl.Series([None, *[True] * 201]), b=pl.Series([True] * 202))
-    with pytest.raises(tf.errors.ArgumentError, match=r"of some people it is known of one group of 'a\|b'"):
+    with pytest.raises(tf.errors.ArgumentError, match=r"is known whether they are in one group of 'a\|b'"):
         tf.selection_rate.difference(tf.memberships("a", "b"))(unsure, estimate="guess", pos_label=1, suppress_below=5)
 
 

@@ -38,7 +38,7 @@ def applied_model_card(
                 label = _label(headings[row[".metric"]], row, keys)
                 section = _ALL_ROWS_SECTION if row[".by"] is None else _GROUPS_SECTION
                 results[section].append({"Label": label, "ValueJson": value})
-    rows = _rows(frames[value_tables[0].name])
+    rows = _sentences_on_sizes(frames[value_tables[0].name])
     described = {_ALL_ROWS_SECTION: rows[:1], _GROUPS_SECTION: [*rows, *sentences]}
     metrics = {
         section: {"Results": {"MetricResult": items}, "TestingDataDescription": " ".join(described[section])}
@@ -70,8 +70,8 @@ def _label(heading: str, row: Mapping[str, Any], keys: Sequence[tuple[str, str]]
     return ", ".join(parts)
 
 
-def _rows(frame: pl.DataFrame) -> list[str]:
-    """Sentences on the rows of all groups together, and of each."""
+def _sentences_on_sizes(frame: pl.DataFrame) -> list[str]:
+    """A sentence for all rows and for each feature: the rows of each group."""
     keys = [name for name, _ in keys_of(frame)]
     features = frame.columns[frame.columns.index(".by") + 1 : frame.columns.index(".group")]
     groups = frame.unique([*keys, *features], keep="first", maintain_order=True)

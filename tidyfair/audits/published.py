@@ -128,7 +128,10 @@ class PublishedTable:
         cls, heading: str, frame: pl.DataFrame, keys: Sequence[tuple[str, str]], columns: Sequence[PublishedColumn],
         *, texts_of_numbers: Collection[str] = (),
     ) -> PublishedTable:  # fmt: skip
-        """The keys of a frame, by name and heading, and its columns as they are published."""
+        """The published table of a frame: its keys, given by name and heading, and then its columns.
+
+        `texts_of_numbers` are columns of text that are set as numbers are.
+        """
         columns = [*(PublishedColumn(column=name, heading=heading) for name, heading in keys), *columns]
         for column in columns:
             if column.column not in frame.columns:

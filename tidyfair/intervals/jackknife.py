@@ -144,7 +144,11 @@ class _LeftOut:
         """The sums of the group of each unit, and those without the unit."""
 
     def estimates(self, scale: Scale) -> tuple[Smooth, Array]:
-        """The values, and the influences of units in standard errors of these."""
+        """The values, and the influences of units in standard errors of these.
+
+        Rows added for what has not been seen (`unseen`) widen both errors, or the upper one only if they are of rare
+        large errors (`is_above`).
+        """
         unseen = self.unseen
         counted: Mapping[str, Array] = {} if unseen is None or unseen.is_above else unseen.sums
         centre, influence, on_scale = self._influences(counted, scale)

@@ -196,9 +196,9 @@ def drawn_clusters(tally: Tally, by: Sequence[Column], *, times: int, seed: int)
 def drawn_decisions(
     tally: Tally, point: OperatingPoint, by: Sequence[Column], *, strata: Sequence[Column], times: int, seed: int
 ) -> DrawnCells:
-    """Replicates of the counts of labels that a threshold makes of scores, chosen anew in each of them.
+    """Replicates of counts by true label and decision, with rows or clusters drawn with replacement.
 
-    Rows, or clusters, are drawn with replacement as for values of rows.
+    In each of them the threshold is chosen again from the drawn rows, and then decides about all of them.
     """
     every = tally.cells.select(TRUTH).unique().join(
         pl.DataFrame({ESTIMATE: [False, True, None]}, schema={ESTIMATE: pl.Boolean}), how="cross"
@@ -221,22 +221,22 @@ def drawn_decisions(
     is_scored = rows[_SCORE].is_not_null().to_numpy()
     score = rows[_SCORE].fill_null(-math.inf).cast(pl.Float64).to_numpy()
     weight = rows[WEIGHT].cast(pl.Float64).to_numpy() if WEIGHT in rows.columns else np.ones(len(rows))
-    counts = is_scored & rows[TRUTH].is_not_null().to_numpy()
-    event = counts & point.is_event(rows[TRUTH]).fill_null(value=False).to_numpy()
+    has_both = is_scored & rows[TRUTH].is_not_null().to_numpy()
+    event = has_both & point.is_event(rows[TRUTH]).fill_null(value=False).to_numpy()
     group = placed(rows, [*tally.outer_names, *(f"t{index}" for index in range(len(point.by)))])[0]
     falling = np.argsort(-score, kind="stable")
     groups = [falling[own] for own in _runs_of(group[falling])]
 
     def decided(drawn: Array) -> dict[str, Array]:
         cell = np.broadcast_to(np.where(is_scored, below, unscored), drawn.shape).copy()
-        for own in groups:
+        for of_group in groups:
             # the threshold is chosen from rows with both, and decides about all
-            chosen = own[counts[own]]
+            chosen = of_group[has_both[of_group]]
             weights = drawn[:, chosen] * weight[chosen]
             selected, _ = point.selected(score[chosen], weights * event[chosen], weights * ~event[chosen])
             lowest = np.append(math.inf, score[chosen])[selected]
-            is_above = is_scored[own] & (score[own] >= lowest[:, None])
-            cell[:, own] = np.where(is_above, above[own], cell[:, own])
+            is_above = is_scored[of_group] & (score[of_group] >= lowest[:, None])
+            cell[:, of_group] = np.where(is_above, above[of_group], cell[:, of_group])
         code = cell + np.arange(len(drawn))[:, None] * len(cells)
         size = len(drawn) * len(cells)
 

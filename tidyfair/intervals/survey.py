@@ -67,7 +67,10 @@ def has_survey_error(formula: Formula, average: Average, tally: Tally) -> bool:
 
 
 def by_design(evaluator: Evaluator, requested: RequestedFormula, by: By | None, scale: Scale) -> Surveyed:
-    """The values of a formula in the groups of a `by`, by groups and labels."""
+    """The values of a formula in the groups of a `by`, by groups and labels, with errors by the design.
+
+    The design effect is their variance over that of as many rows drawn one by one.
+    """
     design: Any = evaluator.tally.design
     by_sampling: Any = _of_replicates if isinstance(design, ReplicateWeights) else _linearized
     values: Surveyed = by_sampling(evaluator, design, requested, by, scale)

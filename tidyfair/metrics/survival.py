@@ -190,8 +190,8 @@ def _sides(sample: dict[str, Array], weight: Array) -> tuple[Array, Array, Array
     return np.where(has_event, weighted, 0.0), np.where(has_event, 0.0, weighted), rank
 
 
-def _areas(cases: Array, others: Array, rank: Array) -> tuple[Array, Array, float]:
-    """The share of the others above each probability and of the cases below it, ties half; and the area."""
+def _placements(cases: Array, others: Array, rank: Array) -> tuple[Array, Array, float]:
+    """For each probability the share of the others above it and of the cases below it, ties half; and the area."""
     of_cases, of_others = (np.bincount(rank, side) for side in (cases, others))
     events, later = of_cases.sum(), of_others.sum()
     if events <= 0 or later <= 0:
@@ -204,7 +204,7 @@ def _areas(cases: Array, others: Array, rank: Array) -> tuple[Array, Array, floa
 def _influence_on_roc_auc(sample: SurvivalSample, units: Array | None) -> Influence:
     """Sampling variation of the area at a time, from the ranks of each side in the other, given censoring weights."""
     cases, others, rank = _sides(dict(sample.columns), _ones(sample.weight, sample.columns["time"]))
-    above, below, area = _areas(cases, others, rank)
+    above, below, area = _placements(cases, others, rank)
     units = np.arange(len(rank)) if units is None else units
     of_cases, freedom_of_cases = _influence_of_side(cases, above[rank] - area, units)
     of_others, freedom_of_others = _influence_of_side(others, below[rank] - area, units)
@@ -251,7 +251,7 @@ def roc_auc_survival(
     1.0
     """
     sides = {"time": time, "survival": survival, "censoring_weight": censoring_weight, "eval_time": eval_time}
-    return _areas(*_sides(sides, _ones(weight, time)))[2]
+    return _placements(*_sides(sides, _ones(weight, time)))[2]
 
 
 @array_metric(kind="survival", over_points=True)
@@ -276,7 +276,7 @@ def roc_auc_survival_mean(
     for point in range(eval_time.shape[1]):
         columns = {"survival": survival, "censoring_weight": censoring_weight, "eval_time": eval_time}
         cases, others, rank = _sides({"time": time} | {name: own[:, point] for name, own in columns.items()}, weight)
-        areas.append(_areas(cases, others, rank)[2])
+        areas.append(_placements(cases, others, rank)[2])
         with_event.append(float(cases.sum()))
     return float(np.average(areas, weights=np.diff(with_event)))
 

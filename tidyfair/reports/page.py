@@ -327,7 +327,7 @@ def _verdicts_of(gate: Gate, audit: AuditResults) -> list[Content]:
     """The verdicts of a gate, and the numbers behind them.
 
     A gate judges the groups of its own metrics, so that its verdicts are those of `assert_fair`. Where the page leaves
-    some of these groups out, it says what the value is without them.
+    some of these groups out, the verdict also shows the value of the groups on the page.
     """
     verdicts = audit.verdicts(gate)
     judged = [metric for metric in gate.metrics if isinstance(metric, GroupwiseMetric)]

@@ -179,7 +179,7 @@ class Aggregate(ABC):
         return None
 
     def resolved(self, *, sides: bool, negative: str | None, direction: Direction) -> Aggregate:
-        """The aggregate for a `by` and metrics.
+        """The aggregate with what was left open filled in for a `by` and metrics, which it has to suit.
 
         Args:
             sides: Whether the `by` has a privileged and an unprivileged side.

@@ -396,8 +396,8 @@ class By:
         unknown = self.memberships.patterns(keys[:, : len(self.memberships.columns)]).unknown
         if (unknown.any(axis=1) & ~unknown.all(axis=1)).any():
             msg = (
-                f"{subject}: of some people it is known of one group of {self.memberships.name!r} whether they are in "
-                "it, and not of another; their number would follow from what is outside of a group. Fill these values, "
+                f"{subject}: for some people it is known whether they are in one group of {self.memberships.name!r}, "
+                "and not for another, so the rows outside of a group would give their number away. Fill these values, "
                 'or say `combined="each"`.'
             )
             raise ArgumentError(msg)

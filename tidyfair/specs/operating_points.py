@@ -95,7 +95,7 @@ class OperatingPoint:
         return ends[best], values[np.arange(len(values)), best]
 
     def thresholds(self, rows: pl.DataFrame, keys: list[str]) -> pl.DataFrame:
-        """The threshold of each group of some keys: these, `threshold`, and the `value` of the metric.
+        """For each group by some keys: these, its `threshold`, and the `value` of the metric there.
 
         The rows have the columns `truth`, `score` and `weight`. Groups where the limit is out of reach are an error.
         """

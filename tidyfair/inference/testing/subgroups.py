@@ -238,7 +238,7 @@ class LinearSubgroup(SubgroupAudit):
             return [empty, empty]
         overall = numerator.sum() / denominator.sum()
         points = combinations.keys.select(pl.all().cast(pl.Float64)).to_numpy()[counted]
-        slopes, middle = _slopes(points, denominator, numerator)
+        slopes, middle = _linear_fit(points, denominator, numerator)
         fitted = ((points - middle) * slopes).sum(axis=1)
         terms = [
             f"{slope:.{_SLOPE_DIGITS}g} ({name} - {center:.{_CENTER_DIGITS}g})"
@@ -263,7 +263,7 @@ class LinearSubgroup(SubgroupAudit):
         return rows
 
 
-def _slopes(points: Array, denominator: Array, numerator: Array) -> tuple[Array, Array]:
+def _linear_fit(points: Array, denominator: Array, numerator: Array) -> tuple[Array, Array]:
     """The weighted least squares fit of the rate: its slopes, and a point at which it is the overall rate."""
     # scaled to 0 to 1 and centered, so that no direction is lost to rounding
     low, width = points.min(axis=0), np.ptp(points, axis=0)
@@ -456,6 +456,7 @@ class _Conjunctions:
     """
 
     def __init__(self, every: _Combinations, depth: int, policy: Policy) -> None:
+        """Make the tables of up to `depth` features, and sum the rows of all combinations in them."""
         features = tuple(every.keys.columns)
         self.every, self.policy = every, policy
         self.combinations = {features: every.keys}
@@ -463,8 +464,9 @@ class _Conjunctions:
         self.finer: dict[tuple[str, ...], tuple[tuple[str, ...], Array]] = {}
         """For each table the features of a finer one, before it, and the combination that each of the finer is in."""
         waiting = [features]
+        # the features are split into `depth` + 1 parts, of which one is left out at a time: any `depth` features are
+        # still together in one of these tables; then the same with each of them, from the finer one
         for finer in waiting:
-            # any `depth` of the features are together in one of the tables without one of `depth` + 1 parts of them
             parts = min(depth + 1, len(finer))
             for omitted in range(parts if parts > 1 else 0):
                 coarser = tuple(name for index, name in enumerate(finer) if index % parts != omitted)

@@ -21,7 +21,7 @@ def formula_of(
     terms: Mapping[str, Statistic],
     settings: Mapping[str, Any],
 ) -> LabelSums | RowSums | RowExpression:
-    """The formula over sums or rows that a function is, with metrics among `known` and quantities among `terms`.
+    """The formula that a function writes: its parameters are statistics, metrics among `known`, or among `terms`.
 
     Of the `settings` it takes those of its type.
     """
