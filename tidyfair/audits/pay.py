@@ -26,12 +26,17 @@ _LARGE_GAP = 0.05 - 1e-12
 _BANDS = 4
 
 
-def _with_pay(call: AuditCall, table: str, pay: Pay, within: Sequence[Any] = ()) -> tuple[pl.DataFrame, list[Any]]:
-    """The rows with their pay, null for those without any, and the columns of outer groups and categories."""
+def _refuse_unread(call: AuditCall, table: str) -> None:
+    """Refuse what a table of pay does not read."""
     for option, value in {"truth": call.truth, **call.counting}.items():
         if option != "group_by" and value is not None:
             msg = f"audit(): the table {table!r} does not accept `{option}`; leave out `{option}` or `estimate`."
             raise ArgumentError(msg)
+
+
+def _with_pay(call: AuditCall, table: str, pay: Pay, within: Sequence[Any] = ()) -> tuple[pl.DataFrame, list[Any]]:
+    """The rows with their pay, null for those without any, and the columns of outer groups and categories."""
+    _refuse_unread(call, table)
     source = open_frame(call.data, call.counting.get("group_by"))
     refuse_reserved("group_by", source.outer)
     rows = source.to_polars()

@@ -119,8 +119,8 @@ class Evaluated:
     def _cut_of_rows(self, name: str, spec: Integers, outer: Integers) -> pl.Series:
         """The threshold of each row of a call with a list of thresholds."""
         if THRESHOLD not in self.group_cells.outer_keys.columns:
-            of_specs = [self.point if any(map(_is_at_each, formulas_of(own))) else None for own in self.specs]
-            return pl.Series(name, [of_specs[number] for number in spec.tolist()], pl.Float64)
+            points = [self.point if any(map(_is_at_each, formulas_of(own))) else None for own in self.specs]
+            return pl.Series(name, [points[number] for number in spec.tolist()], pl.Float64)
         values = self.group_cells.outer_keys[THRESHOLD][outer].alias(name)
         return values.cast(pl.Int64) if name == ".top_k" else values
 

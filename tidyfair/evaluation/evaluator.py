@@ -209,7 +209,7 @@ class RequestedFormula:
     """The contexts that values are compared with; a formula that compares groups itself has none for all rows."""
 
     @classmethod
-    def of_specs(
+    def requested_by(
         cls, specs: Sequence[MetricSpec], estimator: str | None, threshold: float | None, *, one_event: bool
     ) -> list[RequestedFormula]:
         """The formulas of some specs, for labels of which one is the event, or all are read by an estimator."""
@@ -236,7 +236,7 @@ class EvaluationPlan:
     ) -> None:
         """Make the plan for labels of which one is the event, or all are read by an estimator, at a threshold."""
         self.specs = specs
-        self.requested = RequestedFormula.of_specs(specs, estimator, threshold, one_event=one_event)
+        self.requested = RequestedFormula.requested_by(specs, estimator, threshold, one_event=one_event)
         self.distinct = list({metric.distinct: metric for metric in self.requested}.values())
         """The formulas that are evaluated, each once."""
         first_of_spec = {metric.spec: metric for metric in reversed(self.requested)}

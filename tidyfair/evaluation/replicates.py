@@ -131,12 +131,7 @@ class Replicates:
         """Values of some specs by the evaluator of all replicates."""
         base = evaluated.values
         rows = np.flatnonzero(np.isin(base["spec"], list(specs)))
-        names = ["estimate", *(name for name in CONTEXTS if name in base)]
-        names += _VARIANCES if evaluator.with_variances else ()
-        for number in specs:
-            own = evaluated.specs[number].aggregate
-            if own and (own.reads_weight or own.compares_with_majority or isinstance(own, UserAggregate)):
-                names += [name for name in _SIZES if name not in names]
+        names = _columns_read(evaluated, specs, with_variances=evaluator.with_variances)
         parts: dict[str, list[Floats]] = {name: [] for name in names}
         computed: dict[tuple[Formula, Average], Values] = {}
         cells, levels = base[GROUP_CELL][rows].astype(np.int64), base[LEVEL][rows]
@@ -253,6 +248,17 @@ class Replicates:
         if unknown.any():
             arrays[STATE] = np.where(unknown & (layout[STATE] == Status.OK.code), UNDEFINED, layout[STATE])
         return layout.with_columns(arrays)
+
+
+def _columns_read(evaluated: Evaluated, specs: Collection[int], *, with_variances: bool) -> list[str]:
+    """The columns of values that the aggregates of some specs read."""
+    names = ["estimate", *(name for name in CONTEXTS if name in evaluated.values)]
+    names += _VARIANCES if with_variances else ()
+    aggregates = [evaluated.specs[number].aggregate for number in specs]
+    reads_sizes = any(
+        own.reads_weight or own.compares_with_majority or isinstance(own, UserAggregate) for own in aggregates if own
+    )
+    return [*names, *(_SIZES if reads_sizes else ())]
 
 
 class ReplicatedGroups:

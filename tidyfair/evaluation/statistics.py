@@ -309,7 +309,7 @@ def _label_sums(
         return sums.swapaxes(-1, -2).reshape(-1, sums.shape[-2]) if replicates > 1 else sums.T
 
     def by_cell(measure: Array) -> Array:
-        """What is summed, with an axis of replicates if there are any."""
+        """A measure of cells, with an axis of replicates if there are any."""
         return measure.reshape(replicates, -1) if replicates > 1 else measure
 
     measures: dict[str, Literal["n", "w", "w2"]] = {ROWS: "n"}

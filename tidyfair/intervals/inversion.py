@@ -24,7 +24,7 @@ _SPREADS = 9
 """The spreads at which distances are drawn."""
 _DRAWS = 400
 _BEYOND = 4
-"""How many standard errors the largest spread that is tried lies beyond the observed one."""
+"""The distance of the largest spread that is tried from the observed one, in standard errors."""
 _MOST_NUMBERS = 2**22
 _ROUNDED = 1e-12
 """The relative difference of distances that are the same is smaller."""

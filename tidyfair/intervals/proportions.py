@@ -32,7 +32,7 @@ def _tail(z: float | Floats) -> Any:
 
 
 def z_value(level: Any) -> Any:
-    """How many standard deviations to either side of the mean hold a share of a normal distribution."""
+    """The number of standard deviations to either side of the mean within which a share of a normal distribution is."""
     from scipy.special import ndtri
 
     # the largest number below 1, where rounding would reach it

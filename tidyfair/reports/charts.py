@@ -725,7 +725,7 @@ _SIDES: Sequence[_Side] = [
 ]
 """Where a name can stand beside its point: how it is aligned, and how many pixels it is moved right and down."""
 _BELOW = 8
-"""How many pixels names may reach below the axis."""
+"""The pixels by which names may reach below the axis."""
 _MOST_NAMED = 12
 """The most models that all have their names beside them; of more, those on the frontier and the baseline have."""
 _LEAST_SQUARE, _LARGEST_SQUARE = 155, 420

@@ -355,7 +355,7 @@ def _heading(plot: PlotInput, name: str) -> str:
 
 
 def _level(plot: PlotInput, name: str, limits: tuple[str, str]) -> str:
-    """What the limits of a column are, with their level, as the end of its heading; empty without any."""
+    """The end of the heading of a column: its kind of limits and their level; empty without limits."""
     if not set(limits) <= set(plot.frame.columns) or not any(plot.frame[end].count() for end in limits):
         return ""
     return f" ({plot.limits.replace(plot.kind.limits, 'range') if name == '.expected' else plot.limits})"

@@ -462,7 +462,7 @@ def _with_left_out(picture: Picture, plot: PlotInput) -> Picture:
 
 
 def _counted(number: int, frame: pl.DataFrame, rows: str) -> str:
-    """How many of the rows of a table something holds for, as the start of a sentence."""
+    """The number of rows of a table that meet a condition, as the start of a sentence."""
     return f"{number or 'None'} of {len(frame)} {rows} {'is' if number == 1 else 'are'}"
 
 
